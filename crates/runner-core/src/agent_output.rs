@@ -1,0 +1,69 @@
+//! What an agent says at the end of its session: a status and a summary, and nothing else.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::document::{Fields, Problem, text_of};
+
+/// What the agent claims. The runner decides what follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Status {
+    Done,
+    Retry,
+    Decomposed,
+}
+
+/// The answer of one agent session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct AgentOutput {
+    /// `done`: the node's goal is met. `retry`: it is not, and another session should go on. `decomposed`: the
+    /// node got children instead.
+    pub status: Status,
+    /// What was done, what was learned, what is left: the next session knows only this.
+    pub summary: String,
+}
+
+impl AgentOutput {
+    /// Reads the answer strictly; every fault in it is told.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Vec<Problem>> {
+        let text = text_of(bytes).map_err(|problem| vec![problem])?;
+        let mut fields = Fields::of_json(text).map_err(|problem| vec![problem])?;
+        let status = fields.required("status");
+        let summary = fields.required("summary");
+        let problems = fields.finish();
+        match (status, summary) {
+            (Some(status), Some(summary)) if problems.is_empty() => Ok(Self { status, summary }),
+            _ => Err(problems),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_has_a_status_and_a_summary() {
+        let output = AgentOutput::decode(br#"{"summary": "s", "status": "decomposed"}"#);
+        assert_eq!(output, Ok(AgentOutput { status: Status::Decomposed, summary: "s".to_owned() }));
+    }
+
+    #[test]
+    fn anything_else_is_told_whole() {
+        for (bytes, faults) in [
+            (&br#"{"status": "finished", "note": 1}"#[..], 3),
+            (br#"{"status": "done", "summary": null}"#, 1),
+            (br#"{"status": "done", "summary": "s", "status": "retry"}"#, 1),
+            (br#"{"status": "done", "summary": "s"} {}"#, 1),
+            (br#"["done"]"#, 1),
+            (b"", 1),
+            (b"\xFF\xFE", 1),
+        ] {
+            let problems = AgentOutput::decode(bytes).unwrap_err();
+            assert_eq!(problems.len(), faults, "{problems:?}");
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The configuration: `config.toml`, read strictly.
+//!
+//! The structs below are the one place where a key is described: the file that `runner init` writes, the
+//! reference in the documents and the JSON Schema are made from their names, comments, bounds and defaults.
+
+mod reference;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+use toml::de::DeValue;
+
+use crate::document::{Fields, Int, Problem, text_of};
+
+/// Bytes, from a size that still says something to one that still fits a disk.
+pub type LogBytes = Int<4_096, 10_737_418_240>;
+/// Seconds, up to a week.
+pub type Seconds = Int<1, 604_800>;
+/// Seconds, up to a week; 0 switches the limit off.
+pub type SecondsOrOff = Int<0, 604_800>;
+
+/// How the runner works in this repository. Changes take effect with the next `runner start`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[serde(default)]
+pub struct Config {
+    /// The most iterations of one run, over all invocations.
+    pub max_iterations: Int<1, 1_000_000>,
+    /// How many attempts a new node gets.
+    pub max_attempts_default: Int<1, 1_000_000>,
+    /// How long one iteration may take, agent and guard together.
+    pub iteration_timeout_secs: Seconds,
+    /// How long an agent may go without output and without changing a file; 0 switches this limit off.
+    pub idle_timeout_secs: SecondsOrOff,
+    /// How large a prompt may get; beyond it, sections shrink and then drop in a fixed order.
+    pub prompt_budget_bytes: Int<4_096, 1_000_000>,
+    /// How much of an agent's output is kept per stream: its head and its tail.
+    pub executor_output_limit_bytes: LogBytes,
+    /// How much of the guard's output is kept.
+    pub guard_output_limit_bytes: LogBytes,
+    /// What happens when a leaf has no attempts left: "stop", or "replan", which first gives an agent one
+    /// iteration to rewrite or split the leaf.
+    pub on_stuck: OnStuck,
+    /// The agent that does the work.
+    pub executor: Executor,
+    /// The one command that says whether the work is good.
+    pub guard: Guard,
+    /// What agents may do to the plan.
+    pub plan: Plan,
+    /// How the runner works with git.
+    pub git: Git,
+}
+
+/// What follows when a leaf is stuck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum OnStuck {
+    Stop,
+    Replan,
+}
+
+/// The agent program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[serde(default)]
+pub struct Executor {
+    /// "codex", "claude", "command" (any program) or "script" (a scenario played back).
+    pub kind: ExecutorKind,
+    /// The model to ask for, with kind "codex" or "claude"; without it the agent's own default.
+    #[schemars(extend("examples" = ["gpt-5.5"]))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The program and its arguments, with kind "command".
+    #[schemars(extend("examples" = [["my-agent", "--quiet"]]))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<Argv>,
+    /// The scenario file, with kind "script".
+    #[schemars(extend("examples" = ["demo.toml"]))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
+}
+
+/// The adapters that start an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum ExecutorKind {
+    Codex,
+    Claude,
+    Command,
+    Script,
+}
+
+impl ExecutorKind {
+    /// The kind as the configuration has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Codex => "codex",
+            Self::Claude => "claude",
+            Self::Command => "command",
+            Self::Script => "script",
+        }
+    }
+}
+
+/// A program and its arguments: at least the program, which is not empty.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub struct Argv(
+    #[schemars(length(min = 1), extend("prefixItems" = [{ "type": "string", "minLength": 1 }]))] Vec<String>,
+);
+
+impl Argv {
+    /// Takes words, if there is a program among them.
+    pub fn new(words: Vec<String>) -> Option<Self> {
+        words.first().is_some_and(|program| !program.is_empty()).then_some(Self(words))
+    }
+
+    /// The program and its arguments.
+    pub fn words(&self) -> &[String] {
+        &self.0
+    }
+
+    /// The program.
+    pub fn program(&self) -> &str {
+        self.0.first().map_or("", String::as_str)
+    }
+}
+
+impl<'de> Deserialize<'de> for Argv {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let words = Vec::<String>::deserialize(deserializer)?;
+        Self::new(words)
+            .ok_or_else(|| serde::de::Error::custom("expected a program and its arguments, found none"))
+    }
+}
+
+/// The guard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[serde(default)]
+pub struct Guard {
+    /// The program and its arguments; exit code 0 means that the work is good.
+    pub command: Argv,
+    /// The guard's own files, from the repository's root; `*` stands for any part of a name, `**` for any folders.
+    pub protected: Vec<String>,
+    /// What happens to an agent's changes to them: "restore" puts the files back, "reject" refuses the session,
+    /// "flag" lets them pass with a mark.
+    pub protect: Protect,
+}
+
+/// The policies for protected files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Protect {
+    Restore,
+    Reject,
+    Flag,
+}
+
+/// Rules for plan edits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[serde(default)]
+pub struct Plan {
+    /// Whether an agent may remove open nodes: "refuse", or "record", which allows it and writes it down.
+    pub removal: Removal,
+}
+
+/// The policies for removed nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Removal {
+    Refuse,
+    Record,
+}
+
+/// Rules for git.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[serde(default)]
+pub struct Git {
+    /// Filter drivers (such as "lfs") that this repository's own git configuration defines and that the runner
+    /// may run. Filters from your personal configuration need no entry.
+    pub filters: Vec<String>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        Self {
+            max_iterations: Int::fixed::<200>(),
+            max_attempts_default: Int::fixed::<3>(),
+            iteration_timeout_secs: Int::fixed::<1800>(),
+            idle_timeout_secs: Int::fixed::<600>(),
+            prompt_budget_bytes: Int::fixed::<40_000>(),
+            executor_output_limit_bytes: Int::fixed::<52_428_800>(),
+            guard_output_limit_bytes: Int::fixed::<10_485_760>(),
+            on_stuck: OnStuck::Stop,
+            executor: Executor { kind: ExecutorKind::Codex, model: None, command: None, scenario: None },
+            guard: Guard {
+                command: Argv(words(&["just", "ci"])),
+                protected: words(&["justfile", ".justfile", "Justfile"]),
+                protect: Protect::Restore,
+            },
+            plan: Plan { removal: Removal::Refuse },
+            git: Git { filters: Vec::new() },
+        }
+    }
+}
+
+impl Default for Executor {
+    fn default() -> Self {
+        Config::default().executor
+    }
+}
+
+impl Default for Guard {
+    fn default() -> Self {
+        Config::default().guard
+    }
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Config::default().plan
+    }
+}
+
+impl Default for Git {
+    fn default() -> Self {
+        Config::default().git
+    }
+}
+
+type Table<'t> = Fields<'t, Spanned<DeValue<'t>>>;
+
+impl Config {
+    /// Reads the file strictly: every unknown key, wrong value and broken rule is told with its line.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Vec<Problem>> {
+        let text = text_of(bytes).map_err(|problem| vec![problem])?;
+        let usual = Self::default();
+        let mut file = Fields::of_toml(text);
+        let config = Self {
+            max_iterations: file.optional("max_iterations").unwrap_or(usual.max_iterations),
+            max_attempts_default: file.optional("max_attempts_default").unwrap_or(usual.max_attempts_default),
+            iteration_timeout_secs: file
+                .optional("iteration_timeout_secs")
+                .unwrap_or(usual.iteration_timeout_secs),
+            idle_timeout_secs: file.optional("idle_timeout_secs").unwrap_or(usual.idle_timeout_secs),
+            prompt_budget_bytes: file.optional("prompt_budget_bytes").unwrap_or(usual.prompt_budget_bytes),
+            executor_output_limit_bytes: file
+                .optional("executor_output_limit_bytes")
+                .unwrap_or(usual.executor_output_limit_bytes),
+            guard_output_limit_bytes: file
+                .optional("guard_output_limit_bytes")
+                .unwrap_or(usual.guard_output_limit_bytes),
+            on_stuck: file.optional("on_stuck").unwrap_or(usual.on_stuck),
+            executor: file.table("executor", |table| Executor::take(table, &usual.executor)),
+            guard: file.table("guard", |table| Guard::take(table, usual.guard)),
+            plan: file.table("plan", |table| Plan {
+                removal: table.optional("removal").unwrap_or(usual.plan.removal),
+            }),
+            git: file.table("git", |table| Git {
+                filters: table.optional("filters").unwrap_or(usual.git.filters),
+            }),
+        };
+        let problems = file.finish();
+        if problems.is_empty() { Ok(config) } else { Err(problems) }
+    }
+}
+
+impl Executor {
+    fn take(table: &mut Table<'_>, usual: &Self) -> Self {
+        let executor = Self {
+            kind: table.optional("kind").unwrap_or(usual.kind),
+            model: table.optional("model"),
+            command: table.optional("command"),
+            scenario: table.optional("scenario"),
+        };
+        let rules = [
+            ("command", ExecutorKind::Command, executor.command.is_some()),
+            ("scenario", ExecutorKind::Script, executor.scenario.is_some()),
+        ];
+        for (key, kind, present) in rules {
+            if executor.kind == kind && !present && !table.is_at_fault(key) {
+                table.broken("kind", format!("is \"{}\", which needs `{key}` beside it", kind.as_str()));
+            }
+            if executor.kind != kind && present {
+                table.broken(
+                    key,
+                    format!("belongs to kind \"{}\" alone: remove it or change `kind`", kind.as_str()),
+                );
+            }
+        }
+        let takes_model = matches!(executor.kind, ExecutorKind::Codex | ExecutorKind::Claude);
+        if executor.model.is_some() && !takes_model {
+            table
+                .broken("model", "belongs to the kinds \"codex\" and \"claude\": remove it or change `kind`");
+        }
+        executor
+    }
+}
+
+impl Guard {
+    fn take(table: &mut Table<'_>, usual: Self) -> Self {
+        Self {
+            command: table.optional("command").unwrap_or(usual.command),
+            protected: table.optional("protected").unwrap_or(usual.protected),
+            protect: table.optional("protect").unwrap_or(usual.protect),
+        }
+    }
+}

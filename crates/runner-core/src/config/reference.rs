@@ -1,0 +1,159 @@
+//! The configuration explained: the file that `runner init` writes and the reference in the documents, both
+//! made from the schema.
+
+use serde_json::{Map, Value};
+
+use super::Config;
+
+/// One key, or a table of keys, as the schema describes it.
+struct Entry {
+    name: String,
+    description: String,
+    schema: Value,
+    default: Option<Value>,
+    keys: Vec<Entry>,
+}
+
+impl Config {
+    /// A file with every key, its meaning and its default, which decodes to the defaults.
+    pub fn documented_file() -> String {
+        let mut file = String::from(
+            "# How the runner works in this repository.\n\
+             # Every key is here with its default. Changes take effect with the next `runner start`.\n",
+        );
+        let (tables, keys): (Vec<_>, Vec<_>) =
+            entries().into_iter().partition(|entry| !entry.keys.is_empty());
+        for key in &keys {
+            push_key(&mut file, key);
+        }
+        for table in &tables {
+            file.push('\n');
+            push_comment(&mut file, &table.description);
+            let header = format!("[{}]\n", table.name);
+            file.push_str(&header);
+            for key in &table.keys {
+                push_key(&mut file, key);
+            }
+        }
+        file
+    }
+
+    /// The reference of all keys, as Markdown.
+    pub fn reference() -> String {
+        let mut page = String::from("| key | default | allowed | meaning |\n| --- | --- | --- | --- |\n");
+        for entry in entries() {
+            if entry.keys.is_empty() {
+                push_row(&mut page, &entry.name, &entry);
+            }
+            for key in &entry.keys {
+                push_row(&mut page, &format!("{}.{}", entry.name, key.name), key);
+            }
+        }
+        page
+    }
+}
+
+fn entries() -> Vec<Entry> {
+    let schema = schemars::schema_for!(Config).to_value();
+    let defaults = serde_json::to_value(Config::default()).unwrap_or_default();
+    entries_of(&schema, &schema, &defaults)
+}
+
+fn entries_of(document: &Value, object: &Value, defaults: &Value) -> Vec<Entry> {
+    let properties = object.get("properties").and_then(Value::as_object);
+    let described = |(name, schema): (&String, &Value)| entry_of(document, name, schema, defaults);
+    properties.into_iter().flat_map(Map::iter).map(described).collect()
+}
+
+fn entry_of(document: &Value, name: &str, schema: &Value, defaults: &Value) -> Entry {
+    let default = defaults.get(name);
+    let target = schema.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
+    let inner = target.and_then(|target| document.pointer(target));
+    let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+    let below = default.unwrap_or(&Value::Null);
+    Entry {
+        name: name.to_owned(),
+        description: description.split_whitespace().collect::<Vec<_>>().join(" "),
+        schema: schema.clone(),
+        default: default.cloned(),
+        keys: inner.map(|inner| entries_of(document, inner, below)).unwrap_or_default(),
+    }
+}
+
+fn push_key(file: &mut String, key: &Entry) {
+    file.push('\n');
+    push_comment(file, &key.description);
+    let line = match &key.default {
+        Some(default) => format!("{} = {}\n", key.name, toml_text(default)),
+        None => format!("# {} = {}\n", key.name, toml_text(&example_of(key))),
+    };
+    file.push_str(&line);
+}
+
+fn example_of(key: &Entry) -> Value {
+    key.schema.pointer("/examples/0").cloned().unwrap_or_default()
+}
+
+/// The text as comment lines of a readable width.
+fn push_comment(file: &mut String, text: &str) {
+    let mut line = String::from("#");
+    for word in text.split(' ') {
+        if line.len() + 1 + word.len() > 100 {
+            file.push_str(&line);
+            file.push('\n');
+            line = String::from("#");
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    file.push_str(&line);
+    file.push('\n');
+}
+
+/// The values that a configuration holds are written the same in TOML and in JSON.
+fn toml_text(value: &Value) -> String {
+    match value {
+        Value::Array(items) => format!("[{}]", items.iter().map(toml_text).collect::<Vec<_>>().join(", ")),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            value.to_string()
+        }
+    }
+}
+
+fn push_row(page: &mut String, name: &str, key: &Entry) {
+    let default = key.default.as_ref().map(|value| format!("`{}`", toml_text(value)));
+    let default = default.unwrap_or_else(|| "none".to_owned());
+    let row = format!("| `{name}` | {default} | {} | {} |\n", allowed(&key.schema), key.description);
+    page.push_str(&row);
+}
+
+fn allowed(schema: &Value) -> String {
+    let bound = |name: &str| schema.get(name).map(ToString::to_string);
+    if let (Some(min), Some(max)) = (bound("minimum"), bound("maximum")) {
+        return format!("{min} to {max}");
+    }
+    if let Some(Value::Array(values)) = schema.get("enum") {
+        return values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ");
+    }
+    let kind = schema.get("type").map(ToString::to_string).unwrap_or_default();
+    (if kind.contains("array") { "a list of texts" } else { "a text" }).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documented_file_holds_every_key_and_reads_as_the_defaults() {
+        let file = Config::documented_file();
+        assert_eq!(Config::decode(file.as_bytes()), Ok(Config::default()));
+        for entry in entries() {
+            assert!(!entry.description.is_empty(), "{} has no description", entry.name);
+            for key in entry.keys {
+                let stands = file.contains(&format!("{} = ", key.name)) && !key.description.is_empty();
+                assert!(stands, "{}", key.name);
+            }
+        }
+        assert!(file.lines().all(|line| line.len() <= 100), "a line is too long");
+    }
+}

@@ -1,0 +1,440 @@
+//! Strict reading of the small documents: every fault is found, each with its line and key.
+//!
+//! A document is opened as [`Fields`]; its keys are taken one by one; what is left over at the end is unknown.
+//! The task tree has a decoder of its own, because its faults are told by node and not by line.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+use thiserror::Error;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
+
+/// One fault in a document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The line it stands in, from 1.
+    pub line: usize,
+    /// The key, with the tables above it (`executor.kind`); empty for the document as a whole.
+    pub key: String,
+    /// What is wrong with it.
+    #[serde(serialize_with = "as_text")]
+    pub fault: Fault,
+}
+
+fn as_text<S: serde::Serializer>(fault: &Fault, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(fault)
+}
+
+/// What can be wrong with a key.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Fault {
+    /// The text is not of its language at all.
+    #[error("{0}")]
+    Syntax(String),
+    /// A key that the document does not have.
+    #[error("is not a known key{}", did_you_mean(.0.as_deref()))]
+    Unknown(Option<&'static str>),
+    /// A key that must be there.
+    #[error("is missing")]
+    Missing,
+    /// The same key a second time.
+    #[error("stands here a second time: keep one of the two")]
+    Twice,
+    /// A value of the wrong kind or out of its range.
+    #[error("{0}")]
+    Value(String),
+    /// Values that are each good and do not go together.
+    #[error("{0}")]
+    Rule(String),
+}
+
+fn did_you_mean(known: Option<&str>) -> String {
+    known.map(|known| format!("; did you mean `{known}`?")).unwrap_or_default()
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: ", self.line)?;
+        if !self.key.is_empty() {
+            write!(f, "`{}` ", self.key)?;
+            if matches!(self.fault, Fault::Value(_)) {
+                f.write_str("cannot be read: ")?;
+            }
+        }
+        write!(f, "{}", self.fault)
+    }
+}
+
+/// The known key that a wrong one was most likely meant to be.
+pub fn nearest<'k>(wrong: &str, known: &[&'k str]) -> Option<&'k str> {
+    let distance = |candidate: &str| strsim::damerau_levenshtein(wrong, candidate);
+    let best = known.iter().copied().min_by_key(|candidate| distance(candidate))?;
+    (distance(best) <= 1 + best.len() / 4).then_some(best)
+}
+
+/// A value that has not been read yet.
+pub trait Unread {
+    /// Reads it as a `T`, or says in words why it is none.
+    fn read<T: DeserializeOwned>(self) -> Result<T, String>;
+}
+
+impl Unread for &RawValue {
+    fn read<T: DeserializeOwned>(self) -> Result<T, String> {
+        // By way of a `Value`, so that the message does not name a place within the fragment.
+        let value: serde_json::Value = serde_json::from_str(self.get()).map_err(|e| e.to_string())?;
+        T::deserialize(value).map_err(|e| e.to_string())
+    }
+}
+
+impl Unread for Spanned<DeValue<'_>> {
+    fn read<T: DeserializeOwned>(self) -> Result<T, String> {
+        T::deserialize(ValueDeserializer::from(self)).map_err(|e| e.message().to_owned())
+    }
+}
+
+struct Entry<V> {
+    key: String,
+    line: usize,
+    value: Option<V>,
+}
+
+/// The keys of one object or table, to be taken one by one.
+pub struct Fields<'t, V> {
+    text: &'t str,
+    line: usize,
+    prefix: String,
+    entries: Vec<Entry<V>>,
+    known: Vec<&'static str>,
+    problems: Vec<Problem>,
+}
+
+impl<V: Unread> Fields<'_, V> {
+    /// Takes a key that may be absent.
+    pub fn optional<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
+        let (line, value) = self.take(key)?;
+        match value.read() {
+            Ok(value) => Some(value),
+            Err(why) => {
+                self.report(line, key, Fault::Value(why));
+                None
+            }
+        }
+    }
+
+    /// Takes a key that must be there.
+    pub fn required<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
+        if !self.entries.iter().any(|entry| entry.key == key) {
+            self.report(self.line, key, Fault::Missing);
+        }
+        self.optional(key)
+    }
+
+    /// Notes that a key's value breaks a rule that concerns other keys too.
+    pub fn broken(&mut self, key: &'static str, rule: impl Into<String>) {
+        let line = self.entries.iter().find(|entry| entry.key == key).map_or(self.line, |entry| entry.line);
+        self.report(line, key, Fault::Rule(rule.into()));
+    }
+
+    /// Whether a key was already found at fault.
+    pub fn is_at_fault(&self, key: &str) -> bool {
+        self.problems.iter().any(|problem| problem.key.strip_prefix(self.prefix.as_str()) == Some(key))
+    }
+
+    /// Every fault found, in the order of the lines; keys that were never asked for are among them.
+    pub fn finish(mut self) -> Vec<Problem> {
+        for index in 0..self.entries.len() {
+            let Some(entry) = self.entries.get(index) else { continue };
+            let (line, key) = (entry.line, entry.key.clone());
+            let twice = self.entries.iter().take(index).any(|earlier| earlier.key == key);
+            if twice {
+                self.report(line, &key, Fault::Twice);
+            } else if !self.known.iter().any(|known| *known == key) {
+                let fault = Fault::Unknown(nearest(&key, &self.known));
+                self.report(line, &key, fault);
+            }
+        }
+        self.problems.sort_by_key(|problem| problem.line);
+        self.problems
+    }
+
+    fn take(&mut self, key: &'static str) -> Option<(usize, V)> {
+        self.known.push(key);
+        let entry = self.entries.iter_mut().find(|entry| entry.key == key)?;
+        let line = entry.line;
+        entry.value.take().map(|value| (line, value))
+    }
+
+    fn report(&mut self, line: usize, key: &str, fault: Fault) {
+        self.problems.push(Problem { line, key: format!("{}{key}", self.prefix), fault });
+    }
+}
+
+impl<'t> Fields<'t, Spanned<DeValue<'t>>> {
+    /// Opens a TOML document; what is wrong with its syntax is among the problems at the end.
+    pub fn of_toml(text: &'t str) -> Self {
+        let (table, errors) = DeTable::parse_recoverable(text);
+        let problems = errors
+            .into_iter()
+            .map(|error| Problem {
+                line: line_of(text, error.span().map_or(0, |span| span.start)),
+                key: String::new(),
+                fault: Fault::Syntax(error.message().to_owned()),
+            })
+            .collect();
+        Self { problems, ..Self::of_table(text, 1, String::new(), table.into_inner()) }
+    }
+
+    fn of_table(text: &'t str, line: usize, prefix: String, table: DeTable<'t>) -> Self {
+        let entries = table
+            .into_iter()
+            .map(|(key, value)| Entry {
+                line: line_of(text, key.span().start),
+                key: key.into_inner().into_owned(),
+                value: Some(value),
+            })
+            .collect();
+        Self { text, line, prefix, entries, known: Vec::new(), problems: Vec::new() }
+    }
+
+    /// Takes a table and reads its keys with `read`; an absent table reads as an empty one.
+    pub fn table<T>(&mut self, key: &'static str, read: impl FnOnce(&mut Self) -> T) -> T {
+        let mut table = DeTable::new();
+        let mut line = self.line;
+        if let Some((at, value)) = self.take(key) {
+            line = at;
+            match value.into_inner() {
+                DeValue::Table(found) => table = found,
+                DeValue::String(_)
+                | DeValue::Integer(_)
+                | DeValue::Float(_)
+                | DeValue::Boolean(_)
+                | DeValue::Datetime(_)
+                | DeValue::Array(_) => {
+                    self.report(at, key, Fault::Value(format!("expected a table, written as [{key}]")));
+                }
+            }
+        }
+        let mut fields = Self::of_table(self.text, line, format!("{}{key}.", self.prefix), table);
+        let value = read(&mut fields);
+        self.problems.extend(fields.finish());
+        value
+    }
+}
+
+impl<'t> Fields<'t, &'t RawValue> {
+    /// Opens a JSON object, or says why the text is none.
+    pub fn of_json(text: &'t str) -> Result<Self, Problem> {
+        let RawObject(pairs) = serde_json::from_str(text).map_err(|error| Problem {
+            line: error.line().max(1),
+            key: String::new(),
+            fault: Fault::Syntax(json_fault(&error)),
+        })?;
+        let entries = pairs
+            .into_iter()
+            .map(|(key, value)| {
+                // A raw value borrows from `text`, so the distance between the two is its place.
+                let at = (value.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+                Entry { key, line: line_of(text, at), value: Some(value) }
+            })
+            .collect();
+        Ok(Self { text, line: 1, prefix: String::new(), entries, known: Vec::new(), problems: Vec::new() })
+    }
+}
+
+/// The one written form of a document: two spaces of indent, text unescaped, one newline at the end.
+pub fn canonical_json<T: Serialize>(document: &T) -> Vec<u8> {
+    #[expect(clippy::expect_used, reason = "our documents hold no maps and no values that JSON lacks")]
+    let mut bytes = serde_json::to_vec_pretty(document).expect("a document of ours is JSON");
+    bytes.push(b'\n');
+    bytes
+}
+
+/// What serde_json says of a fault, without the place, which the caller tells in its own way.
+pub fn json_fault(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(" at line ").map_or(text.clone(), |(what, _)| what.to_owned())
+}
+
+/// The text of a document's bytes. What is no UTF-8 at all is told by its kind, since the next step differs.
+pub fn text_of(bytes: &[u8]) -> Result<&str, Problem> {
+    let whole = |fault: &str| Problem { line: 1, key: String::new(), fault: Fault::Syntax(fault.to_owned()) };
+    if bytes.starts_with(b"\xEF\xBB\xBF") {
+        return Err(whole("begins with a byte order mark: save it as UTF-8 without one"));
+    }
+    if bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF") {
+        return Err(whole("is UTF-16: save it as UTF-8"));
+    }
+    std::str::from_utf8(bytes).map_err(|error| {
+        let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
+        Problem { line, ..whole("is not UTF-8: save it as UTF-8") }
+    })
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
+}
+
+/// An object's pairs as they stand, a key that stands twice included.
+struct RawObject<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for RawObject<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Pairs;
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = RawObject<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(RawObject(pairs))
+            }
+        }
+        deserializer.deserialize_map(Pairs)
+    }
+}
+
+/// A whole number between two bounds, both allowed. `1.0` is a whole number, as JSON Schema has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Int<const MIN: i64, const MAX: i64>(i64);
+
+impl<const MIN: i64, const MAX: i64> Int<MIN, MAX> {
+    /// Takes a number that is known when the program is built; one out of bounds does not compile.
+    pub const fn fixed<const N: i64>() -> Self {
+        const { assert!(MIN <= N && N <= MAX, "the number is out of its bounds") };
+        Self(N)
+    }
+
+    /// Takes a number, if it is within the bounds.
+    pub fn new(number: i64) -> Option<Self> {
+        (MIN..=MAX).contains(&number).then_some(Self(number))
+    }
+
+    /// The number.
+    pub fn get(self) -> i64 {
+        self.0
+    }
+}
+
+/// The largest whole number that every JSON reader keeps exactly (2^53 - 1).
+pub const SAFE_INTEGER_MAX: i64 = 9_007_199_254_740_991;
+
+/// The whole number that a JSON number stands for, if it stands for one that is kept exactly.
+pub fn whole_number(number: f64) -> Option<i64> {
+    #[expect(clippy::cast_possible_truncation, reason = "whole, and within the exact range of both types")]
+    (number.fract() == 0.0 && number.abs() <= SAFE_INTEGER_MAX as f64).then_some(number as i64)
+}
+
+impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Int<MIN, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Number<const MIN: i64, const MAX: i64>;
+        impl<const MIN: i64, const MAX: i64> Visitor<'_> for Number<MIN, MAX> {
+            type Value = Int<MIN, MAX>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a whole number from {MIN} to {MAX}")
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Self::Value, E> {
+                let found = serde::de::Unexpected::Signed(number);
+                Int::new(number).ok_or_else(|| E::invalid_value(found, &self))
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Self::Value, E> {
+                let found = serde::de::Unexpected::Unsigned(number);
+                i64::try_from(number).ok().and_then(Int::new).ok_or_else(|| E::invalid_value(found, &self))
+            }
+
+            fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Self::Value, E> {
+                let found = serde::de::Unexpected::Float(number);
+                whole_number(number).and_then(Int::new).ok_or_else(|| E::invalid_value(found, &self))
+            }
+        }
+        deserializer.deserialize_any(Number)
+    }
+}
+
+impl<const MIN: i64, const MAX: i64> JsonSchema for Int<MIN, MAX> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("Int{MIN}to{MAX}").into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": MIN, "maximum": MAX })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_near_miss_is_told_and_a_far_one_is_not() {
+        let known = ["max_iterations", "max_attempts_default", "on_stuck"];
+        assert_eq!(nearest("max_iteration", &known), Some("max_iterations"));
+        assert_eq!(nearest("onstuck", &known), Some("on_stuck"));
+        assert_eq!(nearest("colour", &known), None);
+        assert_eq!(nearest("x", &[]), None);
+    }
+
+    #[test]
+    fn every_fault_of_a_document_is_told_with_its_line() {
+        let text = "{\n \"a\": \"x\",\n \"b\": 7,\n \"b\": 8,\n \"bb\": null}";
+        let mut fields = Fields::of_json(text).unwrap();
+        assert_eq!(fields.required::<Int<0, 5>>("a"), None);
+        assert_eq!(fields.required::<Int<0, 9>>("b"), Some(Int(7)));
+        assert_eq!(fields.required::<bool>("c"), None);
+        let told: Vec<String> = fields.finish().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "line 1: `c` is missing",
+                "line 2: `a` cannot be read: invalid type: string \"x\", expected a whole number from 0 to 5",
+                "line 4: `b` stands here a second time: keep one of the two",
+                "line 5: `bb` is not a known key; did you mean `b`?",
+            ]
+        );
+    }
+
+    #[test]
+    fn bytes_that_are_no_plain_utf8_are_told_apart() {
+        assert_eq!(text_of(b"{}"), Ok("{}"));
+        for (bytes, line, word) in [
+            (&b"\xEF\xBB\xBF{}"[..], 1, "byte order mark"),
+            (b"\xFF\xFE{\0", 1, "UTF-16"),
+            (b"\xFE\xFF\0{", 1, "UTF-16"),
+            (b"{\n\n\xC3\x28", 3, "not UTF-8"),
+        ] {
+            let problem = text_of(bytes).unwrap_err();
+            assert_eq!(problem.line, line);
+            assert!(problem.to_string().contains(word), "{problem}");
+        }
+    }
+
+    #[test]
+    fn a_whole_number_may_be_written_as_a_float() {
+        let read = |text: &str| serde_json::from_str::<Int<0, 10>>(text).ok().map(Int::get);
+        assert_eq!(read("10"), Some(10));
+        assert_eq!(read("1e1"), Some(10));
+        assert_eq!(read("-0.0"), Some(0));
+        for bad in ["11", "-1", "0.5", "1e300", "18446744073709551615", "true", "\"1\""] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+}

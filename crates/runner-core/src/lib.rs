@@ -1,0 +1,17 @@
+//! The rules of a run, as pure functions over values.
+//!
+//! Everything here is a function of its arguments: no files, no processes, no clock, no environment, no
+//! randomness. What reads and writes lives in `runner-host`; what talks to people lives in `runner`.
+
+pub mod agent_output;
+pub mod config;
+pub mod document;
+pub mod goal;
+pub mod id;
+pub mod identity;
+pub mod layout;
+pub mod run_state;
+pub mod schema;
+pub mod start;
+pub mod text;
+pub mod tree;

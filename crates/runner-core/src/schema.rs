@@ -1,0 +1,58 @@
+//! The JSON Schemas of the documents, made from the types that hold them.
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+
+use crate::agent_output::AgentOutput;
+use crate::config::Config;
+use crate::document::canonical_json;
+use crate::run_state::RunState;
+use crate::tree::TreeDocument;
+
+/// The documents that have a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Document {
+    /// `tree.json`
+    Tree,
+    /// `run_state.json`
+    RunState,
+    /// What an agent answers.
+    AgentOutput,
+    /// `config.toml`, as the JSON of the same shape.
+    Config,
+}
+
+impl Document {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Tree, Self::RunState, Self::AgentOutput, Self::Config];
+
+    /// The name of its file in `schemas/`.
+    pub fn file_name(self) -> &'static str {
+        match self {
+            Self::Tree => "tree.schema.json",
+            Self::RunState => "run_state.schema.json",
+            Self::AgentOutput => "agent_output.schema.json",
+            Self::Config => "config.schema.json",
+        }
+    }
+
+    /// Its schema, in JSON Schema 2020-12.
+    pub fn schema(self) -> Schema {
+        fn of<T: JsonSchema>(settings: SchemaSettings) -> Schema {
+            settings.into_generator().into_root_schema_for::<T>()
+        }
+        let settings = SchemaSettings::draft2020_12();
+        match self {
+            Self::Tree => of::<TreeDocument<'_>>(settings),
+            // Written whole: a key without a value is null, never absent.
+            Self::RunState => of::<RunState>(settings.for_serialize()),
+            Self::AgentOutput => of::<AgentOutput>(settings),
+            Self::Config => of::<Config>(settings),
+        }
+    }
+
+    /// The schema's file.
+    pub fn schema_bytes(self) -> Vec<u8> {
+        canonical_json(&self.schema())
+    }
+}

@@ -1,0 +1,99 @@
+//! Text from outside, made safe to show: agents and files may hold anything.
+
+/// The text without what could act on a terminal or hide its own meaning: control characters, escape
+/// sequences, marks that change the direction of writing. A run of white space and controls becomes one space.
+pub fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    let mut gap = false;
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        if c == '\u{1b}' || c == '\u{9b}' {
+            skip_escape(c, &mut rest);
+        } else if c.is_whitespace() || c.is_control() {
+            gap = true;
+        } else if !is_hidden(c) {
+            if gap && !line.is_empty() {
+                line.push(' ');
+            }
+            gap = false;
+            line.push(c);
+        }
+    }
+    line
+}
+
+/// Passes over what follows an escape character: a control sequence up to its final letter, an operating
+/// system command up to its end, or a single character.
+fn skip_escape(start: char, rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    let kind = if start == '\u{9b}' { Some('[') } else { rest.next() };
+    match kind {
+        Some('[') => {
+            while let Some(c) = rest.next_if(|c| !c.is_control()) {
+                if ('\u{40}'..='\u{7e}').contains(&c) {
+                    break;
+                }
+            }
+        }
+        Some(']' | 'P' | 'X' | '^' | '_') => {
+            while let Some(c) = rest.next() {
+                if c == '\u{7}' || c == '\u{9c}' {
+                    break;
+                }
+                if c == '\u{1b}' {
+                    rest.next_if_eq(&'\\');
+                    break;
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Marks that show nothing themselves and change how others show.
+fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}'
+        | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// At most `bytes_max` bytes of the text, cut between characters.
+pub fn head(text: &str, bytes_max: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_acts_on_a_terminal_is_gone_and_the_words_stay() {
+        for (text, shown) in [
+            ("plain text", "plain text"),
+            ("  two\n\n lines\t", "two lines"),
+            ("\u{1b}[31mred\u{1b}[0m", "red"),
+            ("\u{1b}]0;title\u{7}after", "after"),
+            ("\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\", "link"),
+            ("\u{9b}2Jcleared", "cleared"),
+            ("\u{1b}Pq#0\u{9c}x", "x"),
+            ("\u{1b}cy", "y"),
+            ("\u{1b}[3\u{1b}[31mz", "z"),
+            ("a\u{202e}b\u{2066}c\u{200b}d", "abcd"),
+            ("nul\0bell\u{7}", "nul bell"),
+            ("\u{1b}", ""),
+            ("日本 語", "日本 語"),
+        ] {
+            assert_eq!(one_line(text), shown, "{text:?}");
+            assert_eq!(one_line(shown), shown);
+        }
+    }
+
+    #[test]
+    fn a_cut_never_splits_a_character() {
+        assert_eq!(head("aé日", 0), "");
+        assert_eq!(head("aé日", 2), "a");
+        assert_eq!(head("aé日", 3), "aé");
+        assert_eq!(head("aé日", 5), "aé");
+        assert_eq!(head("aé日", 6), "aé日");
+        assert_eq!(head("aé日", 99), "aé日");
+    }
+}

@@ -1,0 +1,171 @@
+//! The task tree: what it is, its one written form, and its limits.
+//!
+//! A [`Tree`] is always valid: it can only be had by decoding a document without fault or by passing nodes
+//! through the same rules. Code that holds one does not check again.
+
+mod decode;
+mod edit;
+mod problem;
+mod rules;
+mod select;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub use edit::{Breach, EditFault, user_edit_faults};
+pub use problem::{Kind, TreeFault, TreeProblem};
+pub use select::{Choice, Selection, Turn, select};
+
+use crate::document::SAFE_INTEGER_MAX;
+use crate::id::NodeId;
+
+/// The version of the tree's format.
+pub const VERSION: i64 = 1;
+/// The most levels a tree may have; the root is level 1.
+pub const DEPTH_MAX: usize = 32;
+/// The most nodes a tree may have.
+pub const NODES_MAX: usize = 100_000;
+/// The most bytes a tree's document may have.
+pub const BYTES_MAX: usize = 64 << 20;
+/// The bounds of a node's `order`.
+pub const ORDER_RANGE: std::ops::RangeInclusive<i64> = -SAFE_INTEGER_MAX..=SAFE_INTEGER_MAX;
+/// The bounds of a node's `attempts`.
+pub const ATTEMPTS_RANGE: std::ops::RangeInclusive<i64> = 0..=1_000_000;
+/// The bounds of a node's `max_attempts`.
+pub const MAX_ATTEMPTS_RANGE: std::ops::RangeInclusive<i64> = 1..=1_000_000;
+
+/// One task: a leaf is worked on, an inner node passes when all its children do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Node {
+    /// Unique in the tree.
+    pub id: NodeId,
+    /// Siblings are sorted by order, then by id.
+    #[schemars(range(min = *ORDER_RANGE.start(), max = *ORDER_RANGE.end()))]
+    pub order: i64,
+    /// A short name for people.
+    pub title: String,
+    /// What must be true when the node is done.
+    pub goal: String,
+    /// How one sees that it is, point by point.
+    pub acceptance: Vec<String>,
+    /// Whether the node is done. Written by the runner alone, after a green guard.
+    pub passes: bool,
+    /// How many attempts were spent. Written by the runner alone.
+    #[schemars(range(min = *ATTEMPTS_RANGE.start(), max = *ATTEMPTS_RANGE.end()))]
+    pub attempts: u32,
+    /// How many attempts the node has.
+    #[schemars(range(min = *MAX_ATTEMPTS_RANGE.start(), max = *MAX_ATTEMPTS_RANGE.end()))]
+    pub max_attempts: u32,
+    /// The steps it is divided into, in order.
+    pub children: Vec<Node>,
+}
+
+impl Node {
+    /// Whether the node has no children.
+    pub fn is_leaf(&self) -> bool {
+        self.children.is_empty()
+    }
+
+    /// Whether every attempt is spent.
+    pub fn is_exhausted(&self) -> bool {
+        self.attempts >= self.max_attempts
+    }
+
+    /// How many leaves lie at or below this node, and how many of them pass.
+    pub fn leaves(&self) -> Leaves {
+        if self.is_leaf() {
+            return Leaves { total: 1, passed: usize::from(self.passes) };
+        }
+        self.children.iter().map(Node::leaves).fold(Leaves { total: 0, passed: 0 }, |sum, more| Leaves {
+            total: sum.total + more.total,
+            passed: sum.passed + more.passed,
+        })
+    }
+
+    /// The sorting key among siblings.
+    fn sort_key(&self) -> (i64, &NodeId) {
+        (self.order, &self.id)
+    }
+}
+
+/// A count of leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Leaves {
+    /// All of them.
+    pub total: usize,
+    /// Those that pass.
+    pub passed: usize,
+}
+
+/// A task tree in which every rule holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    root: Node,
+}
+
+/// A task tree: the only source of truth for a run's progress.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Tree", deny_unknown_fields)]
+pub(crate) struct TreeDocument<'t> {
+    /// The version of the format.
+    #[schemars(extend("const" = VERSION))]
+    version: i64,
+    /// The goal as a whole.
+    root: &'t Node,
+}
+
+impl Tree {
+    /// Reads a document strictly. Every fault in it is told, in the order of the nodes.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Vec<TreeProblem>> {
+        let (root, mut found) = decode::document(bytes).map_err(|problem| vec![problem])?;
+        rules::check(&root, &mut found);
+        found.into_result(&root)?;
+        Ok(Self { root })
+    }
+
+    /// Takes nodes that the runner made, if every rule holds for them.
+    pub fn new(root: Node) -> Result<Self, Vec<TreeProblem>> {
+        let mut found = problem::Found::default();
+        rules::check(&root, &mut found);
+        found.into_result(&root)?;
+        Ok(Self { root })
+    }
+
+    /// The goal as a whole.
+    pub fn root(&self) -> &Node {
+        &self.root
+    }
+
+    /// The one written form of this tree: two spaces of indent, fields in their order, one newline at the end.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        crate::document::canonical_json(&TreeDocument { version: VERSION, root: &self.root })
+    }
+
+    /// The path to a node, root first.
+    pub fn path_to(&self, id: &NodeId) -> Option<Vec<&Node>> {
+        fn descend<'t>(node: &'t Node, id: &NodeId, path: &mut Vec<&'t Node>) -> bool {
+            path.push(node);
+            if node.id == *id || node.children.iter().any(|child| descend(child, id, path)) {
+                return true;
+            }
+            path.pop();
+            false
+        }
+        let mut path = Vec::new();
+        descend(&self.root, id, &mut path).then_some(path)
+    }
+
+    /// How many nodes there are.
+    pub fn node_count(&self) -> usize {
+        fn count(node: &Node) -> usize {
+            1 + node.children.iter().map(count).sum::<usize>()
+        }
+        count(&self.root)
+    }
+}
+
+/// The ids on the way to a node, as people write them: `root/api/login`.
+pub fn path_text(path: &[&Node]) -> String {
+    path.iter().map(|node| node.id.as_str()).collect::<Vec<_>>().join("/")
+}

@@ -1,0 +1,68 @@
+//! Which leaf comes next: the leftmost open one, and why it is that one.
+
+use super::{Node, Tree};
+
+/// What the tree says comes next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selection<'t> {
+    /// Nothing: the root passes.
+    Complete,
+    /// This leaf.
+    Leaf(Choice<'t>),
+    /// This leaf, but every attempt at it is spent.
+    Stuck(Choice<'t>),
+}
+
+/// A leaf and the way to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice<'t> {
+    /// The leaf.
+    pub leaf: &'t Node,
+    /// The nodes from the root to the leaf, both included.
+    pub path: Vec<&'t Node>,
+}
+
+/// One turn on the way down: which child was taken, and what of its siblings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn<'t> {
+    /// The node whose children were looked at.
+    pub parent: &'t Node,
+    /// The first open one.
+    pub taken: &'t Node,
+    /// How many siblings before it pass already.
+    pub passed_before: usize,
+    /// How many siblings behind it are open too, and wait.
+    pub open_behind: usize,
+}
+
+/// Picks the next leaf: from the root downwards always the first open child, siblings in the order
+/// `(order, id)`. A function of the tree alone.
+pub fn select(tree: &Tree) -> Selection<'_> {
+    let mut node = tree.root();
+    if node.passes {
+        return Selection::Complete;
+    }
+    let mut path = vec![node];
+    while let Some(open) = node.children.iter().find(|child| !child.passes) {
+        node = open;
+        path.push(node);
+    }
+    let choice = Choice { leaf: node, path };
+    if node.is_exhausted() { Selection::Stuck(choice) } else { Selection::Leaf(choice) }
+}
+
+impl<'t> Choice<'t> {
+    /// The turns on the way down, from the root.
+    pub fn turns(&self) -> impl Iterator<Item = Turn<'t>> {
+        self.path.iter().zip(self.path.iter().skip(1)).map(|(parent, taken)| {
+            let place = parent.children.iter().position(|child| child.id == taken.id).unwrap_or_default();
+            let behind = parent.children.iter().skip(place + 1);
+            Turn {
+                parent,
+                taken,
+                passed_before: place,
+                open_behind: behind.filter(|child| !child.passes).count(),
+            }
+        })
+    }
+}
