@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::config::Config;
 use crate::document::Problem;
 use crate::goal::{Goal, GoalFault, GoalSummary};
-use crate::id::{NodeId, RunId};
+use crate::id::{Iteration, NodeId, RunId};
 use crate::layout::{Doc, Owner, complete_gitignore};
 use crate::run_state::RunState;
 use crate::tree::{EditFault, Node, Tree, TreeProblem, user_edit_faults};
@@ -205,7 +205,7 @@ fn choose_tree(
     if let Some(committed) = sources.tip.and_then(|tip| tip.get(&Doc::Tree)) {
         let before = Tree::decode(committed).map_err(StartFault::Tree)?;
         let Some(edited) = work.filter(|edited| sources.on_branch && *edited != committed) else {
-            return Ok(before);
+            return Ok(if is_untouched_seed(&before, sources) { seed(goal, config) } else { before });
         };
         let after = Tree::decode(edited).map_err(StartFault::Tree)?;
         let faults = user_edit_faults(&before, &after);
@@ -214,7 +214,7 @@ fn choose_tree(
     let of_old_run = sources.work.get(&Doc::RunState).and_then(|state| RunState::decode(state).ok());
     let of_old_run = of_old_run.is_some_and(|state| state.run_id.is_some());
     let plan = work.filter(|tree| **tree != Doc::Tree.scaffold() && (wish.keep_plan || !of_old_run));
-    let Some(plan) = plan else { return Ok(seeded_tree(NodeId::root(), goal.summary(), config, Vec::new())) };
+    let Some(plan) = plan else { return Ok(seed(goal, config)) };
     let plan = Tree::decode(plan).map_err(StartFault::Tree)?;
     if of_old_run {
         let id = plan.root().id.clone();
@@ -222,6 +222,24 @@ fn choose_tree(
     }
     let faults = user_edit_faults(&unseeded_tree(), &plan);
     if faults.is_empty() { Ok(plan) } else { Err(StartFault::TreeEdit(faults)) }
+}
+
+fn seed(goal: &Goal<'_>, config: &Config) -> Tree {
+    seeded_tree(NodeId::root(), goal.summary(), config, Vec::new())
+}
+
+/// Whether a run has done nothing yet and its tree is still what its goal gave: then a new goal gives a new tree.
+fn is_untouched_seed(tree: &Tree, sources: Sources<'_>) -> bool {
+    let committed = |doc| sources.tip.and_then(|tip| tip.get(&doc));
+    let state = committed(Doc::RunState).and_then(|bytes| RunState::decode(bytes).ok());
+    let goal = committed(Doc::Goal).and_then(|bytes| Goal::parse(bytes).ok());
+    let config = committed(Doc::Config).and_then(|bytes| Config::decode(bytes).ok());
+    match (state, goal, config) {
+        (Some(state), Some(goal), Some(config)) => {
+            state.next_iter == Iteration::FIRST && *tree == seed(&goal, &config)
+        }
+        _ => false,
+    }
 }
 
 /// The open nodes below a node, as new work.

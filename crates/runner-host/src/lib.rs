@@ -1,1 +1,21 @@
+//! What touches the world: files, the lock, git, programs.
+//!
+//! The host reads once, asks the core what to do, and writes once. It decides nothing about runs, and it never
+//! talks to people: errors are values, worded by the command line.
 
+pub mod doctor;
+mod error;
+mod failpoint;
+pub mod git;
+pub mod init;
+pub mod inspect;
+mod journal;
+mod lock;
+mod moving;
+mod paths;
+mod programs;
+pub mod start;
+mod store;
+
+pub use error::{Error, Refusal};
+pub use moving::Recovered;

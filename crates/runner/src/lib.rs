@@ -1,1 +1,36 @@
+//! The command line: understands what people type, asks the host, and tells the answer.
+//!
+//! No decision about runs is made here. One module prints ([`out`]), one words errors ([`error`]); each command
+//! is a file in `commands` that turns arguments into a [`reply::Reply`].
 
+pub mod cli;
+mod commands;
+mod error;
+mod out;
+mod reply;
+mod view;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::Cli;
+use out::Out;
+
+/// Runs the command that the program was started with.
+pub fn main() -> ExitCode {
+    run(std::env::args_os().collect())
+}
+
+fn run(args: Vec<OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(told) => return out::tell_clap(&told),
+    };
+    let out = Out::new(&cli.global);
+    match commands::run(&cli) {
+        Ok(reply) => out.tell(reply.as_ref()),
+        Err(report) => out.tell_error(&report),
+    }
+}

@@ -1,1 +1,1 @@
-
+//! What only tests use.

@@ -1,0 +1,152 @@
+//! `runner doctor`: what a run needs of this machine, and how to get what is missing.
+
+use std::path::Path;
+
+use runner_core::config::{Config, ExecutorKind};
+use runner_core::layout::Doc;
+
+use crate::error::Error;
+use crate::git::{Git, OLDEST};
+use crate::inspect::read_docs;
+use crate::programs;
+
+/// The verdict on one point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// As it should be.
+    Good,
+    /// Works, with something to know.
+    Doubtful,
+    /// A run would fail.
+    Bad,
+}
+
+/// One point that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// What was looked at.
+    pub name: &'static str,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What was found.
+    pub found: String,
+    /// What to do about it.
+    pub fix: Option<String>,
+}
+
+impl Point {
+    fn good(name: &'static str, found: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Good, found: found.into(), fix: None }
+    }
+
+    fn other(name: &'static str, verdict: Verdict, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { name, verdict, found: found.into(), fix: Some(fix.into()) }
+    }
+}
+
+/// Looks at everything a run needs. A point that cannot be looked at is a bad one, not an error.
+pub fn examine(dir: &Path) -> Vec<Point> {
+    let Some(program) = programs::find("git", None) else {
+        return vec![Point::other("git", Verdict::Bad, "not found", "install git 2.36 or newer")];
+    };
+    let git = match Git::open(dir) {
+        Ok(git) => git,
+        Err(error) => {
+            let found = programs::version_of(&program).unwrap_or_else(|| program.display().to_string());
+            return vec![Point::good("git", found), repository_point(&error)];
+        }
+    };
+    let config = read_docs(&git).map(|docs| docs.get(&Doc::Config).map(|bytes| Config::decode(bytes)));
+    let mut points = vec![git_point(&git), Point::good("repository", git.root().display().to_string())];
+    points.push(identity_point(&git));
+    points.push(file_system_point(&git));
+    match config {
+        Ok(Some(Ok(config))) => points.extend(program_points(&git, &config)),
+        Ok(None) => {
+            let fix = "run 'runner init', or 'runner start --goal \"…\"' to begin at once";
+            points.push(Point::other("set-up", Verdict::Doubtful, "no .runner/ here yet", fix));
+            points.extend(program_points(&git, &Config::default()));
+        }
+        Ok(Some(Err(_))) | Err(_) => {
+            let fix = "run 'runner validate' to see every fault";
+            points.push(Point::other("set-up", Verdict::Bad, "the configuration cannot be read", fix));
+        }
+    }
+    points
+}
+
+fn repository_point(error: &Error) -> Point {
+    let fix = "go to a repository, or make one with 'git init'";
+    Point::other("repository", Verdict::Bad, error.to_string(), fix)
+}
+
+fn git_point(git: &Git) -> Point {
+    match git.version() {
+        Ok((version, text)) if version >= OLDEST => {
+            Point::good("git", format!("{text}, {}", git.program().display()))
+        }
+        Ok((_, text)) => Point::other("git", Verdict::Bad, text, "install git 2.36 or newer"),
+        Err(error) => Point::other("git", Verdict::Bad, error.to_string(), "install git 2.36 or newer"),
+    }
+}
+
+fn identity_point(git: &Git) -> Point {
+    if git.has_identity() {
+        return Point::good("identity", "commits carry the name in your git configuration");
+    }
+    let fix = "git config --global user.name \"…\" and user.email \"…\"";
+    Point::other("identity", Verdict::Doubtful, "no name configured: commits will be by `runner`", fix)
+}
+
+/// Enough for a run's commits and logs.
+const FREE_BYTES_MIN: u64 = 1 << 30;
+
+fn file_system_point(git: &Git) -> Point {
+    let name = "disk";
+    match rustix::fs::statvfs(git.root()) {
+        Ok(found) => {
+            let free = found.f_bavail.saturating_mul(found.f_frsize);
+            let text = format!("{} MiB free", free >> 20);
+            if free >= FREE_BYTES_MIN {
+                return Point::good(name, text);
+            }
+            Point::other(name, Verdict::Doubtful, text, "free at least 1 GiB: logs and commits take room")
+        }
+        Err(error) => Point::other(name, Verdict::Doubtful, error.to_string(), "check the file system"),
+    }
+}
+
+fn program_points(git: &Git, config: &Config) -> Vec<Point> {
+    let guard = config.guard.command.program();
+    let guard_fix = if guard == "just" {
+        "install it with 'cargo install just', or change [guard] command in .runner/state/config.toml"
+            .to_owned()
+    } else {
+        format!("install `{guard}`, or change [guard] command in .runner/state/config.toml")
+    };
+    let mut points = vec![program_point(git, "guard", guard, guard_fix)];
+    let agent = match config.executor.kind {
+        ExecutorKind::Codex => Some(("codex", "install it with 'npm install -g @openai/codex'".to_owned())),
+        ExecutorKind::Claude => {
+            Some(("claude", "install it with 'npm install -g @anthropic-ai/claude-code'".to_owned()))
+        }
+        ExecutorKind::Command => config.executor.command.as_ref().map(|command| {
+            let fix = "check [executor] command in .runner/state/config.toml";
+            (command.program(), fix.to_owned())
+        }),
+        ExecutorKind::Script => None,
+    };
+    match agent {
+        Some((program, fix)) => points.push(program_point(git, "agent", program, fix)),
+        None => points.push(Point::good("agent", "a script: nothing to install")),
+    }
+    points
+}
+
+fn program_point(git: &Git, name: &'static str, program: &str, fix: String) -> Point {
+    let Some(path) = programs::find(program, Some(git.root())) else {
+        return Point::other(name, Verdict::Bad, format!("`{program}` is not on the PATH"), fix);
+    };
+    let version = programs::version_of(&path).map(|version| format!("{version}, ")).unwrap_or_default();
+    Point::good(name, format!("{version}{}", path.display()))
+}

@@ -1,0 +1,266 @@
+//! Reading and writing what git stores: refs, trees, blobs, commits, and indexes of the runner's own.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+
+use super::{Git, lossy};
+use crate::error::Error;
+use crate::store;
+
+/// An entry of a tree, as far as the runner cares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TreeEntry {
+    pub(crate) mode: EntryMode,
+    pub(crate) object: String,
+    /// From the repository's root, as git writes it.
+    pub(crate) path: Vec<u8>,
+}
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EntryMode {
+    File,
+    Executable,
+    Link,
+    Repository,
+}
+
+impl EntryMode {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "100644",
+            Self::Executable => "100755",
+            Self::Link => "120000",
+            Self::Repository => "160000",
+        }
+    }
+}
+
+/// What an index should hold at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum IndexEntry {
+    Put(TreeEntry),
+    Remove(Vec<u8>),
+}
+
+impl Git {
+    /// Local branches below `runner`, with that one itself, and the commits they point to.
+    pub(crate) fn runner_branches(&self) -> Result<Vec<(String, String)>, Error> {
+        let format = "--format=%(objectname) %(refname:lstrip=2)";
+        let answer = lossy(&self.call(&["for-each-ref", format, "refs/heads/runner"]).run()?);
+        Ok(answer
+            .lines()
+            .filter_map(|line| line.split_once(' '))
+            .map(|(commit, branch)| (branch.to_owned(), commit.to_owned()))
+            .collect())
+    }
+
+    /// Where else a branch is checked out, as git writes the path.
+    pub(crate) fn worktree_holding(&self, branch: &str) -> Result<Option<String>, Error> {
+        let answer = self.call(&["worktree", "list", "--porcelain", "-z"]).run()?;
+        let wanted = format!("branch refs/heads/{branch}");
+        let mut worktree = None;
+        for line in answer.split(|byte| *byte == 0) {
+            if let Some(path) = line.strip_prefix(b"worktree ") {
+                worktree = Some(path);
+            } else if line == wanted.as_bytes() {
+                return Ok(worktree.map(lossy));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The commit that a branch points to.
+    pub(crate) fn branch_tip(&self, branch: &str) -> Result<Option<String>, Error> {
+        let reference = format!("refs/heads/{branch}");
+        let output =
+            self.call(&["rev-parse", "--verify", "--quiet", "--end-of-options", &reference]).output()?;
+        Ok(output.status.success().then(|| lossy(&output.stdout)))
+    }
+
+    /// The tree of a commit.
+    pub(crate) fn tree_of(&self, commit: &str) -> Result<String, Error> {
+        let tree = format!("{commit}^{{tree}}");
+        Ok(lossy(&self.call(&["rev-parse", "--verify", "--end-of-options", &tree]).run()?))
+    }
+
+    /// The files of a commit below a folder.
+    pub(crate) fn files_of(&self, commit: &str, folder: &str) -> Result<Vec<TreeEntry>, Error> {
+        let answer = self.call(&["ls-tree", "-r", "-z", "--full-tree", commit, "--", folder]).run()?;
+        Ok(answer.split(|byte| *byte == 0).filter_map(tree_entry).collect())
+    }
+
+    /// The contents of blobs, in the order asked for.
+    pub(crate) fn blobs(&self, objects: &[&str]) -> Result<Vec<Vec<u8>>, Error> {
+        if objects.is_empty() {
+            return Ok(Vec::new());
+        }
+        let request = objects.join("\n") + "\n";
+        let answer = self.call(&["cat-file", "--batch"]).input(request.as_bytes()).run()?;
+        let mut rest = answer.as_slice();
+        let no_sense = || Error::GitAnswer { command: "cat-file --batch".to_owned() };
+        objects
+            .iter()
+            .map(|_| {
+                let (blob, after) = next_blob(rest).ok_or_else(no_sense)?;
+                rest = after;
+                Ok(blob.to_vec())
+            })
+            .collect()
+    }
+
+    /// Stores contents as blobs, byte for byte, and gives their names in the same order.
+    pub(crate) fn store_blobs(&self, contents: &[&[u8]]) -> Result<Vec<String>, Error> {
+        let folder = self.paths().staging();
+        let _ = fs::remove_dir_all(&folder);
+        store::ensure_folder(&folder)?;
+        let mut request = Vec::new();
+        for (index, bytes) in contents.iter().enumerate() {
+            let path = folder.join(index.to_string());
+            fs::write(&path, bytes).map_err(Error::io("write", &path))?;
+            request.extend(path.as_os_str().as_encoded_bytes());
+            request.push(b'\n');
+        }
+        let answer =
+            self.call(&["hash-object", "-w", "--no-filters", "--stdin-paths"]).input(&request).run()?;
+        let _ = fs::remove_dir_all(&folder);
+        let names: Vec<String> = lossy(&answer).lines().map(str::to_owned).collect();
+        let complete = names.len() == contents.len();
+        complete.then_some(names).ok_or_else(|| Error::GitAnswer { command: "hash-object".to_owned() })
+    }
+
+    /// Files below a folder that git does not know and does not ignore. `ignored` are patterns from the root
+    /// that hold even where no ignore file does.
+    pub(crate) fn unknown_files(&self, folder: &str, ignored: &[&str]) -> Result<Vec<Vec<u8>>, Error> {
+        let mut args = vec!["ls-files".to_owned(), "-z".to_owned(), "--others".to_owned()];
+        args.push("--exclude-standard".to_owned());
+        args.extend(ignored.iter().map(|pattern| format!("--exclude=/{pattern}")));
+        args.extend(["--".to_owned(), folder.to_owned()]);
+        let answer = self.call(&args).run()?;
+        Ok(answer.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
+    }
+
+    /// Files below a folder that an index holds.
+    pub(crate) fn index_paths(&self, index: &Path, folder: &str) -> Result<Vec<Vec<u8>>, Error> {
+        let answer = self.call(&["ls-files", "-z", "--cached", "--", folder]).index(index).run()?;
+        Ok(answer.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
+    }
+
+    /// Makes an index of a commit's tree.
+    pub(crate) fn read_into_index(&self, index: &Path, commit: &str) -> Result<(), Error> {
+        let _ = fs::remove_file(index);
+        self.call(&["read-tree", commit]).index(index).run().map(drop)
+    }
+
+    /// Changes entries of an index.
+    pub(crate) fn edit_index(&self, index: &Path, entries: &[IndexEntry]) -> Result<(), Error> {
+        let mut request = Vec::new();
+        for entry in entries {
+            let (mode, object, path) = match entry {
+                IndexEntry::Put(entry) => (entry.mode.as_str(), entry.object.clone(), &entry.path),
+                IndexEntry::Remove(path) => ("0", self.no_object(), path),
+            };
+            request.extend(format!("{mode} {object}\t").bytes());
+            request.extend(path);
+            request.push(0);
+        }
+        self.call(&["update-index", "-z", "--index-info"]).index(index).input(&request).run().map(drop)
+    }
+
+    /// Stores an index as a tree.
+    pub(crate) fn write_tree(&self, index: &Path) -> Result<String, Error> {
+        Ok(lossy(&self.call(&["write-tree"]).index(index).run()?))
+    }
+
+    /// Stores a commit. Nothing points to it yet.
+    pub(crate) fn store_commit(&self, tree: &str, parent: &str, message: &str) -> Result<String, Error> {
+        let call = self.call(&["commit-tree", "-p", parent, "-F", "-", tree]);
+        Ok(lossy(&call.input(message.as_bytes()).run()?))
+    }
+
+    /// Adds everything in the work tree to an index, but for paths that the runner keeps to itself.
+    pub(crate) fn add_all(&self, index: &Path, but: &[&str]) -> Result<(), Error> {
+        let mut args = vec!["add".to_owned(), "-A".to_owned(), "--".to_owned(), ".".to_owned()];
+        args.extend(but.iter().map(|path| format!(":(exclude,glob){path}")));
+        args.extend(but.iter().map(|path| format!(":(exclude,glob){path}/**")));
+        self.call(&args).index(index).run().map(drop)
+    }
+
+    /// Points a reference to a commit, if it points where it is thought to.
+    pub(crate) fn move_ref(
+        &self,
+        reference: &str,
+        to: &str,
+        from: Option<&str>,
+        why: &str,
+    ) -> Result<(), Error> {
+        let from = from.map_or_else(|| self.no_object(), str::to_owned);
+        self.call(&["update-ref", "-m", why, reference, to, &from]).run().map(drop)
+    }
+
+    /// Puts HEAD on a branch, without touching anything else.
+    pub(crate) fn attach_head(&self, branch: &str, why: &str) -> Result<(), Error> {
+        self.call(&["symbolic-ref", "-m", why, "HEAD", &format!("refs/heads/{branch}")]).run().map(drop)
+    }
+
+    /// Takes the work tree, with an index that describes it, from one tree to another. Files that differ from
+    /// `from` stop it before anything is touched.
+    pub(crate) fn switch_files(&self, index: &Path, from: &str, to: &str, how: Switch) -> Result<(), Error> {
+        let mut args = vec!["read-tree"];
+        args.extend(match how {
+            Switch::Rehearse => ["-n", "-m", "-u"].as_slice(),
+            Switch::Carefully => ["-m", "-u"].as_slice(),
+        });
+        args.extend([from, to]);
+        self.call(&args).index(index).variable("GIT_WORK_TREE", self.root()).run().map(drop)
+    }
+
+    /// Makes the work tree what `to` has, whatever an index that describes it says was there.
+    pub(crate) fn force_files(&self, index: &Path, to: &str) -> Result<(), Error> {
+        let args: [&OsStr; 4] = ["read-tree", "--reset", "-u", to].map(OsStr::new);
+        self.call(&args).index(index).variable("GIT_WORK_TREE", self.root()).run().map(drop)
+    }
+
+    /// Paths in which two trees differ.
+    pub(crate) fn changed_paths(&self, one: &str, other: &str) -> Result<Vec<Vec<u8>>, Error> {
+        let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", one, other];
+        let answer = self.call(&args).run()?;
+        Ok(answer.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
+    }
+}
+
+/// How to take the work tree from one tree to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Switch {
+    /// Only find out whether it would work.
+    Rehearse,
+    /// Do it.
+    Carefully,
+}
+
+fn tree_entry(line: &[u8]) -> Option<TreeEntry> {
+    let tab = line.iter().position(|byte| *byte == b'\t')?;
+    let (head, path) = line.split_at_checked(tab)?;
+    let head = std::str::from_utf8(head).ok()?;
+    let mut fields = head.split(' ');
+    let mode = match fields.next()? {
+        "100644" | "100664" => EntryMode::File,
+        "100755" => EntryMode::Executable,
+        "120000" => EntryMode::Link,
+        "160000" => EntryMode::Repository,
+        _ => return None,
+    };
+    let object = fields.nth(1)?.to_owned();
+    Some(TreeEntry { mode, object, path: path.get(1..)?.to_vec() })
+}
+
+/// `<name> blob <size>\n<bytes>\n`, and what follows.
+fn next_blob(answer: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = answer.iter().position(|byte| *byte == b'\n')?;
+    let (header, rest) = answer.split_at_checked(end)?;
+    let header = std::str::from_utf8(header).ok()?;
+    let size: usize = header.rsplit_once(' ')?.1.parse().ok()?;
+    let (blob, rest) = rest.get(1..)?.split_at_checked(size)?;
+    Some((blob, rest.get(1..)?))
+}

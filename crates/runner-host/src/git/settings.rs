@@ -1,0 +1,140 @@
+//! What the configuration says that concerns the runner, read once: who commits, and which programs the
+//! repository's own configuration would have git run.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use super::{PINNED, configure, hardened, lossy};
+use crate::error::Error;
+
+/// Whose name is on a commit where none is configured.
+const NO_NAME: (&str, &str) = ("runner", "runner@localhost");
+
+#[derive(Debug, Default)]
+pub(super) struct Settings {
+    name: Option<String>,
+    email: Option<String>,
+    /// Filters that the repository's own configuration defines, and whether they may run.
+    filters: BTreeMap<String, Allowed>,
+    /// Hooks that a configuration defines: switched off by name, since newer gits run them without a file.
+    hooks: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Allowed {
+    Yes,
+    No,
+}
+
+impl Settings {
+    pub(super) fn read(program: &Path, root: &Path) -> Result<Self, Error> {
+        let args = ["config", "--list", "-z", "--show-scope", "--includes"];
+        let mut command = hardened(program, root);
+        configure(&mut command, PINNED.into_iter());
+        let output = command.args(args).output().map_err(Error::io("run", program))?;
+        if !output.status.success() {
+            return Err(Error::Git { command: args.join(" "), stderr: lossy(&output.stderr) });
+        }
+        Ok(Self::parse(&output.stdout))
+    }
+
+    /// Pairs of a scope and a `key\nvalue`, each ended by NUL.
+    fn parse(listing: &[u8]) -> Self {
+        let mut settings = Self::default();
+        let mut parts = listing.split(|byte| *byte == 0);
+        while let (Some(scope), Some(entry)) = (parts.next(), parts.next()) {
+            let entry = String::from_utf8_lossy(entry);
+            let (key, value) = entry.split_once('\n').unwrap_or((&entry, ""));
+            let is_own = matches!(scope, b"local" | b"worktree");
+            match key {
+                "user.name" => settings.name = Some(value.to_owned()),
+                "user.email" => settings.email = Some(value.to_owned()),
+                _ => settings.note_program(key, is_own),
+            }
+        }
+        settings
+    }
+
+    fn note_program(&mut self, key: &str, is_own: bool) {
+        let Some((section, rest)) = key.split_once('.') else { return };
+        let Some((name, _)) = rest.rsplit_once('.') else { return };
+        match section {
+            "filter" if is_own => {
+                self.filters.insert(name.to_owned(), Allowed::No);
+            }
+            "hook" => self.hooks.push(name.to_owned()),
+            _ => {}
+        }
+    }
+
+    pub(super) fn has_identity(&self) -> bool {
+        let filled = |value: &Option<String>| value.as_ref().is_some_and(|value| !value.is_empty());
+        filled(&self.name) && filled(&self.email)
+    }
+
+    pub(super) fn allow_filters(&mut self, names: &[String]) {
+        for (name, allowed) in &mut self.filters {
+            if names.contains(name) {
+                *allowed = Allowed::Yes;
+            }
+        }
+    }
+
+    pub(super) fn forbidden_filters(&self) -> Vec<&str> {
+        let forbidden = self.filters.iter().filter(|(_, allowed)| **allowed == Allowed::No);
+        forbidden.map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// Gives a command the pinned settings, an identity, and nothing to run.
+    pub(super) fn apply(&self, command: &mut Command) {
+        let mut switched_off: Vec<(String, &str)> = Vec::new();
+        for name in self.forbidden_filters() {
+            let no_program = ["clean", "smudge", "process"].map(|key| (format!("filter.{name}.{key}"), ""));
+            switched_off.extend(no_program);
+            switched_off.push((format!("filter.{name}.required"), "false"));
+        }
+        for name in &self.hooks {
+            switched_off.push((format!("hook.{name}.enabled"), "false"));
+        }
+        let switched_off = switched_off.iter().map(|(key, value)| (key.as_str(), *value));
+        configure(command, PINNED.into_iter().chain(switched_off));
+        self.apply_identity(command);
+    }
+
+    /// Names the author and the committer: from the environment, else from the configuration, else by default.
+    fn apply_identity(&self, command: &mut Command) {
+        let configured = |value: &Option<String>, otherwise: &str| {
+            value.clone().filter(|value| !value.is_empty()).unwrap_or_else(|| otherwise.to_owned())
+        };
+        let name = configured(&self.name, NO_NAME.0);
+        let email = configured(&self.email, NO_NAME.1);
+        for role in ["AUTHOR", "COMMITTER"] {
+            for (what, value) in [("NAME", &name), ("EMAIL", &email)] {
+                let variable = format!("GIT_{role}_{what}");
+                let is_given = std::env::var_os(&variable).is_some_and(|given| !given.is_empty());
+                if !is_given {
+                    command.env(variable, value);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_identity_counts_and_own_filters_are_noted() {
+        let listing = b"global\0user.name\nA\0local\0user.name\nB\0global\0filter.lfs.clean\nx\0local\0filter.a.b.clean\ny\0\
+            local\0core.bare\0worktree\0filter.w.process\nz\0global\0hook.h.command\nq\0";
+        let mut settings = Settings::parse(listing);
+        assert_eq!(settings.name.as_deref(), Some("B"));
+        assert!(!settings.has_identity());
+        assert_eq!(settings.forbidden_filters(), ["a.b", "w"]);
+        assert_eq!(settings.hooks, ["h"]);
+        settings.allow_filters(&["w".to_owned(), "other".to_owned()]);
+        assert_eq!(settings.forbidden_filters(), ["a.b"]);
+    }
+}

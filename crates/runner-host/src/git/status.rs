@@ -1,0 +1,134 @@
+//! Where HEAD is, and what in the work tree differs from it: one call, read as bytes.
+
+use super::Git;
+use crate::error::Error;
+use crate::paths::is_runner_path;
+
+/// What HEAD points to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// A branch with a commit.
+    Branch {
+        /// Its short name.
+        name: String,
+        /// The commit.
+        commit: String,
+    },
+    /// A commit without a branch.
+    Detached {
+        /// The commit.
+        commit: String,
+    },
+    /// A branch that has no commit yet.
+    Unborn,
+}
+
+impl Head {
+    /// The current branch.
+    pub fn branch(&self) -> Option<&str> {
+        match self {
+            Self::Branch { name, .. } => Some(name),
+            Self::Detached { .. } | Self::Unborn => None,
+        }
+    }
+
+    /// The current commit.
+    pub fn commit(&self) -> Option<&str> {
+        match self {
+            Self::Branch { commit, .. } | Self::Detached { commit } => Some(commit),
+            Self::Unborn => None,
+        }
+    }
+}
+
+/// HEAD, and the paths that are not as it has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Where HEAD is.
+    pub head: Head,
+    /// Changed, added, removed and unknown paths outside `.runner/`, as git writes them.
+    pub outside: Vec<Vec<u8>>,
+    /// The same inside `.runner/`.
+    pub inside: Vec<Vec<u8>>,
+}
+
+impl Git {
+    /// Looks at HEAD and the work tree.
+    pub fn status(&self) -> Result<Status, Error> {
+        let args = [
+            "status",
+            "--porcelain=v2",
+            "--branch",
+            "-z",
+            "--untracked-files=normal",
+            "--ignore-submodules=none",
+            "--no-renames",
+        ];
+        let answer = self.call(&args).run()?;
+        parse(&answer).ok_or_else(|| Error::GitAnswer { command: args.join(" ") })
+    }
+}
+
+fn parse(answer: &[u8]) -> Option<Status> {
+    let (mut commit, mut branch) = (None, None);
+    let (mut outside, mut inside) = (Vec::new(), Vec::new());
+    for line in answer.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
+        if let Some(header) = line.strip_prefix(b"# ") {
+            let header = String::from_utf8_lossy(header).into_owned();
+            match header.split_once(' ') {
+                Some(("branch.oid", "(initial)")) => commit = Some(None),
+                Some(("branch.oid", name)) => commit = Some(Some(name.to_owned())),
+                Some(("branch.head", "(detached)")) => branch = Some(None),
+                Some(("branch.head", name)) => branch = Some(Some(name.to_owned())),
+                _ => {}
+            }
+            continue;
+        }
+        let path = changed_path(line)?.to_vec();
+        if is_runner_path(&path) { inside.push(path) } else { outside.push(path) }
+    }
+    let head = match (branch?, commit?) {
+        (Some(name), Some(commit)) => Head::Branch { name, commit },
+        (None, Some(commit)) => Head::Detached { commit },
+        (_, None) => Head::Unborn,
+    };
+    Some(Status { head, outside, inside })
+}
+
+/// The path in an entry: behind eight fields of a changed one, ten of an unmerged one, one of an unknown one.
+fn changed_path(line: &[u8]) -> Option<&[u8]> {
+    let fields = match line.first()? {
+        b'1' => 8,
+        b'u' => 10,
+        b'?' | b'!' => 1,
+        _ => return None,
+    };
+    line.splitn(fields + 1, |byte| *byte == b' ').nth(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn head_and_paths_are_read_as_they_are() {
+        let answer = b"# branch.oid abc\0# branch.head runner/x\0# branch.upstream o/x\0\
+            1 .M N... 100644 100644 100644 aa bb a b\xff c\0? .runner/\0? new\nline\0\
+            u UU N... 1 2 3 4 aa bb cc both\0";
+        let status = parse(answer).unwrap();
+        assert_eq!(status.head, Head::Branch { name: "runner/x".to_owned(), commit: "abc".to_owned() });
+        assert_eq!(status.outside, [&b"a b\xff c"[..], b"new\nline", b"both"]);
+        assert_eq!(status.inside, [b".runner/"]);
+    }
+
+    #[test]
+    fn head_may_be_detached_or_unborn() {
+        let detached = parse(b"# branch.oid abc\0# branch.head (detached)\0").unwrap().head;
+        assert_eq!((detached.branch(), detached.commit()), (None, Some("abc")));
+        let unborn = parse(b"# branch.oid (initial)\0# branch.head main\0").unwrap().head;
+        assert_eq!(unborn, Head::Unborn);
+        assert_eq!((unborn.branch(), unborn.commit()), (None, None));
+        assert_eq!(parse(b""), None);
+        assert_eq!(parse(b"# branch.oid a\0# branch.head m\x002 R. x\0"), None);
+    }
+}

@@ -1,0 +1,69 @@
+//! `runner init`: the files under `.runner/`, each where it is missing.
+
+use std::path::Path;
+
+use runner_core::layout::Doc;
+use runner_core::run_state::RunState;
+
+use crate::error::{Error, Refusal};
+use crate::git::Git;
+use crate::inspect::read_docs;
+use crate::lock::Lock;
+use crate::paths::RUNNER_FOLDERS;
+use crate::store;
+
+/// What happened to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It was missing and is there now.
+    Created,
+    /// It was there and stays.
+    Kept,
+    /// It was there, and its old bytes lie beside it as `.bak`.
+    Replaced,
+}
+
+/// What to do with files that are there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// Leave them.
+    Keep,
+    /// Write them anew, and keep the old ones beside them.
+    Replace,
+}
+
+/// Sets the repository up. Each document is listed with its fate.
+pub fn init(dir: &Path, existing: Existing) -> Result<Vec<(Doc, Fate)>, Error> {
+    let git = Git::open(dir)?;
+    store::ensure_folder(&git.paths().private())?;
+    let _lock = Lock::take(&git.paths().lock())?;
+    let docs = read_docs(&git)?;
+    if existing == Existing::Replace {
+        let state = docs.get(&Doc::RunState).and_then(|bytes| RunState::decode(bytes).ok());
+        if let Some(run) = state.and_then(|state| state.run_id) {
+            return Err(Refusal::RunUnderWay(run.to_string()).into());
+        }
+    }
+    for folder in RUNNER_FOLDERS {
+        store::ensure_folder(&git.root().join(folder))?;
+    }
+    let mut fates = Vec::new();
+    for doc in Doc::ALL {
+        let (path, new) = (git.paths().doc(doc), doc.scaffold());
+        let fate = match docs.get(&doc) {
+            Some(old) if existing == Existing::Keep || *old == new => Fate::Kept,
+            Some(old) => {
+                let mut backup = path.clone().into_os_string();
+                backup.push(".bak");
+                store::write(Path::new(&backup), old)?;
+                Fate::Replaced
+            }
+            None => Fate::Created,
+        };
+        if fate != Fate::Kept {
+            store::write(&path, &new)?;
+        }
+        fates.push((doc, fate));
+    }
+    Ok(fates)
+}

@@ -1,0 +1,190 @@
+//! Reading a repository without changing anything: no lock, no write.
+
+use std::path::{Path, PathBuf};
+
+use runner_core::config::Config;
+use runner_core::document::Problem;
+use runner_core::goal::{Goal, GoalFault};
+use runner_core::id::RunId;
+use runner_core::identity::{IdentityFault, Standing};
+use runner_core::layout::{Doc, RUNNER_DIR};
+use runner_core::run_state::RunState;
+use runner_core::start::DocSet;
+use runner_core::text::one_line;
+use runner_core::tree::{BYTES_MAX, Tree, TreeProblem};
+
+use crate::error::{Error, Refusal};
+use crate::git::{Git, Head, lossy};
+use crate::journal;
+use crate::paths::RUNNER_FOLDERS;
+use crate::store;
+
+/// No document but the tree has a reason to be large.
+const SMALL_BYTES_MAX: u64 = 16 << 20;
+
+/// Reads the documents as they lie in the work tree. Each is a plain file in a real folder, or not there.
+pub(crate) fn read_docs(git: &Git) -> Result<DocSet, Error> {
+    let (docs, refused) = read_what_can_be_read(git)?;
+    refused.into_iter().next().map_or(Ok(docs), |refusal| Err(refusal.into()))
+}
+
+/// The same, with the refusals beside what could be read.
+fn read_what_can_be_read(git: &Git) -> Result<(DocSet, Vec<Refusal>), Error> {
+    let (mut docs, mut refused) = (DocSet::new(), Vec::new());
+    for folder in RUNNER_FOLDERS {
+        match store::is_folder(&git.root().join(folder)) {
+            Ok(_) => {}
+            Err(Error::Refused(refusal)) => return Ok((docs, vec![refusal])),
+            Err(error) => return Err(error),
+        }
+    }
+    for doc in Doc::ALL {
+        let max = if doc == Doc::Tree { BYTES_MAX as u64 } else { SMALL_BYTES_MAX };
+        match store::read(&git.paths().doc(doc), max) {
+            Ok(Some(bytes)) => drop(docs.insert(doc, bytes)),
+            Ok(None) => {}
+            Err(Error::Refused(refusal)) => refused.push(refusal),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((docs, refused))
+}
+
+/// Paths for people: the first ten, and how many more there are.
+pub(crate) fn show_paths(paths: &[Vec<u8>]) -> (Vec<String>, usize) {
+    let shown: Vec<String> = paths.iter().take(10).map(|path| one_line(&lossy(path))).collect();
+    let more = paths.len() - shown.len();
+    (shown, more)
+}
+
+/// A document that is there, or not, or cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Read<T, P> {
+    Missing,
+    Faulty(P),
+    Good(T),
+}
+
+impl<T, P> Read<T, P> {
+    fn of(bytes: Option<&Vec<u8>>, decode: impl FnOnce(&[u8]) -> Result<T, P>) -> Self {
+        match bytes.map(|bytes| decode(bytes)) {
+            None => Self::Missing,
+            Some(Ok(value)) => Self::Good(value),
+            Some(Err(problems)) => Self::Faulty(problems),
+        }
+    }
+
+    /// The value, if there is one.
+    pub fn good(&self) -> Option<&T> {
+        match self {
+            Self::Good(value) => Some(value),
+            Self::Missing | Self::Faulty(_) => None,
+        }
+    }
+}
+
+/// Everything that the reading commands show.
+#[derive(Debug)]
+pub struct Inspection {
+    /// The work tree's root.
+    pub root: PathBuf,
+    /// Where HEAD is.
+    pub head: Head,
+    /// Changed paths outside `.runner/`, for people.
+    pub dirty: (Vec<String>, usize),
+    /// Whether the user changed something in `.runner/` that no start has taken in.
+    pub runner_changed: bool,
+    /// Whether a start was interrupted.
+    pub interrupted: bool,
+    /// What stands where documents should, and is none.
+    pub refused: Vec<Refusal>,
+    /// The documents that are missing.
+    pub missing: Vec<Doc>,
+    /// GOAL.md.
+    pub goal: Read<GoalView, GoalFault>,
+    /// config.toml.
+    pub config: Read<Config, Vec<Problem>>,
+    /// run_state.json.
+    pub state: Read<RunState, Vec<Problem>>,
+    /// tree.json.
+    pub tree: Read<Tree, Vec<TreeProblem>>,
+}
+
+/// What the reading commands need of GOAL.md.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GoalView {
+    /// The id in its front matter.
+    pub id: Option<RunId>,
+    /// Its heading.
+    pub title: String,
+    /// Whether it is more than the template.
+    pub is_written: bool,
+}
+
+/// Looks at the repository that `dir` lies in.
+pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
+    let mut git = Git::open(dir)?;
+    if git.root().join(RUNNER_DIR).symlink_metadata().is_err() {
+        return Err(Refusal::NotSetUp(git.root().to_owned()).into());
+    }
+    let (docs, refused) = read_what_can_be_read(&git)?;
+    let config = Read::of(docs.get(&Doc::Config), Config::decode);
+    let filters = config.good().map(|config| config.git.filters.clone()).unwrap_or_default();
+    git.allow_filters(&filters)?;
+    let status = git.status()?;
+    Ok(Inspection {
+        root: git.root().to_owned(),
+        dirty: show_paths(&status.outside),
+        runner_changed: !status.inside.is_empty(),
+        interrupted: journal::pending(&git.paths().journal())?.is_some(),
+        refused,
+        missing: Doc::ALL.into_iter().filter(|doc| !docs.contains_key(doc)).collect(),
+        goal: Read::of(docs.get(&Doc::Goal), read_goal),
+        state: Read::of(docs.get(&Doc::RunState), RunState::decode),
+        tree: Read::of(docs.get(&Doc::Tree), Tree::decode),
+        config,
+        head: status.head,
+    })
+}
+
+/// The tree alone, for commands that need nothing else.
+pub fn read_tree(dir: &Path) -> Result<Read<Tree, Vec<TreeProblem>>, Error> {
+    let git = Git::open(dir)?;
+    if !store::is_folder(&git.root().join(RUNNER_DIR))? {
+        return Err(Refusal::NotSetUp(git.root().to_owned()).into());
+    }
+    let bytes = store::read(&git.paths().doc(Doc::Tree), BYTES_MAX as u64)?;
+    if bytes.is_none() {
+        return Err(Refusal::MissingDoc(Doc::Tree).into());
+    }
+    Ok(Read::of(bytes.as_ref(), Tree::decode))
+}
+
+fn read_goal(bytes: &[u8]) -> Result<GoalView, GoalFault> {
+    let goal = Goal::parse(bytes)?;
+    Ok(GoalView { id: goal.id().cloned(), title: goal.summary().title, is_written: goal.is_written() })
+}
+
+impl Inspection {
+    /// What identity is read from. Documents that cannot be read name no run.
+    fn standing(&self) -> Standing<'_> {
+        Standing {
+            branch: self.head.branch(),
+            has_gitignore: !self.missing.contains(&Doc::Gitignore),
+            state_id: self.state.good().and_then(|state| state.run_id.as_ref()),
+            goal_id: self.goal.good().and_then(|goal| goal.id.as_ref()),
+        }
+    }
+
+    /// What keeps the run from going on, as far as identity goes. Before the first start nothing does.
+    pub fn identity_faults(&self) -> Vec<IdentityFault> {
+        let standing = self.standing();
+        if standing.is_unstarted() { Vec::new() } else { standing.faults() }
+    }
+
+    /// The run that stands here, if identity is whole.
+    pub fn run(&self) -> Option<&RunId> {
+        let standing = self.standing();
+        standing.state_id.filter(|_| standing.faults().is_empty())
+    }
+}

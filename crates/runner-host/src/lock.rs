@@ -1,0 +1,77 @@
+//! One runner per work tree: a lock that the kernel releases when its holder dies.
+
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+
+use crate::error::Error;
+
+/// Held as long as the value lives. What the file says is for people; the lock itself is the kernel's.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock, or says who has it.
+    pub(crate) fn take(path: &Path) -> Result<Self, Error> {
+        loop {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o666));
+            let mut file = File::from(file.map_err(Error::io("open the lock", path))?);
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(rustix::io::Errno::WOULDBLOCK) => {
+                    return Err(Error::Locked { holder: holder_of(&mut file) });
+                }
+                Err(errno) => return Err(Error::io("lock", path)(errno)),
+            }
+            if is_still_at(&file, path) {
+                let note = format!("pid {}\n", std::process::id());
+                let _ = file.set_len(0).and_then(|()| file.write_all(note.as_bytes()));
+                return Ok(Self { _file: file });
+            }
+            // The file was removed or replaced in the meantime: a lock on it protects nothing.
+        }
+    }
+}
+
+fn holder_of(file: &mut File) -> String {
+    let mut text = String::new();
+    let _ = file.rewind().and_then(|()| file.take(64).read_to_string(&mut text));
+    text.trim().to_owned()
+}
+
+fn is_still_at(file: &File, path: &Path) -> bool {
+    match (rustix::fs::fstat(file), rustix::fs::lstat(path)) {
+        (Ok(open), Ok(there)) => (open.st_dev, open.st_ino) == (there.st_dev, there.st_ino),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_runner_is_told_of_the_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let first = Lock::take(&path).unwrap();
+        let Err(Error::Locked { holder }) = Lock::take(&path) else { panic!("the lock was given twice") };
+        assert_eq!(holder, format!("pid {}", std::process::id()));
+        drop(first);
+        Lock::take(&path).unwrap();
+    }
+
+    #[test]
+    fn a_lock_file_that_someone_left_behind_locks_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        std::fs::write(&path, "pid 1, of another machine, with a very long story to tell").unwrap();
+        Lock::take(&path).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("pid {}\n", std::process::id()));
+    }
+}

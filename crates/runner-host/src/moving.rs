@@ -1,0 +1,192 @@
+//! Taking a repository to a commit so that a crash at any point is finished by the next command.
+//!
+//! The order: journal, branch, files outside `.runner/`, files inside it, HEAD, index, journal gone. The branch is
+//! the point of no return; everything behind it is a redo from the commit. Nothing is lost on the way: a work
+//! tree that is neither what was left nor what is wanted is stored under `refs/runner/<run>/found/` first.
+
+use std::fs;
+use std::path::Path;
+
+use runner_core::layout::RUNNER_DIR;
+
+use crate::error::{Error, Refusal};
+use crate::failpoint;
+use crate::git::{EntryMode, Git, IndexEntry, Switch, TreeEntry, path_of};
+use crate::journal::{self, Move};
+use crate::paths::{RUNNER_LOCAL, is_runner_path};
+use crate::store;
+
+const REASON: &str = "runner: start";
+
+/// What the next command finished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// The run whose start was interrupted.
+    pub run: String,
+    /// Where the work tree was stored, if it was neither the old one nor the new one.
+    pub found: Option<String>,
+}
+
+/// Carries a move out, from a work tree whose files outside `.runner/` are those of `moving.from`.
+pub(crate) fn carry_out(git: &Git, moving: &Move) -> Result<(), Error> {
+    let index = git.paths().private_index("move");
+    let files = git.files_of(&moving.new_tip, RUNNER_DIR)?;
+    refuse_links(git, &files)?;
+    let here = prepare_index(git, &index, &files)?;
+    let rehearsal = git.switch_files(&index, &here, &moving.new_tip, Switch::Rehearse);
+    if let Err(Error::Git { stderr, .. }) = rehearsal {
+        return Err(Refusal::SwitchBlocked { branch: moving.branch.clone(), stderr }.into());
+    }
+    rehearsal?;
+    refuse_locked_index(git)?;
+
+    journal::begin(&git.paths().journal(), moving)?;
+    failpoint::reach("start.journal");
+    move_branch(git, moving)?;
+    failpoint::reach("start.branch");
+    git.switch_files(&index, &here, &moving.new_tip, Switch::Carefully)?;
+    failpoint::reach("start.files");
+    write_runner_files(git, moving, &files)?;
+    finish(git, moving)
+}
+
+/// Copies the user's index and gives it the new commit's entries for `.runner/`, so that a switch of trees leaves
+/// that folder alone. Returns the tree that the copy then stands for.
+fn prepare_index(git: &Git, index: &Path, files: &[TreeEntry]) -> Result<String, Error> {
+    fs::copy(git.paths().index(), index).map_err(Error::io("copy", git.paths().index()))?;
+    let mut edits: Vec<IndexEntry> =
+        git.index_paths(index, RUNNER_DIR)?.into_iter().map(IndexEntry::Remove).collect();
+    edits.extend(files.iter().cloned().map(IndexEntry::Put));
+    git.edit_index(index, &edits)?;
+    git.write_tree(index)
+}
+
+/// Nothing in the runner's folder points elsewhere, on no branch.
+fn refuse_links(git: &Git, files: &[TreeEntry]) -> Result<(), Error> {
+    let kinds = [(EntryMode::Link, "a symbolic link"), (EntryMode::Repository, "another repository")];
+    for (mode, what) in kinds {
+        if let Some(file) = files.iter().find(|file| file.mode == mode) {
+            let path = git.root().join(path_of(&file.path));
+            return Err(Refusal::NotAFile { path, what }.into());
+        }
+    }
+    Ok(())
+}
+
+fn refuse_locked_index(git: &Git) -> Result<(), Error> {
+    let lock = git.paths().index_lock();
+    if lock.symlink_metadata().is_ok() {
+        return Err(Refusal::IndexLocked(lock).into());
+    }
+    Ok(())
+}
+
+fn move_branch(git: &Git, moving: &Move) -> Result<(), Error> {
+    if moving.old_tip.as_ref() == Some(&moving.new_tip) {
+        return Ok(());
+    }
+    let reference = format!("refs/heads/{}", moving.branch);
+    git.move_ref(&reference, &moving.new_tip, moving.old_tip.as_deref(), REASON)
+}
+
+/// Makes the files in `.runner/` those of the new commit; what only the old one had goes.
+fn write_runner_files(git: &Git, moving: &Move, files: &[TreeEntry]) -> Result<(), Error> {
+    for old in git.files_of(&moving.from, RUNNER_DIR)? {
+        if !files.iter().any(|new| new.path == old.path) {
+            store::remove(&git.root().join(path_of(&old.path)))?;
+        }
+    }
+    let objects: Vec<&str> = files.iter().map(|file| file.object.as_str()).collect();
+    for (file, bytes) in files.iter().zip(git.blobs(&objects)?) {
+        let path = git.root().join(path_of(&file.path));
+        ensure_folders(git, &file.path)?;
+        if store::read(&path, u64::MAX - 1)?.as_deref() != Some(&bytes) {
+            store::write(&path, &bytes)?;
+            set_mode(&path, file)?;
+        }
+    }
+    Ok(())
+}
+
+/// Every folder on the way to a file of the runner's, each a real one.
+fn ensure_folders(git: &Git, path: &[u8]) -> Result<(), Error> {
+    let separators = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+    for at in separators {
+        store::ensure_folder(&git.root().join(path_of(path.get(..at).unwrap_or_default())))?;
+    }
+    Ok(())
+}
+
+fn set_mode(path: &Path, file: &TreeEntry) -> Result<(), Error> {
+    use std::os::unix::fs::PermissionsExt;
+    if file.mode == EntryMode::Executable {
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(path, mode).map_err(Error::io("write", path))?;
+    }
+    Ok(())
+}
+
+/// The last steps: HEAD, the user's index, everything on the disk, the journal.
+fn finish(git: &Git, moving: &Move) -> Result<(), Error> {
+    failpoint::reach("start.documents");
+    git.attach_head(&moving.branch, REASON)?;
+    failpoint::reach("start.head");
+    install_index(git)?;
+    failpoint::reach("start.index");
+    store::sync_file_system(git.root())?;
+    journal::end(&git.paths().journal())
+}
+
+/// Puts the prepared index in the place of the user's, the way git itself would: by way of the lock.
+fn install_index(git: &Git) -> Result<(), Error> {
+    let (prepared, lock) = (git.paths().private_index("move"), git.paths().index_lock());
+    fs::hard_link(&prepared, &lock).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::AlreadyExists {
+            return Error::from(Refusal::IndexLocked(lock.clone()));
+        }
+        Error::io("create", &lock)(error)
+    })?;
+    failpoint::reach("start.index-lock");
+    fs::rename(&lock, git.paths().index()).map_err(Error::io("write", git.paths().index()))?;
+    store::remove(&prepared)
+}
+
+/// Finishes what a crash interrupted. The lock is held, so nobody else is at it.
+pub(crate) fn recover(git: &Git) -> Result<Option<Recovered>, Error> {
+    let Some(moving) = journal::pending(&git.paths().journal())? else { return Ok(None) };
+    let tip = git.branch_tip(&moving.branch)?;
+    if tip == moving.old_tip {
+        move_branch(git, &moving)?;
+    } else if tip.as_ref() != Some(&moving.new_tip) {
+        // The branch went elsewhere by someone else's hand: there is nothing left to finish.
+        journal::end(&git.paths().journal())?;
+        return Ok(None);
+    }
+    // Made by the interrupted move: with the lock held and the journal there, no other git is at work on it.
+    store::remove(&git.paths().index_lock())?;
+    let index = git.paths().private_index("move");
+    let found = keep_found(git, &index, &moving)?;
+    git.force_files(&index, &moving.new_tip)?;
+    finish(git, &moving)?;
+    Ok(Some(Recovered { run: moving.run, found }))
+}
+
+/// Stores the work tree as it was found, unless all of it is in the commits already. Leaves `index` describing it.
+fn keep_found(git: &Git, index: &Path, moving: &Move) -> Result<Option<String>, Error> {
+    git.read_into_index(index, &moving.new_tip)?;
+    git.add_all(index, &RUNNER_LOCAL)?;
+    let tree = git.write_tree(index)?;
+    let from_old = git.changed_paths(&tree, &moving.from)?;
+    let from_new = git.changed_paths(&tree, &moving.new_tip)?;
+    // The runner's own files are in the new commit with whatever the user had changed in them.
+    let is_foreign = |path: &&Vec<u8>| from_old.contains(path) && !is_runner_path(path);
+    if !from_new.iter().any(|path| is_foreign(&path)) {
+        return Ok(None);
+    }
+    let message = format!("chore(loop): work tree found after an interrupted start of run {}\n", moving.run);
+    let commit = git.store_commit(&tree, &moving.new_tip, &message)?;
+    let short = commit.get(..8).unwrap_or(&commit);
+    let reference = format!("refs/runner/{}/found/{short}", moving.run);
+    git.move_ref(&reference, &commit, None, "runner: found")?;
+    Ok(Some(reference))
+}

@@ -1,0 +1,88 @@
+//! Every path that the runner uses, in the repository and in its git folder.
+
+use std::path::{Path, PathBuf};
+
+use runner_core::layout::{Doc, RUNNER_DIR};
+
+/// Folders that must be real folders before anything is written into them.
+pub(crate) const RUNNER_FOLDERS: [&str; 2] = [RUNNER_DIR, ".runner/state"];
+
+/// What git is told to leave alone under `.runner/`, wherever its own ignore file may be.
+pub(crate) const RUNNER_LOCAL: [&str; 5] =
+    [".runner/context", ".runner/iterations", ".runner/lock", ".runner/**/*.tmp", ".runner/**/*.bak"];
+
+/// Whether a path from the root, as git writes it, lies in the runner's folder.
+pub(crate) fn is_runner_path(path: &[u8]) -> bool {
+    path.strip_prefix(RUNNER_DIR.as_bytes()).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
+/// The places of one work tree.
+#[derive(Clone, Debug)]
+pub(crate) struct Paths {
+    root: PathBuf,
+    git_dir: PathBuf,
+}
+
+impl Paths {
+    pub(crate) fn new(root: &Path, git_dir: &Path) -> Self {
+        Self { root: root.to_owned(), git_dir: git_dir.to_owned() }
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn doc(&self, doc: Doc) -> PathBuf {
+        self.root.join(doc.path())
+    }
+
+    /// Where the runner keeps what must survive whatever happens to the work tree.
+    pub(crate) fn private(&self) -> PathBuf {
+        self.git_dir.join("runner")
+    }
+
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.private().join("lock")
+    }
+
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.private().join("journal.json")
+    }
+
+    /// An index of the runner's own, beside the user's.
+    pub(crate) fn private_index(&self, name: &str) -> PathBuf {
+        self.private().join(format!("{name}.index"))
+    }
+
+    /// Where bytes lie for a moment on their way to becoming git objects.
+    pub(crate) fn staging(&self) -> PathBuf {
+        self.private().join("staging")
+    }
+
+    pub(crate) fn index(&self) -> PathBuf {
+        self.git_dir.join("index")
+    }
+
+    pub(crate) fn index_lock(&self) -> PathBuf {
+        self.git_dir.join("index.lock")
+    }
+
+    pub(crate) fn in_git_dir(&self, name: &str) -> PathBuf {
+        self.git_dir.join(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_runners_own_folder_is_its_own() {
+        for own in [".runner", ".runner/", ".runner/x", ".runner/state/tree.json"] {
+            assert!(is_runner_path(own.as_bytes()), "{own}");
+        }
+        for other in [".runnerx", "a/.runner/x", ".runner2/x", "runner"] {
+            assert!(!is_runner_path(other.as_bytes()), "{other}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Finding and asking programs.
+
+use std::env;
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The PATH without entries that depend on where one stands.
+pub(crate) fn search_path() -> Vec<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).filter(|folder| folder.is_absolute()).collect()
+}
+
+/// The same, for a child's environment.
+pub(crate) fn search_path_variable() -> OsString {
+    env::join_paths(search_path()).unwrap_or_default()
+}
+
+/// Where a program is. One that lies inside the repository is passed over: an agent could have put it there.
+pub(crate) fn find(program: &str, repository: Option<&Path>) -> Option<PathBuf> {
+    let is_program = |path: &Path| {
+        path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    if program.contains('/') {
+        let path = repository.unwrap_or(Path::new(".")).join(program);
+        return is_program(&path).then_some(path);
+    }
+    search_path()
+        .into_iter()
+        .filter(|folder| repository.is_none_or(|repository| !folder.starts_with(repository)))
+        .map(|folder| folder.join(program))
+        .find(|path| is_program(path))
+}
+
+/// How long a program may take to tell its version.
+const VERSION_WAIT: Duration = Duration::from_secs(10);
+
+/// The first line of what a program says of its version; none if it fails, or takes too long.
+pub(crate) fn version_of(program: &Path) -> Option<String> {
+    let mut child = Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    let deadline = Instant::now() + VERSION_WAIT;
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+            Ok(None) | Err(_) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return None;
+            }
+        }
+    };
+    // What is there now is the answer: a process left behind by the program may hold the pipe open for ever.
+    let mut answer = Vec::new();
+    let stdout = child.stdout.take()?;
+    rustix::io::ioctl_fionbio(&stdout, true).ok()?;
+    let _ = stdout.take(4_096).read_to_end(&mut answer);
+    let text = String::from_utf8_lossy(&answer);
+    let line = text.lines().map(runner_core::text::one_line).find(|line| !line.is_empty());
+    line.filter(|_| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_on_the_path_and_not_in_the_repository() {
+        let shell = find("sh", None).unwrap();
+        assert!(shell.is_absolute());
+        let own = shell.parent().unwrap();
+        assert_ne!(find("sh", Some(own)), Some(shell.clone()));
+        assert_eq!(find("no-such-program-here", None), None);
+        assert_eq!(find("./no-such-program", Some(Path::new("/"))), None);
+        assert_eq!(find(shell.to_str().unwrap(), Some(Path::new("/x"))), Some(shell));
+    }
+
+    #[test]
+    fn a_program_without_a_version_has_none() {
+        assert_eq!(version_of(&find("false", None).unwrap()), None);
+        assert!(version_of(&find("git", None).unwrap()).unwrap().starts_with("git version"));
+    }
+}

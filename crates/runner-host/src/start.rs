@@ -1,0 +1,241 @@
+//! `runner start`: read everything, let the core compose the run's documents, commit them, move there.
+
+use std::fs;
+use std::path::Path;
+
+use runner_core::config::Config;
+use runner_core::goal::Goal;
+use runner_core::id::RunId;
+use runner_core::identity;
+use runner_core::layout::{Doc, RUNNER_DIR};
+use runner_core::start::{self, Composed, DocSet, Sources, Wish};
+
+use crate::error::{Error, Refusal};
+use crate::failpoint;
+use crate::git::{EntryMode, Git, Head, IndexEntry, OLDEST, Status, TreeEntry, path_of};
+use crate::inspect::{read_docs, show_paths};
+use crate::journal::Move;
+use crate::lock::Lock;
+use crate::moving::{self, Recovered};
+use crate::paths::RUNNER_LOCAL;
+use crate::store;
+
+/// What `runner start` did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// The run.
+    pub run: RunId,
+    /// The tip of its branch.
+    pub commit: String,
+    /// How it came about.
+    pub how: How,
+    /// Whether the goal is still the template.
+    pub goal_unwritten: bool,
+    /// Other runs in this repository.
+    pub other_runs: Vec<RunId>,
+    /// What an earlier, interrupted start had left.
+    pub recovered: Option<Recovered>,
+}
+
+/// How a start came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// A new run.
+    New,
+    /// A run that was there, with changes by the user that were committed.
+    Updated,
+    /// A run that was there, as it was.
+    Resumed,
+}
+
+/// Begins or resumes the run that GOAL.md names.
+pub fn start(dir: &Path, wish: &Wish) -> Result<Started, Error> {
+    let mut git = Git::open(dir)?;
+    check_version(&git)?;
+    store::ensure_folder(&git.paths().private())?;
+    let _lock = Lock::take(&git.paths().lock())?;
+    let recovered = moving::recover(&git)?;
+    let docs = read_docs(&git)?;
+    allow_configured_filters(&mut git, &docs)?;
+    let status = clean_status(&git)?;
+    let (base, _) = position(&status.head)?;
+
+    let branches = git.runner_branches()?;
+    if branches.iter().any(|(branch, _)| branch == "runner") {
+        return Err(Refusal::BranchInTheWay.into());
+    }
+    let runs: Vec<RunId> = branches.iter().filter_map(|(branch, _)| RunId::of_branch(branch)).collect();
+    let goal = start::goal_file(&docs, wish)?;
+    let named = Goal::parse(&goal).map_err(start::StartFault::from)?.id().cloned();
+    let run = named.or_else(|| identity::generate(base, &runs)).ok_or(Refusal::NoCommit)?;
+    let old_tip = branches.into_iter().find(|(branch, _)| *branch == run.branch()).map(|(_, tip)| tip);
+
+    let scene =
+        Scene { git: &git, status: &status, docs: &docs, run: &run, base, old_tip: old_tip.as_deref() };
+    let composed = scene.compose(&goal, wish)?;
+    let new_tip = scene.commit(&composed)?;
+    scene.go_to(&new_tip)?;
+    let how = match &old_tip {
+        None => How::New,
+        Some(tip) if *tip == new_tip => How::Resumed,
+        Some(_) => How::Updated,
+    };
+    let other_runs = runs.into_iter().filter(|other| *other != run).collect();
+    Ok(Started { run, commit: new_tip, how, goal_unwritten: composed.goal_unwritten, other_runs, recovered })
+}
+
+fn check_version(git: &Git) -> Result<(), Error> {
+    let (version, found) = git.version()?;
+    if version < OLDEST {
+        return Err(Refusal::OldGit { found }.into());
+    }
+    Ok(())
+}
+
+/// Lets the filters run that the configuration names. One that cannot be read is told later, with its faults.
+fn allow_configured_filters(git: &mut Git, docs: &DocSet) -> Result<(), Error> {
+    let config = docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok());
+    git.allow_filters(&config.unwrap_or_default().git.filters)
+}
+
+/// The repository's state, if it is one that a run can start from.
+fn clean_status(git: &Git) -> Result<Status, Error> {
+    if let Some(operation) = git.operation() {
+        return Err(Refusal::Busy(operation).into());
+    }
+    let status = git.status()?;
+    if status.head == Head::Unborn {
+        return Err(Refusal::NoCommit.into());
+    }
+    if !status.outside.is_empty() {
+        let (paths, more) = show_paths(&status.outside);
+        return Err(Refusal::Dirty { paths, more }.into());
+    }
+    Ok(status)
+}
+
+fn position(head: &Head) -> Result<(&str, Option<&str>), Error> {
+    head.commit().map(|commit| (commit, head.branch())).ok_or_else(|| Refusal::NoCommit.into())
+}
+
+/// Everything that was read, once.
+struct Scene<'a> {
+    git: &'a Git,
+    status: &'a Status,
+    docs: &'a DocSet,
+    run: &'a RunId,
+    /// HEAD's commit.
+    base: &'a str,
+    old_tip: Option<&'a str>,
+}
+
+impl Scene<'_> {
+    fn on_branch(&self) -> bool {
+        self.status.head.branch() == Some(&self.run.branch())
+    }
+
+    fn compose(&self, goal: &[u8], wish: &Wish) -> Result<Composed, Error> {
+        let head = self.docs_of(self.base)?;
+        let tip = match self.old_tip {
+            Some(tip) if tip == self.base => Some(head.clone()),
+            Some(tip) => Some(self.docs_of(tip)?),
+            None => None,
+        };
+        let sources =
+            Sources { work: self.docs, head: &head, tip: tip.as_ref(), on_branch: self.on_branch() };
+        Ok(start::compose(self.run, goal, sources, wish)?)
+    }
+
+    fn docs_of(&self, commit: &str) -> Result<DocSet, Error> {
+        let files = self.git.files_of(commit, RUNNER_DIR)?;
+        let known: Vec<(Doc, &str)> = files
+            .iter()
+            .filter_map(|file| Doc::at(&file.path).map(|doc| (doc, file.object.as_str())))
+            .collect();
+        let objects: Vec<&str> = known.iter().map(|(_, object)| *object).collect();
+        Ok(known.iter().map(|(doc, _)| *doc).zip(self.git.blobs(&objects)?).collect())
+    }
+
+    /// Stores the commit that the run goes on from. Where nothing changed, that is the branch's tip itself.
+    fn commit(&self, composed: &Composed) -> Result<String, Error> {
+        let parent = self.old_tip.unwrap_or(self.base);
+        let index = self.git.paths().private_index("commit");
+        self.git.read_into_index(&index, parent)?;
+        let mut edits = self.other_files()?;
+        let contents: Vec<&[u8]> = composed.docs.values().map(Vec::as_slice).collect();
+        let objects = self.git.store_blobs(&contents)?;
+        edits.extend(composed.docs.keys().zip(objects).map(|(doc, object)| {
+            IndexEntry::Put(TreeEntry { mode: EntryMode::File, object, path: doc.path().into() })
+        }));
+        self.git.edit_index(&index, &edits)?;
+        let tree = self.git.write_tree(&index)?;
+        store::remove(&index)?;
+        if self.old_tip.is_some() && self.git.tree_of(parent)? == tree {
+            return Ok(parent.to_owned());
+        }
+        let commit =
+            self.git.store_commit(&tree, parent, &format!("chore(loop): start run {}\n", self.run))?;
+        failpoint::reach("start.commit");
+        Ok(commit)
+    }
+
+    /// What the user changed in `.runner/` besides the documents: templates, sidecars, files of their own.
+    fn other_files(&self) -> Result<Vec<IndexEntry>, Error> {
+        let unknown = self.git.unknown_files(RUNNER_DIR, &RUNNER_LOCAL)?;
+        let changed = self.status.inside.iter().filter(|path| !path.ends_with(b"/")).cloned();
+        let mut paths: Vec<Vec<u8>> = unknown.into_iter().chain(changed).collect();
+        paths.retain(|path| Doc::at(path).is_none());
+        paths.sort();
+        paths.dedup();
+        let (mut contents, mut kept, mut edits) = (Vec::new(), Vec::new(), Vec::new());
+        for path in paths {
+            let place = self.git.root().join(path_of(&path));
+            match store::read(&place, OWN_FILE_BYTES_MAX)? {
+                Some(bytes) => {
+                    kept.push((path, mode_of(&place)));
+                    contents.push(bytes);
+                }
+                None => edits.push(IndexEntry::Remove(path)),
+            }
+        }
+        let contents: Vec<&[u8]> = contents.iter().map(Vec::as_slice).collect();
+        let objects = self.git.store_blobs(&contents)?;
+        edits.extend(
+            kept.into_iter()
+                .zip(objects)
+                .map(|((path, mode), object)| IndexEntry::Put(TreeEntry { mode, object, path })),
+        );
+        Ok(edits)
+    }
+
+    fn go_to(&self, new_tip: &str) -> Result<(), Error> {
+        let branch = self.run.branch();
+        let unchanged = self.on_branch() && self.old_tip == Some(new_tip);
+        if unchanged && self.status.inside.is_empty() {
+            return Ok(());
+        }
+        if !self.on_branch()
+            && self.old_tip.is_some()
+            && let Some(worktree) = self.git.worktree_holding(&branch)?
+        {
+            return Err(Refusal::HeldElsewhere { branch, worktree }.into());
+        }
+        let moving = Move {
+            run: self.run.to_string(),
+            branch,
+            old_tip: self.old_tip.map(str::to_owned),
+            new_tip: new_tip.to_owned(),
+            from: self.base.to_owned(),
+        };
+        moving::carry_out(self.git, &moving)
+    }
+}
+
+/// A file of the user's own in `.runner/` may be large, but not without end.
+const OWN_FILE_BYTES_MAX: u64 = 64 << 20;
+
+fn mode_of(path: &Path) -> EntryMode {
+    use std::os::unix::fs::PermissionsExt;
+    let executable = fs::symlink_metadata(path).is_ok_and(|found| found.permissions().mode() & 0o111 != 0);
+    if executable { EntryMode::Executable } else { EntryMode::File }
+}

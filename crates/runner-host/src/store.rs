@@ -1,0 +1,180 @@
+//! Files that appear whole or not at all, and reading that nothing can hang or fill.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags};
+
+use crate::error::{Error, Refusal};
+
+/// Reads a plain file of at most `bytes_max` bytes. Links are not followed; a pipe in its place does not block.
+pub(crate) fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, Error> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(None),
+        Err(rustix::io::Errno::LOOP) => return Err(not_a_file(path, "a symbolic link")),
+        Err(rustix::io::Errno::NXIO) => return Err(not_a_file(path, "a socket")),
+        Err(errno) => return Err(Error::io("read", path)(errno)),
+    };
+    let stat = rustix::fs::fstat(&file).map_err(Error::io("read", path))?;
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    if kind != FileType::RegularFile {
+        return Err(not_a_file(path, kind_name(kind)));
+    }
+    let mut bytes = Vec::new();
+    let size = usize::try_from(stat.st_size).unwrap_or_default();
+    // One byte more than allowed is enough to know, even if the file grows while it is read.
+    if u64::try_from(stat.st_size).is_ok_and(|size| size <= bytes_max) {
+        bytes.reserve_exact(size + 1);
+        let mut file = fs::File::from(file).take(bytes_max + 1);
+        file.read_to_end(&mut bytes).map_err(Error::io("read", path))?;
+    }
+    let found = u64::max(bytes.len() as u64, u64::try_from(stat.st_size).unwrap_or_default());
+    if found > bytes_max {
+        return Err(Refusal::TooLarge { path: path.to_owned(), bytes: found, max: bytes_max }.into());
+    }
+    Ok(Some(bytes))
+}
+
+fn not_a_file(path: &Path, what: &'static str) -> Error {
+    Refusal::NotAFile { path: path.to_owned(), what }.into()
+}
+
+fn kind_name(kind: FileType) -> &'static str {
+    match kind {
+        FileType::RegularFile => "a plain file",
+        FileType::Directory => "a folder",
+        FileType::Symlink => "a symbolic link",
+        FileType::Fifo => "a named pipe",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Unknown => "something unknown",
+    }
+}
+
+/// Makes a folder, if it is not there. A link in its place is refused: nothing is written through it.
+pub(crate) fn ensure_folder(path: &Path) -> Result<(), Error> {
+    if !is_folder(path)? {
+        fs::create_dir(path).map_err(Error::io("create the folder", path))?;
+        sync_parent(path)?;
+    }
+    Ok(())
+}
+
+/// Whether there is a real folder at `path`; anything else in its place is refused.
+pub(crate) fn is_folder(path: &Path) -> Result<bool, Error> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => Ok(true),
+        Ok(found) => {
+            let what = if found.is_symlink() { "a symbolic link" } else { "a file" };
+            Err(Refusal::NotAFolder { path: path.to_owned(), what }.into())
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io("look at", path)(error)),
+    }
+}
+
+/// Writes a file so that any reader, and any machine that loses its power, sees the old bytes or the new.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let temporary = temporary_beside(path);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::open(&temporary, flags, Mode::from_raw_mode(0o666));
+    let mut file = fs::File::from(file.map_err(Error::io("write", &temporary))?);
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    if let Err(error) = written.and_then(|()| fs::rename(&temporary, path)) {
+        let _ = fs::remove_file(&temporary);
+        return Err(Error::io("write", path)(error));
+    }
+    sync_parent(path)
+}
+
+/// The name that a file has until it is whole. It is always the same, so that a crash leaves at most one behind.
+fn temporary_beside(path: &Path) -> PathBuf {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".tmp");
+    path.with_file_name(name)
+}
+
+/// Removes a file, if it is there.
+pub(crate) fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Ok(()) => sync_parent(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::io("remove", path)(error)),
+    }
+}
+
+fn sync_parent(path: &Path) -> Result<(), Error> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::File::open(parent).and_then(|folder| folder.sync_all()).map_err(Error::io("write", parent))
+}
+
+/// Waits until everything written to the file system that holds `path` would survive a power cut.
+pub(crate) fn sync_file_system(path: &Path) -> Result<(), Error> {
+    let folder = fs::File::open(path).map_err(Error::io("open", path))?;
+    #[cfg(target_os = "linux")]
+    rustix::fs::syncfs(&folder).map_err(Error::io("write", path))?;
+    #[cfg(not(target_os = "linux"))]
+    folder.sync_all().map_err(Error::io("write", path))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_written_whole_and_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        assert_eq!(read(&path, 10).unwrap(), None);
+        write(&path, b"one").unwrap();
+        write(&path, b"two!").unwrap();
+        assert_eq!(read(&path, 4).unwrap(), Some(b"two!".to_vec()));
+        assert!(matches!(read(&path, 3), Err(Error::Refused(Refusal::TooLarge { bytes: 4, max: 3, .. }))));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file stays");
+    }
+
+    #[test]
+    fn what_is_no_plain_file_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (fifo, link, place) = (folder.path().join("f"), folder.path().join("l"), folder.path().join("d"));
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
+        fs::create_dir(&place).unwrap();
+        for (path, kind) in [(&fifo, "a named pipe"), (&link, "a symbolic link"), (&place, "a folder")] {
+            let Err(Error::Refused(Refusal::NotAFile { what, .. })) = read(path, 10) else {
+                panic!("{kind}")
+            };
+            assert_eq!(what, kind);
+        }
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        fs::create_dir(&target).unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        assert!(matches!(ensure_folder(&link), Err(Error::Refused(Refusal::NotAFolder { .. }))));
+        ensure_folder(&folder.path().join("new")).unwrap();
+        ensure_folder(&target).unwrap();
+        // A link where the temporary file would be is not followed either.
+        let path = folder.path().join("file");
+        std::os::unix::fs::symlink(target.join("stolen"), folder.path().join(".file.tmp")).unwrap();
+        assert!(write(&path, b"x").is_err());
+        assert_eq!(fs::read_dir(&target).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_write_that_fails_leaves_the_old_file_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        fs::create_dir(&path).unwrap();
+        assert!(write(&path, b"x").is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

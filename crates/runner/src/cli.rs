@@ -1,0 +1,202 @@
+//! What people can type.
+
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// Makes a coding agent finish a goal unattended, without trusting the agent.
+///
+/// Write down a goal, run `runner start`, and every step from then on is one commit on a branch of its own.
+#[derive(Debug, Parser)]
+#[command(name = "runner", version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = "Examples:
+  runner init                        set this repository up, then edit .runner/GOAL.md
+  runner start                       begin or resume the run that the goal names
+  runner start --goal \"Port to Rust\"  the same, with the goal given here
+  runner status                      where the run stands, and what to do next
+
+Exit codes:
+  0 success   1 something failed   2 wrong usage or invalid input   3 stuck   4 a limit was reached
+  129, 130, 143 interrupted by a signal")]
+pub struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options that every command takes.
+#[derive(Args, Debug)]
+pub(crate) struct Global {
+    /// Work in this folder instead of the current one
+    #[arg(short = 'C', global = true, value_name = "DIR", default_value = ".", hide_default_value = true)]
+    pub(crate) directory: PathBuf,
+    /// Answer with one JSON document
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Say nothing but errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Say more
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
+    pub(crate) color: Color,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Init(InitArgs),
+    Start(StartArgs),
+    Validate(ValidateArgs),
+    Select(SelectArgs),
+    Status(StatusArgs),
+    Tree(TreeArgs),
+    Doctor(DoctorArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+}
+
+/// Set a repository up: write what is missing under .runner/
+///
+/// Nothing that is there is changed. Afterwards, write your goal into .runner/GOAL.md and run `runner start`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner init
+  runner init --force    write the files anew; the old ones stay beside them as .bak")]
+pub(crate) struct InitArgs {
+    /// Replace files that are there already; the old ones stay beside them as .bak
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Begin or resume the run that GOAL.md names
+///
+/// Checks out or creates the branch runner/<id>, writes the id into GOAL.md, takes in what you changed under .runner/
+/// and commits it. Running it again changes nothing. A goal without an id begins a new run.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner start
+  runner start --goal \"Make the parser twice as fast\"
+  runner start --goal-file docs/plan.md
+  runner start --keep-plan    a new run that goes on with the open nodes of the last one")]
+pub(crate) struct StartArgs {
+    /// The goal, for a repository that has none yet
+    #[arg(long, value_name = "TEXT", conflicts_with = "goal_file")]
+    pub(crate) goal: Option<String>,
+    /// A file that holds the goal
+    #[arg(long, value_name = "FILE")]
+    pub(crate) goal_file: Option<PathBuf>,
+    /// In a new run, go on with the open nodes of the tree that is here
+    #[arg(long)]
+    pub(crate) keep_plan: bool,
+}
+
+/// Check the files under .runner/ and the run's identity, and list every problem
+///
+/// Changes nothing. Exits with 2 if there is a problem.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner validate
+  runner validate --json | jq '.problems[].message'")]
+pub(crate) struct ValidateArgs {}
+
+/// Print the leaf that comes next, or that there is none
+///
+/// Exits with 3 if every attempt at that leaf is spent.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner select
+  runner select --explain    say at every level why it goes that way")]
+pub(crate) struct SelectArgs {
+    /// Say why it is this one
+    #[arg(long)]
+    pub(crate) explain: bool,
+}
+
+/// Show where the run stands, on one screen
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner status
+  runner -C ../other status --json")]
+pub(crate) struct StatusArgs {}
+
+/// Draw the task tree
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner tree
+  runner tree --open --depth 2    only what is left to do, two levels of it")]
+pub(crate) struct TreeArgs {
+    /// How many levels to show
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) depth: Option<u16>,
+    /// Only nodes that do not pass yet
+    #[arg(long)]
+    pub(crate) open: bool,
+}
+
+/// Check git, the guard and the agent, and say how to get what is missing
+///
+/// Exits with 1 if a run would fail.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner doctor
+  runner doctor --json")]
+pub(crate) struct DoctorArgs {}
+
+/// Print a shell's completion script
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner completions bash > ~/.local/share/bash-completion/completions/runner
+  runner completions fish > ~/.config/fish/completions/runner.fish")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: Shell,
+}
+
+/// Print the manual page, or write one page per command into a folder
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner man | man -l -
+  runner man --dir ~/.local/share/man/man1")]
+pub(crate) struct ManArgs {
+    /// Write the pages here
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// The reference of every command, as Markdown, from what is defined above.
+pub fn reference() -> String {
+    let mut command = Cli::command();
+    command.build();
+    let mut page =
+        String::from("# Command line\n\nMade from the program itself: `just generate` writes it anew.\n");
+    let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    push_help(&mut page, "runner", &mut command);
+    for name in names.iter().filter(|name| *name != "help") {
+        if let Some(sub) = command.find_subcommand_mut(name) {
+            push_help(&mut page, &format!("runner {name}"), sub);
+        }
+    }
+    page
+}
+
+fn push_help(page: &mut String, title: &str, command: &mut clap::Command) {
+    let help = command.clone().term_width(100).render_long_help().to_string();
+    let lines = help.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+    let section = format!("\n## {title}\n\n```text\n{}\n```\n", lines.trim_end());
+    page.push_str(&section);
+}

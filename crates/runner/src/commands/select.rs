@@ -1,0 +1,138 @@
+//! `runner select`
+
+use std::path::Path;
+
+use runner_core::tree::{Selection, Tree, path_text, select};
+use serde_json::{Value, json};
+
+use super::tree::load;
+use crate::cli::SelectArgs;
+use crate::error::Report;
+use crate::out::{Glyph, Ink, Pen};
+use crate::reply::{Exit, Line, Reply};
+use crate::view::clean;
+
+pub(crate) struct Answer {
+    tree: Tree,
+    explain: bool,
+}
+
+pub(crate) fn run(dir: &Path, args: &SelectArgs) -> Result<Answer, Report> {
+    Ok(Answer { tree: load(dir, "could not select the next leaf")?, explain: args.explain })
+}
+
+/// The reasons, from the root down, as sentences.
+fn reasons(selection: &Selection<'_>) -> Vec<(String, String)> {
+    let (Selection::Leaf(choice) | Selection::Stuck(choice)) = selection else { return Vec::new() };
+    let mut reasons: Vec<(String, String)> = choice
+        .turns()
+        .enumerate()
+        .map(|(level, turn)| {
+            let here = path_text(choice.path.get(..=level).unwrap_or_default());
+            let before = match turn.passed_before {
+                0 => "the first child".to_owned(),
+                1 => "the child before it passes".to_owned(),
+                n => format!("the {n} children before it pass"),
+            };
+            let behind = match turn.open_behind {
+                0 => String::new(),
+                1 => "; 1 open sibling waits behind it".to_owned(),
+                n => format!("; {n} open siblings wait behind it"),
+            };
+            (here, format!("takes `{}`: {before}{behind}", turn.taken.id))
+        })
+        .collect();
+    let (attempts, max) = (choice.leaf.attempts, choice.leaf.max_attempts);
+    let end = if attempts >= max {
+        format!("a leaf with all {max} attempts spent: stuck")
+    } else {
+        format!("an open leaf, {attempts} of {max} attempts spent: this one is next")
+    };
+    reasons.push((path_text(&choice.path), end));
+    reasons
+}
+
+impl Reply for Answer {
+    fn json(&self) -> Value {
+        let selection = select(&self.tree);
+        let (state, choice) = match &selection {
+            Selection::Complete => ("complete", None),
+            Selection::Leaf(choice) => ("next", Some(choice)),
+            Selection::Stuck(choice) => ("stuck", Some(choice)),
+        };
+        let reasons: Vec<Value> = reasons(&selection)
+            .into_iter()
+            .map(|(node, reason)| json!({ "node": node, "reason": reason }))
+            .collect();
+        json!({
+            "schema": "runner.select/1",
+            "state": state,
+            "node": choice.map(|choice| json!({
+                "id": choice.leaf.id,
+                "path": path_text(&choice.path),
+                "title": choice.leaf.title,
+                "goal": choice.leaf.goal,
+                "acceptance": choice.leaf.acceptance,
+                "attempts": choice.leaf.attempts,
+                "max_attempts": choice.leaf.max_attempts,
+            })),
+            "reasons": reasons,
+        })
+    }
+
+    fn plain(&self) -> Vec<Line> {
+        let selection = select(&self.tree);
+        let (state, choice) = match &selection {
+            Selection::Complete => return vec![Line::new().with("state", "complete")],
+            Selection::Leaf(choice) => ("next", choice),
+            Selection::Stuck(choice) => ("stuck", choice),
+        };
+        let mut lines = vec![
+            Line::new().with("state", state),
+            Line::new().with("id", &choice.leaf.id),
+            Line::new().with("path", path_text(&choice.path)),
+            Line::new().with("attempts", choice.leaf.attempts),
+            Line::new().with("max_attempts", choice.leaf.max_attempts),
+            Line::new().with("title", clean(&choice.leaf.title)),
+        ];
+        if self.explain {
+            let told = reasons(&selection).into_iter();
+            lines.extend(told.map(|(node, reason)| Line::new().with("node", node).with("reason", reason)));
+        }
+        lines
+    }
+
+    fn drawn(&self, pen: &Pen) -> String {
+        let selection = select(&self.tree);
+        let (glyph, ink, choice) = match &selection {
+            Selection::Complete => {
+                let tick = pen.ink(Ink::Good, pen.glyph(Glyph::Passed));
+                return format!("{tick} complete: every leaf passes\n");
+            }
+            Selection::Leaf(choice) => (Glyph::Next, Ink::Active, choice),
+            Selection::Stuck(choice) => (Glyph::Failed, Ink::Bad, choice),
+        };
+        let path = pen.ink(Ink::Strong, &path_text(&choice.path));
+        let mut text = format!("{} {path}\n", pen.ink(ink, pen.glyph(glyph)));
+        let title = clean(&choice.leaf.title);
+        let (attempts, max) = (choice.leaf.attempts, choice.leaf.max_attempts);
+        text.push_str(&format!("  {}\n", pen.fit(&title, pen.width.saturating_sub(2))));
+        let spent = if attempts >= max { ": stuck" } else { "" };
+        text.push_str(&pen.ink(Ink::Faint, &format!("  {attempts} of {max} attempts spent{spent}")));
+        text.push('\n');
+        if self.explain {
+            text.push('\n');
+            for (node, reason) in reasons(&selection) {
+                text.push_str(&format!("  {} {reason}\n", pen.ink(Ink::Faint, &node)));
+            }
+        }
+        text
+    }
+
+    fn exit(&self) -> Exit {
+        match select(&self.tree) {
+            Selection::Complete | Selection::Leaf(_) => Exit::Success,
+            Selection::Stuck(_) => Exit::Stuck,
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! `runner status`
+
+use std::path::Path;
+
+use runner_core::layout::Doc;
+use runner_core::run_state::{GuardResult, RunState};
+use runner_core::tree::{Choice, Selection, Tree, path_text, select};
+use runner_host::git::Head;
+use runner_host::inspect::{Inspection, inspect};
+use serde_json::{Value, json};
+
+use crate::error::Report;
+use crate::out::{Glyph, Ink, Pen};
+use crate::reply::{Line, Reply};
+use crate::view::clean;
+use crate::view::progress::bar;
+
+pub(crate) struct Answer {
+    found: Inspection,
+}
+
+pub(crate) fn run(dir: &Path) -> Result<Answer, Report> {
+    let found = inspect(dir).map_err(|error| Report::of("could not tell the status", &error))?;
+    Ok(Answer { found })
+}
+
+/// Where the run stands, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stand {
+    Interrupted,
+    Invalid,
+    Unstarted,
+    Elsewhere,
+    Ready,
+    Stuck,
+    Complete,
+}
+
+impl Stand {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Interrupted => "interrupted",
+            Self::Invalid => "invalid",
+            Self::Unstarted => "not started",
+            Self::Elsewhere => "not here",
+            Self::Ready => "ready",
+            Self::Stuck => "stuck",
+            Self::Complete => "complete",
+        }
+    }
+
+    fn look(self) -> (Glyph, Ink) {
+        match self {
+            Self::Interrupted | Self::Elsewhere => (Glyph::Retried, Ink::Warn),
+            Self::Invalid | Self::Stuck => (Glyph::Failed, Ink::Bad),
+            Self::Unstarted => (Glyph::Open, Ink::Faint),
+            Self::Ready => (Glyph::Next, Ink::Active),
+            Self::Complete => (Glyph::Passed, Ink::Good),
+        }
+    }
+}
+
+impl Answer {
+    fn tree(&self) -> Option<&Tree> {
+        self.found.tree.good()
+    }
+
+    fn choice(&self) -> Option<Choice<'_>> {
+        match self.tree().map(select) {
+            Some(Selection::Leaf(choice) | Selection::Stuck(choice)) => Some(choice),
+            Some(Selection::Complete) | None => None,
+        }
+    }
+
+    fn stand(&self) -> Stand {
+        let found = &self.found;
+        let readable = found.tree.good().is_some()
+            && found.state.good().is_some()
+            && found.config.good().is_some()
+            && found.goal.good().is_some()
+            && found.refused.is_empty();
+        match self.tree().map(select) {
+            _ if found.interrupted => Stand::Interrupted,
+            _ if !readable => Stand::Invalid,
+            _ if found.run().is_none() && found.identity_faults().is_empty() => Stand::Unstarted,
+            _ if found.run().is_none() => Stand::Elsewhere,
+            Some(Selection::Complete) => Stand::Complete,
+            Some(Selection::Stuck(_)) => Stand::Stuck,
+            Some(Selection::Leaf(_)) | None => Stand::Ready,
+        }
+    }
+
+    /// What a person would want to do now.
+    fn next(&self) -> String {
+        let goal_written = self.found.goal.good().is_some_and(|goal| goal.is_written);
+        match self.stand() {
+            Stand::Invalid => "runner validate    to see every fault".to_owned(),
+            Stand::Unstarted if !goal_written => {
+                format!("write your goal into {}, then run 'runner start'", Doc::Goal.path())
+            }
+            Stand::Interrupted | Stand::Unstarted | Stand::Elsewhere => "runner start".to_owned(),
+            Stand::Ready if !goal_written => {
+                format!("write your goal into {}, then run 'runner start'", Doc::Goal.path())
+            }
+            Stand::Ready if self.found.runner_changed => {
+                "runner start    to take in what changed under .runner/".to_owned()
+            }
+            Stand::Ready if !self.found.dirty.0.is_empty() => "commit or stash the changes below".to_owned(),
+            Stand::Ready => "runner select --explain".to_owned(),
+            Stand::Stuck => format!(
+                "raise max_attempts, rewrite or split the leaf in {}, then run 'runner start'",
+                Doc::Tree.path()
+            ),
+            Stand::Complete => "look at the branch and merge it".to_owned(),
+        }
+    }
+
+    /// The rows of the screen: a name and what it says.
+    fn rows(&self, pen: &Pen) -> Vec<(&'static str, String)> {
+        let found = &self.found;
+        let mut rows = Vec::new();
+        if let Some(goal) = found.goal.good() {
+            rows.push((
+                "goal",
+                if goal.is_written { clean(&goal.title) } else { "not written yet".to_owned() },
+            ));
+        }
+        rows.push(("branch", head_text(&found.head)));
+        if let Some(tree) = self.tree() {
+            rows.push(("progress", bar(tree.root().leaves(), 24, pen)));
+        }
+        if let Some(choice) = self.choice() {
+            let (attempts, max) = (choice.leaf.attempts, choice.leaf.max_attempts);
+            rows.push(("leaf", path_text(&choice.path)));
+            rows.push(("", clean(&choice.leaf.title)));
+            rows.push(("attempts", format!("{attempts} of {max} spent")));
+        }
+        if let Some(last) = found.state.good().and_then(last_text) {
+            rows.push(("last", last));
+        }
+        if let (Some(state), Some(config)) = (found.state.good(), found.config.good()) {
+            let spent = state.next_iter.get() - 1;
+            rows.push(("iterations", format!("{spent} of {}", config.max_iterations.get())));
+        }
+        rows.extend(found.identity_faults().iter().map(|fault| ("identity", fault.to_string())));
+        let (paths, more) = &found.dirty;
+        rows.extend(paths.iter().map(|path| ("changed", path.clone())));
+        if *more > 0 {
+            rows.push(("changed", format!("and {more} more")));
+        }
+        rows
+    }
+}
+
+fn head_text(head: &Head) -> String {
+    match head {
+        Head::Branch { name, commit } => format!("{} at {}", clean(name), commit.get(..8).unwrap_or(commit)),
+        Head::Detached { commit } => format!("detached at {}", commit.get(..8).unwrap_or(commit)),
+        Head::Unborn => "no commit yet".to_owned(),
+    }
+}
+
+/// How the last iteration ended.
+fn last_text(state: &RunState) -> Option<String> {
+    let status = state.last_status?;
+    let status = serde_json::to_value(status).ok()?.as_str().map(str::to_owned)?;
+    let guard = match state.last_guard {
+        Some(GuardResult::Pass) => ", guard passed",
+        Some(GuardResult::Fail) => ", guard failed",
+        Some(GuardResult::Skipped) | None => "",
+    };
+    let summary = state.last_summary.as_deref().map(clean).filter(|summary| !summary.is_empty());
+    let summary = summary.map(|summary| format!(": {summary}")).unwrap_or_default();
+    Some(format!("#{} {status}{guard}{summary}", state.next_iter.get().saturating_sub(1)))
+}
+
+impl Reply for Answer {
+    fn json(&self) -> Value {
+        let found = &self.found;
+        let leaves = self.tree().map(|tree| tree.root().leaves());
+        json!({
+            "schema": "runner.status/1",
+            "state": self.stand().word(),
+            "run_id": found.run(),
+            "root": found.root.display().to_string(),
+            "branch": found.head.branch(),
+            "commit": found.head.commit(),
+            "goal": found.goal.good().map(|goal| json!({ "title": goal.title, "written": goal.is_written })),
+            "leaves": leaves,
+            "node": self.choice().map(|choice| json!({
+                "id": choice.leaf.id,
+                "path": path_text(&choice.path),
+                "title": choice.leaf.title,
+                "attempts": choice.leaf.attempts,
+                "max_attempts": choice.leaf.max_attempts,
+            })),
+            "run_state": found.state.good().map(|state| serde_json::to_value(state).unwrap_or_default()),
+            "max_iterations": found.config.good().map(|config| config.max_iterations.get()),
+            "identity": found.identity_faults().iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "changed": found.dirty.0,
+            "next": self.next(),
+        })
+    }
+
+    fn plain(&self) -> Vec<Line> {
+        let found = &self.found;
+        let mut lines = vec![Line::new().with("state", self.stand().word())];
+        if let Some(run) = found.run() {
+            lines.push(Line::new().with("run_id", run));
+        }
+        lines.push(Line::new().with("branch", found.head.branch().map(clean).unwrap_or_default()));
+        if let Some(tree) = self.tree() {
+            let leaves = tree.root().leaves();
+            lines.push(Line::new().with("leaves", leaves.total));
+            lines.push(Line::new().with("leaves_passed", leaves.passed));
+        }
+        if let Some(choice) = self.choice() {
+            lines.push(Line::new().with("node", path_text(&choice.path)));
+            lines.push(Line::new().with("attempts", choice.leaf.attempts));
+            lines.push(Line::new().with("max_attempts", choice.leaf.max_attempts));
+        }
+        if let Some(state) = found.state.good() {
+            lines.push(Line::new().with("next_iter", state.next_iter.get()));
+        }
+        lines.extend(found.identity_faults().iter().map(|fault| Line::new().with("identity", fault)));
+        lines.push(Line::new().with("changed", found.dirty.0.len() + found.dirty.1));
+        lines.push(Line::new().with("next", self.next()));
+        lines
+    }
+
+    fn drawn(&self, pen: &Pen) -> String {
+        let (glyph, ink) = self.stand().look();
+        let name = self.found.run().map(ToString::to_string).unwrap_or_default();
+        let mut text = format!(
+            "{} {}  {}\n\n",
+            pen.ink(ink, pen.glyph(glyph)),
+            pen.ink(ink, self.stand().word()),
+            pen.ink(Ink::Strong, &name)
+        );
+        for (row, says) in self.rows(pen) {
+            // The bar brings its own colours, so it is never cut.
+            let says = if row == "progress" { says } else { pen.fit(&says, pen.width.saturating_sub(14)) };
+            text.push_str(&format!("  {} {says}\n", pen.ink(Ink::Faint, &format!("{row:10}"))));
+        }
+        text + &format!("\n  {} {}\n", pen.ink(Ink::Faint, "next      "), pen.ink(Ink::Strong, &self.next()))
+    }
+}

@@ -1,0 +1,133 @@
+//! `runner validate`
+
+use std::path::Path;
+
+use runner_core::layout::Doc;
+use runner_host::inspect::{Inspection, Read, inspect};
+use serde_json::{Value, json};
+
+use crate::error::Report;
+use crate::out::{Glyph, Ink, Pen};
+use crate::reply::{Exit, Line, Reply};
+use crate::view::clean;
+
+pub(crate) struct Answer {
+    parts: Vec<Part>,
+}
+
+/// One thing that was checked, with every problem in it.
+struct Part {
+    name: &'static str,
+    /// What to look at or change.
+    file: &'static str,
+    problems: Vec<String>,
+}
+
+pub(crate) fn run(dir: &Path) -> Result<Answer, Report> {
+    let found = inspect(dir).map_err(|error| Report::of("could not validate the repository", &error))?;
+    Ok(Answer { parts: parts(&found) })
+}
+
+fn parts(found: &Inspection) -> Vec<Part> {
+    let told = |texts: Vec<String>| texts.iter().map(|text| clean(text)).collect();
+    let part = |name, file, problems| Part { name, file, problems: told(problems) };
+    vec![
+        part("layout", ".runner/", layout(found)),
+        part("goal", Doc::Goal.path(), faults(&found.goal, |fault| vec![fault.to_string()])),
+        part("config", Doc::Config.path(), faults(&found.config, |all| texts(all))),
+        part("tree", Doc::Tree.path(), faults(&found.tree, |all| texts(all))),
+        part("state", Doc::RunState.path(), faults(&found.state, |all| texts(all))),
+        part("identity", "run", found.identity_faults().iter().map(ToString::to_string).collect()),
+    ]
+}
+
+fn texts<T: ToString>(problems: &[T]) -> Vec<String> {
+    problems.iter().map(ToString::to_string).collect()
+}
+
+fn faults<T, P>(read: &Read<T, P>, tell: impl Fn(&P) -> Vec<String>) -> Vec<String> {
+    match read {
+        Read::Faulty(problems) => tell(problems),
+        // What is missing or no file is a matter of the layout.
+        Read::Missing | Read::Good(_) => Vec::new(),
+    }
+}
+
+fn layout(found: &Inspection) -> Vec<String> {
+    let mut problems: Vec<String> = found.refused.iter().map(ToString::to_string).collect();
+    let is_told = |path: &str| found.refused.iter().any(|refusal| refusal.to_string().contains(path));
+    problems.extend(
+        found
+            .missing
+            .iter()
+            .map(|doc| doc.path())
+            .filter(|path| !is_told(path))
+            .map(|path| format!("`{path}` is missing (run 'runner start')")),
+    );
+    if found.interrupted {
+        problems.push("a start was interrupted and is not finished (run 'runner start')".to_owned());
+    }
+    problems
+}
+
+impl Answer {
+    fn count(&self) -> usize {
+        self.parts.iter().map(|part| part.problems.len()).sum()
+    }
+}
+
+impl Reply for Answer {
+    fn json(&self) -> Value {
+        let problems: Vec<Value> = self
+            .parts
+            .iter()
+            .flat_map(|part| {
+                part.problems
+                    .iter()
+                    .map(|text| json!({ "part": part.name, "file": part.file, "message": text }))
+            })
+            .collect();
+        json!({ "schema": "runner.validate/1", "valid": problems.is_empty(), "problems": problems })
+    }
+
+    fn plain(&self) -> Vec<Line> {
+        let mut lines: Vec<Line> = self
+            .parts
+            .iter()
+            .flat_map(|part| {
+                part.problems.iter().map(|text| {
+                    Line::new().with("problem", part.name).with("file", part.file).with("message", text)
+                })
+            })
+            .collect();
+        lines.push(Line::new().with("valid", self.count() == 0).with("problems", self.count()));
+        lines
+    }
+
+    fn drawn(&self, pen: &Pen) -> String {
+        let mut text = String::new();
+        for part in &self.parts {
+            let (glyph, ink) =
+                if part.problems.is_empty() { (Glyph::Passed, Ink::Good) } else { (Glyph::Failed, Ink::Bad) };
+            text.push_str(&format!(
+                "{} {:8}  {}\n",
+                pen.ink(ink, pen.glyph(glyph)),
+                part.name,
+                pen.ink(Ink::Faint, part.file)
+            ));
+            for problem in &part.problems {
+                text.push_str(&format!("    {problem}\n"));
+            }
+        }
+        let verdict = match self.count() {
+            0 => pen.ink(Ink::Good, "valid"),
+            1 => pen.ink(Ink::Bad, "1 problem"),
+            n => pen.ink(Ink::Bad, &format!("{n} problems")),
+        };
+        text + &format!("\n{verdict}\n")
+    }
+
+    fn exit(&self) -> Exit {
+        if self.count() == 0 { Exit::Success } else { Exit::Refused }
+    }
+}

@@ -1,0 +1,255 @@
+//! Every error in words: what could not be done, why, and what to do next.
+
+use std::error::Error as StdError;
+use std::io;
+
+use runner_core::start::StartFault;
+use runner_host::{Error, Refusal};
+use serde_json::{Value, json};
+
+use crate::out::{Ink, Pen};
+use crate::reply::Exit;
+
+/// An error, ready to be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// A stable word for programs.
+    code: &'static str,
+    what: String,
+    causes: Vec<String>,
+    /// Lines that belong to the last cause: paths, faults, another program's words.
+    details: Vec<String>,
+    hints: Vec<String>,
+    exit: Exit,
+}
+
+impl Report {
+    /// An error without a cause in the host.
+    pub(crate) fn new(code: &'static str, exit: Exit, what: impl Into<String>) -> Self {
+        let (causes, details, hints) = (Vec::new(), Vec::new(), Vec::new());
+        Self { code, what: what.into(), causes, details, hints, exit }
+    }
+
+    /// An error of the host, in the course of doing something.
+    pub(crate) fn of(what: &str, error: &Error) -> Self {
+        let (code, exit, details, hints) = match error {
+            Error::Refused(refusal) => {
+                let (code, details, hints) = explain(refusal);
+                (code, Exit::Refused, details, hints)
+            }
+            Error::Locked { holder } => {
+                let details = if holder.is_empty() { Vec::new() } else { vec![holder.clone()] };
+                let hint = "wait until it ends; the lock goes with its process";
+                ("locked", Exit::Failure, details, vec![hint.to_owned()])
+            }
+            Error::Io { source, .. } => {
+                let code = if is_full(source) { "disk_full" } else { "io" };
+                (code, Exit::Failure, Vec::new(), io_hints(source))
+            }
+            Error::Git { stderr, .. } => ("git", Exit::Failure, lines(stderr), Vec::new()),
+            Error::GitAnswer { .. } => {
+                let hint = "run 'runner doctor' and check git's version";
+                ("git", Exit::Failure, Vec::new(), vec![hint.to_owned()])
+            }
+            Error::Journal { path } => {
+                let hint = "finish it with the version of runner that began it";
+                ("journal", Exit::Failure, vec![path.display().to_string()], vec![hint.to_owned()])
+            }
+        };
+        let mut causes = vec![error.to_string()];
+        causes.extend(
+            std::iter::successors(error.source(), |cause: &&dyn StdError| (*cause).source())
+                .map(ToString::to_string),
+        );
+        causes.dedup();
+        Self { code, what: what.to_owned(), causes, details, hints, exit }
+    }
+
+    pub(crate) fn cause(mut self, cause: impl Into<String>) -> Self {
+        self.causes.push(cause.into());
+        self
+    }
+
+    pub(crate) fn details(mut self, details: impl IntoIterator<Item = String>) -> Self {
+        self.details.extend(details);
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// For programs.
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "schema": "runner.error/1",
+            "code": self.code,
+            "message": self.what,
+            "causes": self.causes,
+            "details": self.details,
+            "hints": self.hints,
+            "exit": self.exit as u8,
+        })
+    }
+
+    /// For people.
+    pub(crate) fn drawn(&self, pen: &Pen) -> String {
+        let mut text = format!("{} {}\n", pen.ink(Ink::Bad, "error:"), self.what);
+        for cause in &self.causes {
+            text.push_str(&labelled(&pen.ink(Ink::Strong, "caused by:"), cause));
+        }
+        for detail in &self.details {
+            text.push_str("  ");
+            text.push_str(detail);
+            text.push('\n');
+        }
+        for hint in &self.hints {
+            text.push_str(&labelled(&pen.ink(Ink::Active, "hint:"), hint));
+        }
+        text
+    }
+}
+
+fn labelled(label: &str, text: &str) -> String {
+    format!("{label} {text}\n")
+}
+
+fn lines(text: &str) -> Vec<String> {
+    text.lines().map(runner_core::text::one_line).filter(|line| !line.is_empty()).collect()
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+fn io_hints(error: &io::Error) -> Vec<String> {
+    let hint = if is_full(error) {
+        "free some space and run the same command again: nothing was lost"
+    } else if error.kind() == io::ErrorKind::PermissionDenied {
+        "check who owns the file and whether you may write there"
+    } else {
+        return Vec::new();
+    };
+    vec![hint.to_owned()]
+}
+
+/// A word for programs, lines that belong to it, and what to do about it.
+#[expect(clippy::too_many_lines, reason = "one flat table, an arm a refusal")]
+fn explain(refusal: &Refusal) -> (&'static str, Vec<String>, Vec<String>) {
+    let none = Vec::new;
+    let hint = |text: &str| vec![text.to_owned()];
+    match refusal {
+        Refusal::NoGit => ("no_git", none(), hint("install git 2.36 or newer")),
+        Refusal::OldGit { .. } => ("old_git", none(), hint("install git 2.36 or newer")),
+        Refusal::NoRepository { stderr, .. } => (
+            "no_repository",
+            lines(stderr),
+            hint("go to a repository, or make one: git init && git commit --allow-empty -m root"),
+        ),
+        Refusal::Bare(_) => ("bare", none(), hint("run it in a clone or a work tree of that repository")),
+        Refusal::LineBreak => ("line_break", none(), hint("move the repository to a path without one")),
+        Refusal::NoCommit => {
+            ("no_commit", none(), hint("make one: git commit --allow-empty -m root, then run 'runner start'"))
+        }
+        Refusal::Busy(operation) => {
+            ("busy", none(), vec![format!("finish it, or give it up with '{}'", operation.abort())])
+        }
+        Refusal::IndexLocked(lock) => (
+            "index_locked",
+            vec![lock.display().to_string()],
+            hint("wait for the other git command; if there is none, remove that file"),
+        ),
+        Refusal::Dirty { paths, more } => {
+            let rest = (*more > 0).then(|| format!("and {more} more"));
+            let paths = paths.iter().cloned().chain(rest).collect();
+            (
+                "dirty",
+                paths,
+                hint("commit them, or set them aside with 'git stash -u', then run 'runner start'"),
+            )
+        }
+        Refusal::HeldElsewhere { worktree, .. } => {
+            let text = format!("go there and run it: runner -C {worktree} start");
+            ("held_elsewhere", vec![worktree.clone()], vec![text])
+        }
+        Refusal::BranchInTheWay => {
+            ("branch_in_the_way", none(), hint("rename it: git branch -m runner another-name"))
+        }
+        Refusal::SwitchBlocked { stderr, .. } => {
+            ("switch_blocked", lines(stderr), hint("move those files away, then run 'runner start'"))
+        }
+        Refusal::Filter(name) => (
+            "filter",
+            none(),
+            vec![format!(
+                "if you trust it, add \"{name}\" to `filters` under [git] in .runner/state/config.toml"
+            )],
+        ),
+        Refusal::NotAFile { .. } | Refusal::NotAFolder { .. } => (
+            "not_a_file",
+            none(),
+            hint("put a plain file or folder in its place: the runner follows no links"),
+        ),
+        Refusal::TooLarge { .. } => ("too_large", none(), hint("make it smaller, or restore it from git")),
+        Refusal::NotSetUp(_) => {
+            ("not_set_up", none(), hint("run 'runner init', or 'runner start --goal \"…\"'"))
+        }
+        Refusal::MissingDoc(_) => ("missing", none(), hint("run 'runner start' to write what is missing")),
+        Refusal::Start(fault) => explain_start(fault),
+        Refusal::RunUnderWay(_) => (
+            "run_under_way",
+            none(),
+            hint("to begin another run, remove `id` from .runner/GOAL.md and run 'runner start'"),
+        ),
+    }
+}
+
+fn explain_start(fault: &StartFault) -> (&'static str, Vec<String>, Vec<String>) {
+    match fault {
+        StartFault::Goal(_) => ("goal", Vec::new(), vec!["mend .runner/GOAL.md, then run 'runner start'".to_owned()]),
+        StartFault::GoalTaken => (
+            "goal_taken",
+            Vec::new(),
+            vec![
+                "for a new run, remove `id` from .runner/GOAL.md, write the new goal there, and run 'runner start'"
+                    .to_owned(),
+                "to go on with the goal that is there, leave --goal out".to_owned(),
+            ],
+        ),
+        StartFault::GoalEmpty => ("goal_empty", Vec::new(), vec!["say what you want to reach".to_owned()]),
+        StartFault::Config(problems) => (
+            "config",
+            told(problems),
+            vec!["mend .runner/state/config.toml, then run 'runner start'".to_owned()],
+        ),
+        StartFault::Tree(problems) => (
+            "tree",
+            told(problems),
+            vec!["mend .runner/state/tree.json, or undo: git checkout -- .runner/state/tree.json".to_owned()],
+        ),
+        StartFault::RunState(problems) => (
+            "run_state",
+            told(problems),
+            vec!["restore it from an earlier commit of the run's branch".to_owned()],
+        ),
+        StartFault::TreeEdit(faults) => (
+            "tree_edit",
+            told(faults),
+            vec!["mend .runner/state/tree.json, or undo: git checkout -- .runner/state/tree.json".to_owned()],
+        ),
+        StartFault::WouldLose(docs) => (
+            "would_lose",
+            docs.iter().map(|doc| doc.path().to_owned()).collect(),
+            vec!["move them away or undo the changes, then run 'runner start'".to_owned()],
+        ),
+    }
+}
+
+fn told<T: ToString>(faults: &[T]) -> Vec<String> {
+    faults.iter().map(ToString::to_string).collect()
+}

@@ -1,0 +1,5 @@
+//! The `runner` command.
+
+fn main() -> std::process::ExitCode {
+    runner::main()
+}

@@ -1,0 +1,87 @@
+//! What a command has to say, in the three forms in which it can be told.
+
+use serde_json::Value;
+
+use crate::out::Pen;
+
+/// The exit codes, the same in every command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Success = 0,
+    Failure = 1,
+    Refused = 2,
+    Stuck = 3,
+}
+
+/// An answer.
+pub(crate) trait Reply {
+    /// For programs: one document.
+    fn json(&self) -> Value;
+
+    /// For scripts: stable lines of `key=value`.
+    fn plain(&self) -> Vec<Line>;
+
+    /// For people at a terminal.
+    fn drawn(&self, pen: &Pen) -> String;
+
+    /// The exit code.
+    fn exit(&self) -> Exit {
+        Exit::Success
+    }
+}
+
+/// One line of `key=value` pairs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Line(String);
+
+impl Line {
+    /// Begins a line.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a pair; a value that is more than one plain word is quoted.
+    #[expect(clippy::needless_pass_by_value, reason = "values and references read the same at the call")]
+    pub(crate) fn with(mut self, key: &str, value: impl ToString) -> Self {
+        let value = value.to_string();
+        let is_word = !value.is_empty()
+            && value.chars().all(|c| !c.is_whitespace() && !c.is_control() && !matches!(c, '"' | '\\' | '='));
+        if !self.0.is_empty() {
+            self.0.push(' ');
+        }
+        self.0.push_str(key);
+        self.0.push('=');
+        if is_word {
+            self.0.push_str(&value);
+        } else {
+            self.0.push_str(&Value::from(value).to_string());
+        }
+        self
+    }
+
+    /// A line that is not made of pairs.
+    pub(crate) fn verbatim(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// The line as text.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_quoted_only_where_it_must_be() {
+        let line = Line::new()
+            .with("a", 1)
+            .with("b", "two words")
+            .with("c", "")
+            .with("d", "x=\"y\"")
+            .with("e", "ü/ö");
+        assert_eq!(line.as_str(), r#"a=1 b="two words" c="" d="x=\"y\"" e=ü/ö"#);
+    }
+}

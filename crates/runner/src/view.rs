@@ -1,0 +1,10 @@
+//! How things look.
+
+pub(crate) mod progress;
+pub(crate) mod state;
+pub(crate) mod tree;
+
+/// Text from a file or an agent, safe for a terminal and on one line.
+pub(crate) fn clean(text: &str) -> String {
+    runner_core::text::one_line(text)
+}
