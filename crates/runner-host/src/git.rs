@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-pub(crate) use objects::{EntryMode, IndexEntry, Switch, TreeEntry};
+pub(crate) use objects::{Changed, EntryMode, IndexEntry, Switch, TreeEntry};
 pub use repository::Operation;
 use settings::Settings;
 pub use status::{Head, Status};

@@ -11,7 +11,7 @@ use runner_core::layout::RUNNER_DIR;
 
 use crate::error::{Error, Refusal};
 use crate::failpoint;
-use crate::git::{EntryMode, Git, IndexEntry, Switch, TreeEntry, path_of};
+use crate::git::{Changed, EntryMode, Git, IndexEntry, Switch, TreeEntry, path_of};
 use crate::journal::{self, Move};
 use crate::paths::{RUNNER_LOCAL, is_runner_path};
 use crate::store;
@@ -38,6 +38,7 @@ pub(crate) fn carry_out(git: &Git, moving: &Move) -> Result<(), Error> {
         return Err(Refusal::SwitchBlocked { branch: moving.branch.clone(), stderr }.into());
     }
     rehearsal?;
+    refuse_overwriting(git, &here, moving)?;
     refuse_locked_index(git)?;
 
     journal::begin(&git.paths().journal(), moving)?;
@@ -71,6 +72,26 @@ fn refuse_links(git: &Git, files: &[TreeEntry]) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// To git an ignored file is fair game. It may be someone's only copy, so here it is not.
+fn refuse_overwriting(git: &Git, here: &str, moving: &Move) -> Result<(), Error> {
+    let removed = git.changed_paths(here, &moving.new_tip, Changed::Removed)?;
+    let is_foreign = |path: &Path| {
+        let place = git.root().join(path);
+        let in_the_way = place.symlink_metadata().is_ok_and(|found| !found.is_dir());
+        in_the_way && !removed.iter().any(|gone| path_of(gone) == path)
+    };
+    let added = git.changed_paths(here, &moving.new_tip, Changed::Added)?;
+    let foreign =
+        added.iter().filter(|path| !is_runner_path(path)).flat_map(|path| path_of(path).ancestors());
+    let mut foreign: Vec<String> =
+        foreign.filter(|path| is_foreign(path)).map(|p| p.display().to_string()).collect();
+    foreign.dedup();
+    if foreign.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::SwitchBlocked { branch: moving.branch.clone(), stderr: foreign.join("\n") }.into())
 }
 
 fn refuse_locked_index(git: &Git) -> Result<(), Error> {
@@ -176,8 +197,8 @@ fn keep_found(git: &Git, index: &Path, moving: &Move) -> Result<Option<String>, 
     git.read_into_index(index, &moving.new_tip)?;
     git.add_all(index, &RUNNER_LOCAL)?;
     let tree = git.write_tree(index)?;
-    let from_old = git.changed_paths(&tree, &moving.from)?;
-    let from_new = git.changed_paths(&tree, &moving.new_tip)?;
+    let from_old = git.changed_paths(&tree, &moving.from, Changed::Any)?;
+    let from_new = git.changed_paths(&tree, &moving.new_tip, Changed::Any)?;
     // The runner's own files are in the new commit with whatever the user had changed in them.
     let is_foreign = |path: &&Vec<u8>| from_old.contains(path) && !is_runner_path(path);
     if !from_new.iter().any(|path| is_foreign(&path)) {

@@ -222,12 +222,32 @@ impl Git {
         self.call(&args).index(index).variable("GIT_WORK_TREE", self.root()).run().map(drop)
     }
 
-    /// Paths in which two trees differ.
-    pub(crate) fn changed_paths(&self, one: &str, other: &str) -> Result<Vec<Vec<u8>>, Error> {
-        let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", one, other];
+    /// Paths in which two trees differ: all, or only those that one of them does not have.
+    pub(crate) fn changed_paths(
+        &self,
+        one: &str,
+        other: &str,
+        which: Changed,
+    ) -> Result<Vec<Vec<u8>>, Error> {
+        let filter = match which {
+            Changed::Any => "--diff-filter=ACDMRTUXB",
+            Changed::Added => "--diff-filter=A",
+            Changed::Removed => "--diff-filter=D",
+        };
+        let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", filter, one, other];
         let answer = self.call(&args).run()?;
         Ok(answer.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
     }
+}
+
+/// Which differences are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    Any,
+    /// Only in the second tree.
+    Added,
+    /// Only in the first tree.
+    Removed,
 }
 
 /// How to take the work tree from one tree to another.

@@ -123,7 +123,7 @@ impl Reply for Answer {
         if self.explain {
             text.push('\n');
             for (node, reason) in reasons(&selection) {
-                text.push_str(&format!("  {} {reason}\n", pen.ink(Ink::Faint, &node)));
+                text.push_str(&format!("  {}: {reason}\n", pen.ink(Ink::Faint, &node)));
             }
         }
         text

@@ -127,7 +127,7 @@ impl Answer {
         }
         rows.push(("branch", head_text(&found.head)));
         if let Some(tree) = self.tree() {
-            rows.push(("progress", bar(tree.root().leaves(), 24, pen)));
+            rows.push(("progress", bar(tree.root().leaves(), room(pen), pen)));
         }
         if let Some(choice) = self.choice() {
             let (attempts, max) = (choice.leaf.attempts, choice.leaf.max_attempts);
@@ -150,6 +150,11 @@ impl Answer {
         }
         rows
     }
+}
+
+/// How many cells a row has for what it says.
+fn room(pen: &Pen) -> usize {
+    pen.width.saturating_sub(14)
 }
 
 fn head_text(head: &Head) -> String {
@@ -238,8 +243,8 @@ impl Reply for Answer {
             pen.ink(Ink::Strong, &name)
         );
         for (row, says) in self.rows(pen) {
-            // The bar brings its own colours, so it is never cut.
-            let says = if row == "progress" { says } else { pen.fit(&says, pen.width.saturating_sub(14)) };
+            // The bar brings its own colours and keeps to its room by itself.
+            let says = if row == "progress" { says } else { pen.fit(&says, room(pen)) };
             text.push_str(&format!("  {} {says}\n", pen.ink(Ink::Faint, &format!("{row:10}"))));
         }
         text + &format!("\n  {} {}\n", pen.ink(Ink::Faint, "next      "), pen.ink(Ink::Strong, &self.next()))

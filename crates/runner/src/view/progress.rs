@@ -4,15 +4,20 @@ use runner_core::tree::Leaves;
 
 use crate::out::{Glyph, Ink, Pen};
 
-/// `██████░░░░ 41/120 leaves`, the bar `cells` wide. It is full only when every leaf passes, and shows something as
-/// soon as one does.
-pub(crate) fn bar(leaves: Leaves, cells: usize, pen: &Pen) -> String {
+/// The widest and the narrowest that the bar itself gets.
+const CELLS: std::ops::RangeInclusive<usize> = 6..=24;
+
+/// `██████░░░░ 41/120 leaves` in at most `room` cells, as far as that is possible. The bar is full only when every
+/// leaf passes, and shows something as soon as one does.
+pub(crate) fn bar(leaves: Leaves, room: usize, pen: &Pen) -> String {
+    let plural = if leaves.total == 1 { "leaf" } else { "leaves" };
+    let says = format!(" {}/{} {plural}", leaves.passed, leaves.total);
+    let cells = room.saturating_sub(says.len()).clamp(*CELLS.start(), *CELLS.end());
     let exact = cells * leaves.passed / leaves.total.max(1);
     let full = if leaves.passed > 0 { exact.max(1) } else { 0 };
     let done = pen.ink(Ink::Good, &pen.glyph(Glyph::Full).repeat(full));
     let left = pen.ink(Ink::Faint, &pen.glyph(Glyph::Empty).repeat(cells - full));
-    let plural = if leaves.total == 1 { "leaf" } else { "leaves" };
-    format!("{done}{left} {}/{} {plural}", leaves.passed, leaves.total)
+    format!("{done}{left}{says}")
 }
 
 #[cfg(test)]
@@ -21,11 +26,18 @@ mod tests {
 
     #[test]
     fn a_bar_is_full_at_the_end_and_not_before() {
-        let bar = |passed, total| bar(Leaves { total, passed }, 4, &Pen::plain(80));
-        assert_eq!(bar(0, 3), "░░░░ 0/3 leaves");
-        assert_eq!(bar(1, 100), "█░░░ 1/100 leaves");
-        assert_eq!(bar(99, 100), "███░ 99/100 leaves");
-        assert_eq!(bar(100, 100), "████ 100/100 leaves");
-        assert_eq!(bar(0, 1), "░░░░ 0/1 leaf");
+        let bar = |passed, total| bar(Leaves { total, passed }, 0, &Pen::plain(80));
+        assert_eq!(bar(0, 3), "░░░░░░ 0/3 leaves");
+        assert_eq!(bar(1, 100), "█░░░░░ 1/100 leaves");
+        assert_eq!(bar(99, 100), "█████░ 99/100 leaves");
+        assert_eq!(bar(100, 100), "██████ 100/100 leaves");
+        assert_eq!(bar(0, 1), "░░░░░░ 0/1 leaf");
+    }
+
+    #[test]
+    fn a_bar_takes_the_room_there_is() {
+        let width = |room| bar(Leaves { total: 8, passed: 4 }, room, &Pen::plain(80)).chars().count();
+        assert_eq!(width(20), 20);
+        assert_eq!(width(500), 24 + " 4/8 leaves".len());
     }
 }

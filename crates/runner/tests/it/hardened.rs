@@ -1,0 +1,157 @@
+//! Nothing that a repository's configuration or files could plant is run or followed.
+
+use std::os::unix::fs::PermissionsExt;
+
+use testkit::repo::Sandbox;
+
+use crate::{GOAL, RUNNER, ready, started};
+
+/// A program that leaves a mark, and the mark.
+fn trap(sandbox: &Sandbox, name: &str) -> (String, std::path::PathBuf) {
+    let (program, mark) = (sandbox.outside().join(name), sandbox.outside().join(format!("{name}.sprung")));
+    std::fs::write(&program, format!("#!/bin/sh\ntouch '{}'\ncat\n", mark.display())).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    (program.to_str().unwrap().to_owned(), mark)
+}
+
+fn use_everything(sandbox: &Sandbox) {
+    for command in
+        [&["validate"][..], &["status"], &["tree"], &["select"], &["start"], &["start"], &["doctor"]]
+    {
+        sandbox.runner(command);
+    }
+}
+
+#[test]
+fn hooks_monitors_pagers_and_signers_are_never_run() {
+    let sandbox = ready();
+    let (program, mark) = trap(&sandbox, "trap");
+    for hook in [
+        "pre-commit",
+        "commit-msg",
+        "post-commit",
+        "post-checkout",
+        "reference-transaction",
+        "post-index-change",
+    ] {
+        std::fs::copy(&program, sandbox.path(".git/hooks").join(hook)).unwrap();
+    }
+    for (key, value) in [
+        ("core.fsmonitor", program.as_str()),
+        ("core.pager", &program),
+        ("core.editor", &program),
+        ("core.sshCommand", &program),
+        ("core.askPass", &program),
+        ("gpg.program", &program),
+        ("commit.gpgSign", "true"),
+        ("diff.external", &program),
+        ("hook.x.command", &program),
+        ("hook.x.event", "reference-transaction"),
+    ] {
+        sandbox.git(&["config", key, value]);
+    }
+    let _ = std::fs::remove_file(&mark);
+    use_everything(&sandbox);
+    assert!(!mark.exists(), "something was run");
+    sandbox.git(&["config", "--unset", "core.fsmonitor"]);
+    assert!(sandbox.git(&["log", "-1", "--format=%s", "HEAD"]).starts_with("chore(loop): start run"));
+}
+
+#[test]
+fn a_filter_from_the_repositorys_own_configuration_needs_leave() {
+    let sandbox = ready();
+    let (program, mark) = trap(&sandbox, "filter");
+    sandbox.git(&["config", "filter.odd.clean", &program]);
+    sandbox.git(&["config", "filter.odd.smudge", &program]);
+    sandbox.runner(&["validate"]).ok();
+
+    // Defined and unused is harmless; used, it is refused until the user allows it.
+    sandbox.write(".gitattributes", "*.bin filter=odd\n");
+    sandbox.write("a.bin", "data\n");
+    sandbox.commit_all("filtered");
+    std::fs::remove_file(&mark).unwrap();
+    let refused = sandbox.runner(&["start"]).refused(2);
+    assert!(refused.contains("filter `odd`") && refused.contains("[git]"), "{refused}");
+    assert!(!mark.exists(), "the filter was run without leave");
+
+    let config = sandbox.read(".runner/state/config.toml").replace("filters = []", "filters = [\"odd\"]");
+    sandbox.write(".runner/state/config.toml", config);
+    sandbox.runner(&["start"]).ok();
+    assert_eq!(sandbox.runner(&["validate"]).ok().value("valid"), Some("true problems=0"));
+}
+
+#[test]
+fn a_filter_from_the_users_own_configuration_works_as_ever() {
+    let sandbox = ready();
+    let home = sandbox.outside().join("home/.gitconfig");
+    std::fs::write(home, "[filter \"up\"]\nclean = tr a-z A-Z\nsmudge = tr A-Z a-z\n").unwrap();
+    sandbox.write(".gitattributes", "*.up filter=up\n");
+    sandbox.write("x.up", "hello\n");
+    sandbox.write(".runner/GOAL.md", format!("---\nid: mine\n---\n{GOAL}"));
+    sandbox.commit_all("filtered");
+    sandbox.runner(&["start"]).ok();
+    sandbox.write("x.up", "changed\n");
+    sandbox.commit_all("run's work");
+    sandbox.git(&["checkout", "-q", "main"]);
+    sandbox.runner(&["start"]).ok();
+    assert_eq!(sandbox.read("x.up"), "changed\n", "smudged on the way into the work tree");
+    assert_eq!(sandbox.git(&["show", "HEAD:x.up"]), "CHANGED");
+}
+
+#[test]
+fn a_git_program_inside_the_repository_is_not_taken() {
+    let sandbox = ready();
+    let (program, mark) = trap(&sandbox, "fake");
+    sandbox.write("bin/git", std::fs::read(&program).unwrap());
+    std::fs::set_permissions(sandbox.path("bin/git"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    sandbox.commit_all("a git of its own");
+    let path = format!(".:bin:{}", std::env::var("PATH").unwrap());
+    testkit::repo::run(sandbox.runner_command(&["start"]).env("PATH", path)).ok();
+    assert!(!mark.exists());
+}
+
+#[test]
+fn links_and_pipes_under_runner_are_refused() {
+    let outside = Sandbox::empty(RUNNER);
+    let sandbox = Sandbox::with_commit(RUNNER);
+    std::os::unix::fs::symlink(outside.root(), sandbox.path(".runner")).unwrap();
+    for command in ["init", "start", "select", "tree"] {
+        let refused = sandbox.runner(&[command]).refused(2);
+        assert!(refused.contains("is a symbolic link"), "{command}: {refused}");
+    }
+    assert_eq!(sandbox.runner(&["validate"]).code, Some(2));
+    assert_eq!(std::fs::read_dir(outside.root()).unwrap().count(), 0, "something was written outside");
+
+    let sandbox = started();
+    let tree = sandbox.path(".runner/state/tree.json");
+    std::fs::remove_file(&tree).unwrap();
+    sandbox.command("mkfifo").arg(&tree).status().unwrap();
+    for command in ["start", "select", "tree"] {
+        assert!(sandbox.runner(&[command]).refused(2).contains("a named pipe"), "{command}");
+    }
+    let told = sandbox.runner(&["validate"]);
+    assert_eq!(told.code, Some(2));
+    assert!(told.stdout.contains("a named pipe"), "{}", told.stdout);
+
+    std::fs::remove_file(&tree).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &tree).unwrap();
+    assert!(sandbox.runner(&["select"]).refused(2).contains("a symbolic link"));
+    std::fs::remove_file(&tree).unwrap();
+    sandbox.git(&["checkout", "-q", "--", ".runner"]);
+    std::os::unix::fs::symlink("/etc/passwd", sandbox.path(".runner/prompts")).unwrap();
+    assert!(sandbox.runner(&["start"]).refused(2).contains("a symbolic link"));
+}
+
+#[test]
+fn a_title_cannot_act_on_the_terminal() {
+    let sandbox = started();
+    let tree = sandbox.read(".runner/state/tree.json");
+    sandbox.write(
+        ".runner/state/tree.json",
+        tree.replace("Port it", "\\u001b]0;x\\u0007\\u001b[2JPort\\u202eit"),
+    );
+    for command in [&["tree"][..], &["select"], &["status"]] {
+        let told = sandbox.runner(command).ok().stdout;
+        assert!(!told.contains('\u{1b}') && !told.contains('\u{202e}'), "{told:?}");
+    }
+}

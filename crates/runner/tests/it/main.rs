@@ -1,0 +1,31 @@
+//! The shipped binary, used as a person or a script would use it.
+#![expect(clippy::unwrap_used, reason = "here a fault is a failed test")]
+
+mod crash;
+mod generated;
+mod hardened;
+mod output;
+mod reading;
+mod shapes;
+mod start;
+
+use testkit::repo::Sandbox;
+
+const RUNNER: &str = env!("CARGO_BIN_EXE_runner");
+
+/// A repository with one commit, set up and with a goal written.
+fn ready() -> Sandbox {
+    let sandbox = Sandbox::with_commit(RUNNER);
+    sandbox.runner(&["init"]).ok();
+    sandbox.write(".runner/GOAL.md", GOAL);
+    sandbox
+}
+
+/// A repository with a run.
+fn started() -> Sandbox {
+    let sandbox = ready();
+    sandbox.runner(&["start"]).ok();
+    sandbox
+}
+
+const GOAL: &str = "# Port it\n\nFrom one to the other.\n\n## Acceptance\n\n- it runs\n";

@@ -1,0 +1,127 @@
+//! `validate`, `select`, `status`, `tree` and `doctor`: what they say, and that they change nothing.
+
+use testkit::repo::Sandbox;
+
+use crate::{RUNNER, ready, started};
+
+#[test]
+fn before_the_first_start_all_is_valid() {
+    let sandbox = ready();
+    assert_eq!(sandbox.runner(&["validate"]).ok().value("valid"), Some("true problems=0"));
+    assert_eq!(sandbox.runner(&["status"]).ok().value("next"), Some("\"runner start\""));
+}
+
+#[test]
+fn every_problem_is_listed_at_once() {
+    let sandbox = started();
+    sandbox.write(".runner/state/config.toml", "max_iterations = 0\n[executor]\nkind = \"kodex\"\n");
+    sandbox.write(".runner/state/run_state.json", "{}");
+    sandbox.write(".runner/state/tree.json", "{\"version\": 2, \"root\": null}");
+    std::fs::remove_file(sandbox.path(".runner/.gitignore")).unwrap();
+    let told = sandbox.runner(&["validate"]);
+    assert_eq!(told.code, Some(2));
+    let problems: Vec<&str> = told.stdout.lines().filter(|line| line.starts_with("problem=")).collect();
+    let of =
+        |part: &str| problems.iter().filter(|line| line.starts_with(&format!("problem={part} "))).count();
+    assert_eq!((of("layout"), of("config"), of("tree"), of("state")), (1, 2, 2, 5), "{problems:#?}");
+    assert!(of("identity") >= 1, "{problems:#?}");
+    assert_eq!(told.value("valid"), Some(format!("false problems={}", problems.len()).as_str()));
+}
+
+#[test]
+fn identity_faults_name_the_cure() {
+    let sandbox = started();
+    sandbox.git(&["checkout", "-q", "-b", "elsewhere"]);
+    let told = sandbox.runner(&["validate"]);
+    assert_eq!(told.code, Some(2));
+    assert!(told.stdout.contains("(run 'runner start')"), "{}", told.stdout);
+    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("\"not here\""));
+}
+
+#[test]
+fn a_stuck_leaf_has_an_exit_code_of_its_own() {
+    let sandbox = started();
+    let tree = sandbox.read(".runner/state/tree.json");
+    sandbox.write(".runner/state/tree.json", tree.replace("\"attempts\": 0", "\"attempts\": 3"));
+    let stuck = sandbox.runner(&["select", "--explain"]);
+    assert_eq!((stuck.code, stuck.value("state")), (Some(3), Some("stuck")));
+    assert!(stuck.stdout.contains("all 3 attempts spent"), "{}", stuck.stdout);
+    sandbox.write(".runner/state/tree.json", tree.replace("\"passes\": false", "\"passes\": true"));
+    assert_eq!(sandbox.runner(&["select"]).ok().stdout, "state=complete\n");
+    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("complete"));
+}
+
+#[test]
+fn a_broken_tree_is_told_by_every_command_that_needs_it() {
+    let sandbox = started();
+    let broken = "{\"version\": 1, \"root\": {\"id\": \"root\"}}\n";
+    sandbox.write(".runner/state/tree.json", broken);
+    for command in ["select", "tree"] {
+        let refused = sandbox.runner(&[command]).refused(2);
+        assert!(
+            refused.contains("has 8 faults") && refused.contains("root: `order` is missing"),
+            "{refused}"
+        );
+    }
+    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("invalid"));
+    assert_eq!(sandbox.read(".runner/state/tree.json"), broken);
+    std::fs::remove_file(sandbox.path(".runner/state/tree.json")).unwrap();
+    assert!(sandbox.runner(&["tree"]).refused(2).contains("tree.json` is missing"));
+}
+
+#[test]
+fn a_repository_that_is_not_set_up_is_told_how() {
+    let sandbox = Sandbox::with_commit(RUNNER);
+    for command in ["validate", "select", "status", "tree"] {
+        assert!(sandbox.runner(&[command]).refused(2).contains("runner init"), "{command}");
+    }
+    let doctor = sandbox.runner(&["doctor"]);
+    assert!(doctor.stdout.contains("check=set-up verdict=doubtful"), "{}", doctor.stdout);
+}
+
+#[test]
+fn doctor_says_what_is_missing_and_how_to_get_it() {
+    let sandbox = started();
+    let config = sandbox.read(".runner/state/config.toml");
+    let config = config
+        .replace("[\"just\", \"ci\"]", "[\"no-such-guard\"]")
+        .replace("kind = \"codex\"", "kind = \"command\"\ncommand = [\"sh\"]");
+    sandbox.write(".runner/state/config.toml", config);
+    let told = sandbox.runner(&["doctor"]);
+    assert_eq!(told.code, Some(1));
+    assert!(
+        told.stdout.contains("check=guard verdict=bad found=\"`no-such-guard` is not on the PATH\""),
+        "{}",
+        told.stdout
+    );
+    assert!(told.stdout.contains("check=agent verdict=good"), "{}", told.stdout);
+    assert!(told.stdout.contains("check=identity verdict=doubtful"), "{}", told.stdout);
+    let nowhere = Sandbox::empty(RUNNER).runner(&["doctor"]);
+    assert!(
+        nowhere.code == Some(1) && nowhere.stdout.contains("check=repository verdict=bad"),
+        "{}",
+        nowhere.stdout
+    );
+}
+
+#[test]
+fn reading_changes_nothing() {
+    let sandbox = started();
+    let stamp = |sandbox: &Sandbox| {
+        let listing = run_find(sandbox);
+        (listing, sandbox.branches())
+    };
+    let before = stamp(&sandbox);
+    for command in ["validate", "select", "status", "tree", "doctor"] {
+        sandbox.runner(&[command]);
+        sandbox.runner(&[command, "--json"]);
+    }
+    assert_eq!(stamp(&sandbox), before);
+}
+
+/// Every file with its size, change time and number, the folder `.git` included.
+fn run_find(sandbox: &Sandbox) -> String {
+    let mut find = sandbox.command("find");
+    find.args([".", "-printf", "%p %s %C@ %i\n"]);
+    testkit::repo::run(&mut find).ok().stdout
+}

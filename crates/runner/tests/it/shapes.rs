@@ -1,0 +1,150 @@
+//! Repositories of every shape.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use testkit::repo::{Sandbox, run};
+
+use crate::{GOAL, RUNNER, ready};
+
+/// Starts, starts again, and looks at everything, from the root and from a folder below it.
+fn works_here(sandbox: &Sandbox) {
+    sandbox.runner(&["init"]).ok();
+    sandbox.write(".runner/GOAL.md", GOAL);
+    let started = sandbox.runner(&["start"]).ok();
+    assert_eq!(started.value("how"), Some("started"));
+    std::fs::create_dir_all(sandbox.path("deep/er")).unwrap();
+    let below = run(sandbox.runner_command(&["start"]).current_dir(sandbox.path("deep/er"))).ok();
+    assert_eq!((below.value("how"), below.value("commit")), (Some("resumed"), started.value("commit")));
+    assert_eq!(sandbox.runner(&["validate"]).ok().value("valid"), Some("true problems=0"));
+    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("ready"));
+    assert_eq!(sandbox.git(&["status", "--porcelain", "-uall"]), "");
+    assert_eq!(sandbox.git(&["fsck", "--strict"]), "");
+}
+
+#[test]
+fn a_path_with_spaces_and_bytes_that_are_no_text() {
+    let sandbox = Sandbox::empty(RUNNER);
+    let odd = sandbox.outside().join(OsStr::from_bytes(b"a b\xff'\"$x"));
+    std::fs::create_dir(&odd).unwrap();
+    let sandbox = sandbox.at(odd);
+    sandbox.git(&["init", "-q", "-b", "main"]);
+    std::fs::write(sandbox.root().join(OsStr::from_bytes(b"odd \xfe\nname")), "x").unwrap();
+    sandbox.commit_all("root");
+    works_here(&sandbox);
+}
+
+#[test]
+fn a_linked_work_tree() {
+    let sandbox = Sandbox::with_commit(RUNNER);
+    let linked = sandbox.outside().join("linked tree");
+    sandbox.git(&["worktree", "add", "-q", "-b", "side", linked.to_str().unwrap()]);
+    works_here(&sandbox.at(linked));
+}
+
+#[test]
+fn a_submodule_as_the_root() {
+    let library = Sandbox::with_commit(RUNNER);
+    let sandbox = Sandbox::with_commit(RUNNER);
+    let from = library.root().to_str().unwrap();
+    sandbox.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", from, "lib"]);
+    sandbox.commit_all("with a library");
+    let inner = sandbox.path("lib");
+    works_here(&sandbox.at(inner));
+}
+
+#[test]
+fn a_repository_of_sha256_objects() {
+    let sandbox = Sandbox::empty(RUNNER);
+    sandbox.git(&["init", "-q", "-b", "main", "--object-format=sha256"]);
+    sandbox.commit_all("root");
+    works_here(&sandbox);
+}
+
+#[test]
+fn a_shallow_clone() {
+    let origin = Sandbox::with_commit(RUNNER);
+    origin.commit_all("second");
+    let sandbox = Sandbox::empty(RUNNER);
+    let url = format!("file://{}", origin.root().display());
+    sandbox.git(&["clone", "-q", "--depth=1", &url, "clone"]);
+    let clone = sandbox.path("clone");
+    works_here(&sandbox.at(clone));
+}
+
+#[test]
+fn a_sparse_checkout_and_an_index_of_its_own_kind() {
+    let sandbox = Sandbox::with_commit(RUNNER);
+    sandbox.write("in/a", "a");
+    sandbox.write("out/b", "b");
+    sandbox.commit_all("folders");
+    sandbox.git(&["sparse-checkout", "set", "--cone", "in"]);
+    sandbox.git(&["update-index", "--index-version", "4"]);
+    works_here(&sandbox);
+    assert!(!sandbox.path("out").exists(), "what is outside the cone stays outside");
+    assert_eq!(sandbox.git(&["show", "HEAD:out/b"]), "b", "and is still in the commit");
+}
+
+#[test]
+fn line_endings_that_git_converts() {
+    let sandbox = Sandbox::with_commit(RUNNER);
+    sandbox.git(&["config", "core.autocrlf", "true"]);
+    sandbox.write(".gitattributes", "* text=auto eol=crlf\n");
+    sandbox.commit_all("attributes");
+    sandbox.runner(&["init"]).ok();
+    sandbox.write(".runner/GOAL.md", GOAL);
+    sandbox.runner(&["start"]).ok();
+    let committed = sandbox.git(&["cat-file", "blob", "HEAD:.runner/state/tree.json"]) + "\n";
+    assert_eq!(committed, sandbox.read(".runner/state/tree.json"), "the bytes are the runner's own");
+    assert_eq!(sandbox.runner(&["start"]).ok().value("how"), Some("resumed"));
+}
+
+#[test]
+fn variables_of_another_repository_in_the_environment() {
+    let other = Sandbox::with_commit(RUNNER);
+    let sandbox = ready();
+    let before = other.branches();
+    let mut command = sandbox.runner_command(&["start"]);
+    command
+        .env("GIT_DIR", other.path(".git"))
+        .env("GIT_WORK_TREE", other.root())
+        .env("GIT_INDEX_FILE", other.path(".git/index"))
+        .env("GIT_OBJECT_DIRECTORY", other.path(".git/objects"))
+        .env("GIT_COMMON_DIR", other.path(".git"))
+        .env("GIT_NAMESPACE", "x")
+        .env("GIT_PREFIX", "y/")
+        .env("GIT_CONFIG_COUNT", "1")
+        .env("GIT_CONFIG_KEY_0", "core.bare")
+        .env("GIT_CONFIG_VALUE_0", "true")
+        .env("GIT_EXTERNAL_DIFF", "false")
+        .env("GIT_TRACE", "1");
+    run(&mut command).ok();
+    assert!(sandbox.git(&["branch", "--show-current"]).starts_with("runner/"));
+    assert_eq!(other.branches(), before);
+}
+
+#[test]
+fn a_fresh_clone_of_a_run() {
+    let origin = ready();
+    origin.runner(&["start"]).ok();
+    let branch = origin.git(&["branch", "--show-current"]);
+    let sandbox = Sandbox::empty(RUNNER);
+    sandbox.git(&["clone", "-q", origin.root().to_str().unwrap(), "clone"]);
+    let clone = sandbox.path("clone");
+    let sandbox = sandbox.at(clone);
+    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("ready"));
+    assert_eq!(sandbox.runner(&["start"]).ok().value("branch"), Some(branch.as_str()));
+    assert_eq!(sandbox.git(&["status", "--porcelain", "-uall"]), "");
+}
+
+#[test]
+fn no_repository_a_bare_one_and_no_folder_at_all() {
+    let sandbox = Sandbox::empty(RUNNER);
+    for command in ["init", "start", "validate", "select", "status", "tree"] {
+        let refused = sandbox.runner(&[command]).refused(2);
+        assert!(refused.contains("is not in a git repository") && refused.contains("git init"), "{refused}");
+    }
+    sandbox.git(&["init", "-q", "--bare"]);
+    assert!(sandbox.runner(&["start"]).refused(2).contains("bare repository"));
+    assert!(sandbox.runner(&["-C", "nowhere", "status"]).refused(1).contains("nowhere"));
+}
