@@ -138,7 +138,8 @@ pub(crate) struct StatusArgs {}
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner tree
-  runner tree --open --depth 2    only what is left to do, two levels of it")]
+  runner tree --open --depth 2    only what is left to do, two levels of it
+  runner tree -v                  with the goal of each node")]
 pub(crate) struct TreeArgs {
     /// How many levels to show
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]

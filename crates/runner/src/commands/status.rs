@@ -119,6 +119,9 @@ impl Answer {
     fn rows(&self, pen: &Pen) -> Vec<(&'static str, String)> {
         let found = &self.found;
         let mut rows = Vec::new();
+        if pen.verbose {
+            rows.push(("root", clean(&found.root.display().to_string())));
+        }
         if let Some(goal) = found.goal.good() {
             rows.push((
                 "goal",

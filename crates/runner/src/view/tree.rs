@@ -41,21 +41,32 @@ struct Drawing<'a> {
 
 impl Drawing<'_> {
     fn node(&mut self, node: &Node, trunk: &str, branch: &str, level: usize) {
-        self.line(node, &format!("{trunk}{branch}"), level);
-        if level >= self.shown.levels {
-            return;
-        }
         let below = match branch {
             "" => trunk.to_owned(),
             branch if branch == self.pen.glyph(Glyph::LastBranch) => format!("{trunk}   "),
             _ => format!("{trunk}{}", self.pen.glyph(Glyph::Trunk)),
         };
-        let children: Vec<&Node> = node.children.iter().filter(|child| self.shown.includes(child)).collect();
+        self.line(node, &format!("{trunk}{branch}"), level);
+        let depth_left = level < self.shown.levels;
+        let children: Vec<&Node> =
+            node.children.iter().filter(|child| depth_left && self.shown.includes(child)).collect();
+        if self.pen.verbose {
+            let trunk = if children.is_empty() { "  " } else { self.pen.glyph(Glyph::Trunk) };
+            self.goal(node, &format!("{below}{trunk}"));
+        }
         for (index, child) in children.iter().enumerate() {
             let last = index + 1 == children.len();
             let branch = self.pen.glyph(if last { Glyph::LastBranch } else { Glyph::Branch });
             self.node(child, &below, branch, level + 1);
         }
+    }
+
+    /// What the node is for, below its line.
+    fn goal(&mut self, node: &Node, lead: &str) {
+        let pen = self.pen;
+        let goal = pen.fit(&clean(&node.goal), pen.width.min(WIDTH_MAX).saturating_sub(lead.width()));
+        self.text.push_str(&pen.ink(Ink::Faint, format!("{lead}{goal}").trim_end()));
+        self.text.push('\n');
     }
 
     fn line(&mut self, node: &Node, lead: &str, level: usize) {

@@ -117,6 +117,7 @@ fn the_tree_and_the_status_are_drawn_for_a_terminal() {
     sandbox.commit_all("as if some iterations had been");
     insta::assert_snapshot!("tree_80", on_terminal(&sandbox, 80, "tree"));
     insta::assert_snapshot!("tree_40", on_terminal(&sandbox, 40, "tree"));
+    insta::assert_snapshot!("tree_verbose", on_terminal(&sandbox, 80, "tree -v --depth 2"));
     insta::assert_snapshot!("tree_open", on_terminal(&sandbox, 80, "tree --open --depth 2"));
     let hidden = |text: String| {
         let branch = sandbox.git(&["branch", "--show-current"]).replace("runner/", "");
