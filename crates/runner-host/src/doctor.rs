@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runner_core::config::{Config, ExecutorKind};
-use runner_core::layout::Doc;
+use runner_core::layout::{Doc, RUNNER_DIR};
 
 use crate::error::Error;
 use crate::git::{Git, OLDEST};
@@ -64,7 +64,7 @@ pub fn examine(dir: &Path) -> Vec<Point> {
         Ok(Some(Ok(config))) => points.extend(program_points(&git, &config)),
         Ok(None) => {
             let fix = "run 'runner init', or 'runner start --goal \"…\"' to begin at once";
-            points.push(Point::other("set-up", Verdict::Doubtful, "no .runner/ here yet", fix));
+            points.push(Point::other("set-up", Verdict::Doubtful, format!("no {RUNNER_DIR}/ here yet"), fix));
             points.extend(program_points(&git, &Config::default()));
         }
         Ok(Some(Err(_))) | Err(_) => {
@@ -118,12 +118,12 @@ fn file_system_point(git: &Git) -> Point {
 
 fn program_points(git: &Git, config: &Config) -> Vec<Point> {
     let guard = config.guard.command.program();
-    let guard_fix = if guard == "just" {
-        "install it with 'cargo install just', or change [guard] command in .runner/state/config.toml"
-            .to_owned()
+    let install = if guard == "just" {
+        "install it with 'cargo install just'".to_owned()
     } else {
-        format!("install `{guard}`, or change [guard] command in .runner/state/config.toml")
+        format!("install `{guard}`")
     };
+    let guard_fix = format!("{install}, or change [guard] command in {}", Doc::Config.path());
     let mut points = vec![program_point(git, "guard", guard, guard_fix)];
     let agent = match config.executor.kind {
         ExecutorKind::Codex => Some(("codex", "install it with 'npm install -g @openai/codex'".to_owned())),
@@ -131,8 +131,7 @@ fn program_points(git: &Git, config: &Config) -> Vec<Point> {
             Some(("claude", "install it with 'npm install -g @anthropic-ai/claude-code'".to_owned()))
         }
         ExecutorKind::Command => config.executor.command.as_ref().map(|command| {
-            let fix = "check [executor] command in .runner/state/config.toml";
-            (command.program(), fix.to_owned())
+            (command.program(), format!("check [executor] command in {}", Doc::Config.path()))
         }),
         ExecutorKind::Script => None,
     };

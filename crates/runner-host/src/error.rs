@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use runner_core::layout::Doc;
+use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::start::StartFault;
 use thiserror::Error;
 
@@ -145,7 +145,7 @@ pub enum Refusal {
         max: u64,
     },
     /// Nothing was set up here.
-    #[error("there is no `.runner/` in `{}`", .0.display())]
+    #[error("there is no `{RUNNER_DIR}/` in `{}`", .0.display())]
     NotSetUp(PathBuf),
     /// A document is missing.
     #[error("`{}` is missing", .0.path())]

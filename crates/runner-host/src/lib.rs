@@ -16,6 +16,7 @@ mod paths;
 mod programs;
 pub mod start;
 mod store;
+pub mod terminal;
 
 pub use error::{Error, Refusal};
 pub use moving::Recovered;

@@ -167,11 +167,10 @@ pub(crate) struct Pen {
 
 impl Pen {
     fn new(global: &Global, on_terminal: bool) -> Self {
-        let size = rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
         Self {
             colour: colours(global.color, on_terminal),
             unicode: speaks_unicode(),
-            width: size.filter(|width| *width > 0).unwrap_or(USUAL_WIDTH),
+            width: runner_host::terminal::columns().unwrap_or(USUAL_WIDTH),
             verbose: global.verbose,
         }
     }

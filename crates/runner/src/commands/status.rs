@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use runner_core::layout::Doc;
+use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::run_state::{GuardResult, RunState};
 use runner_core::tree::{Choice, Selection, Tree, path_text, select};
 use runner_host::git::Head;
@@ -103,7 +103,7 @@ impl Answer {
                 format!("write your goal into {}, then run 'runner start'", Doc::Goal.path())
             }
             Stand::Ready if self.found.runner_changed => {
-                "runner start    to take in what changed under .runner/".to_owned()
+                format!("runner start    to take in what changed under {RUNNER_DIR}/")
             }
             Stand::Ready if !self.found.dirty.0.is_empty() => "commit or stash the changes below".to_owned(),
             Stand::Ready => "runner select --explain".to_owned(),

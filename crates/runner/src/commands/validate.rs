@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use runner_core::layout::Doc;
+use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_host::inspect::{Inspection, Read, inspect};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ fn parts(found: &Inspection) -> Vec<Part> {
     let told = |texts: Vec<String>| texts.iter().map(|text| clean(text)).collect();
     let part = |name, file, problems| Part { name, file, problems: told(problems) };
     vec![
-        part("layout", ".runner/", layout(found)),
+        part("layout", RUNNER_DIR, layout(found)),
         part("goal", Doc::Goal.path(), faults(&found.goal, |fault| vec![fault.to_string()])),
         part("config", Doc::Config.path(), faults(&found.config, |all| texts(all))),
         part("tree", Doc::Tree.path(), faults(&found.tree, |all| texts(all))),

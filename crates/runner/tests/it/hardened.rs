@@ -58,7 +58,7 @@ fn hooks_monitors_pagers_and_signers_are_never_run() {
 }
 
 #[test]
-fn a_filter_from_the_repositorys_own_configuration_needs_leave() {
+fn a_filter_from_the_repository_itself_needs_leave() {
     let sandbox = ready();
     let (program, mark) = trap(&sandbox, "filter");
     sandbox.git(&["config", "filter.odd.clean", &program]);

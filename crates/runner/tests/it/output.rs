@@ -59,7 +59,7 @@ fn a_reader_that_goes_away_is_no_error() {
 fn wrong_usage_exits_with_two_and_says_what_is_right() {
     let sandbox = ready();
     for args in [
-        &["strat"][..],
+        &["star"][..],
         &["start", "--gaol", "x"],
         &[],
         &["tree", "--depth", "0"],
@@ -69,7 +69,7 @@ fn wrong_usage_exits_with_two_and_says_what_is_right() {
         assert_eq!(told.code, Some(2), "{args:?}");
         assert!(told.stderr.contains("Usage") || told.stderr.contains("--help"), "{}", told.stderr);
     }
-    assert!(sandbox.runner(&["strat"]).stderr.contains("start"));
+    assert!(sandbox.runner(&["star"]).stderr.contains("start"));
     assert_eq!(sandbox.runner(&["--version"]).ok().stdout, format!("runner {}\n", env!("CARGO_PKG_VERSION")));
 }
 

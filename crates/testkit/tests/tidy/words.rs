@@ -49,6 +49,8 @@ const RULES: &[Rule] = &[
             "crates/runner-core/src/goal.rs",
             "crates/runner-core/src/identity.rs",
             "crates/runner-core/src/start.rs",
+            "crates/runner/src/cli.rs",
+            "crates/runner/src/error.rs",
         ],
         why: "one module knows the paths: take them from `layout` or `paths`",
     },
