@@ -62,6 +62,14 @@ fn a_repository_of_sha256_objects() {
 }
 
 #[test]
+fn references_in_a_table() {
+    let sandbox = Sandbox::empty(RUNNER);
+    sandbox.git(&["init", "-q", "-b", "main", "--ref-format=reftable"]);
+    sandbox.commit_all("root");
+    works_here(&sandbox);
+}
+
+#[test]
 fn a_shallow_clone() {
     let origin = Sandbox::with_commit(RUNNER);
     origin.commit_all("second");

@@ -67,6 +67,28 @@ fn a_goal_on_main_resumes_its_run_from_there() {
 }
 
 #[test]
+fn another_id_in_the_goal_goes_to_that_run_and_leaves_its_goal_alone() {
+    let sandbox = ready();
+    sandbox.write(".runner/GOAL.md", "---\nid: one\n---\n# One\n");
+    sandbox.runner(&["start"]).ok();
+    sandbox.write(".runner/GOAL.md", "---\nid: two\n---\n# Two\n");
+    sandbox.runner(&["start"]).ok();
+    let tips = sandbox.branches();
+    // Nothing but the id changes: the goal that is there belongs to the run that is left.
+    sandbox.write(".runner/GOAL.md", "---\nid: one\n---\n# Two\n");
+    assert_eq!(sandbox.runner(&["start"]).ok().value("how"), Some("resumed"));
+    assert_eq!(
+        (sandbox.read(".runner/GOAL.md").as_str(), sandbox.branches()),
+        ("---\nid: one\n---\n# One\n", tips)
+    );
+    // A goal that was written anew comes along.
+    sandbox.write(".runner/GOAL.md", "---\nid: two\n---\n# Two and more\n");
+    assert_eq!(sandbox.runner(&["start"]).ok().value("how"), Some("updated"));
+    assert_eq!(sandbox.git(&["show", "runner/two:.runner/GOAL.md"]), "---\nid: two\n---\n# Two and more");
+    assert!(sandbox.runner(&["select"]).ok().stdout.contains("title=\"Two and more\""));
+}
+
+#[test]
 fn what_the_user_changed_under_runner_is_taken_in() {
     let sandbox = started();
     let config = sandbox.read(".runner/state/config.toml").replace("= 200", "= 50");
