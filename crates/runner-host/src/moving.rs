@@ -54,7 +54,7 @@ pub(crate) fn carry_out(git: &Git, moving: &Move) -> Result<(), Error> {
 /// Copies the user's index and gives it the new commit's entries for `.runner/`, so that a switch of trees leaves
 /// that folder alone. Returns the tree that the copy then stands for.
 fn prepare_index(git: &Git, index: &Path, files: &[TreeEntry]) -> Result<String, Error> {
-    fs::copy(git.paths().index(), index).map_err(Error::io("copy", git.paths().index()))?;
+    store::copy_as_old(&git.paths().index(), index)?;
     let mut edits: Vec<IndexEntry> =
         git.index_paths(index, RUNNER_DIR)?.into_iter().map(IndexEntry::Remove).collect();
     edits.extend(files.iter().cloned().map(IndexEntry::Put));

@@ -90,6 +90,17 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     sync_parent(path)
 }
 
+/// Copies a file with its time of change. Git takes a file that is younger than its index for possibly changed;
+/// a copy that looked younger than it is would hide changes made within the same second.
+pub(crate) fn copy_as_old(from: &Path, to: &Path) -> Result<(), Error> {
+    let changed = fs::metadata(from).and_then(|found| found.modified());
+    let copied = fs::copy(from, to).and_then(|_| {
+        let times = fs::FileTimes::new().set_modified(changed?);
+        fs::File::options().write(true).open(to)?.set_times(times)
+    });
+    copied.map_err(Error::io("copy", from))
+}
+
 /// The name that a file has until it is whole. It is always the same, so that a crash leaves at most one behind.
 fn temporary_beside(path: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
@@ -167,6 +178,20 @@ mod tests {
         std::os::unix::fs::symlink(target.join("stolen"), folder.path().join(".file.tmp")).unwrap();
         assert!(write(&path, b"x").is_err());
         assert_eq!(fs::read_dir(&target).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_copy_is_as_old_as_what_it_was_made_from() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        fs::write(&from, "x").unwrap();
+        let long_ago = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+        let times = fs::FileTimes::new().set_modified(long_ago);
+        fs::File::options().write(true).open(&from).unwrap().set_times(times).unwrap();
+        copy_as_old(&from, &to).unwrap();
+        assert_eq!(fs::metadata(&to).unwrap().modified().unwrap(), long_ago);
+        assert_eq!(fs::read(&to).unwrap(), b"x");
+        assert!(copy_as_old(&folder.path().join("none"), &to).is_err());
     }
 
     #[test]
