@@ -3,6 +3,8 @@
 //! A document is opened as [`Fields`]; its keys are taken one by one; what is left over at the end is unknown.
 //! The task tree has a decoder of its own, because its faults are told by node and not by line.
 
+mod canonical;
+
 use std::borrow::Cow;
 use std::fmt;
 
@@ -13,6 +15,8 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
+
+pub use canonical::canonical_json;
 
 /// One fault in a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -72,6 +76,9 @@ impl fmt::Display for Problem {
 
 /// The known key that a wrong one was most likely meant to be.
 pub fn nearest<'k>(wrong: &str, known: &[&'k str]) -> Option<&'k str> {
+    // The distance costs as much memory as both lengths multiplied, and what is far too long is no near miss.
+    let longest = known.iter().map(|known| known.len()).max()?;
+    let wrong = Some(wrong).filter(|wrong| wrong.len() <= 2 * longest)?;
     let distance = |candidate: &str| strsim::damerau_levenshtein(wrong, candidate);
     let best = known.iter().copied().min_by_key(|candidate| distance(candidate))?;
     (distance(best) <= 1 + best.len() / 4).then_some(best)
@@ -244,14 +251,6 @@ impl<'t> Fields<'t, &'t RawValue> {
             .collect();
         Ok(Self { text, line: 1, prefix: String::new(), entries, known: Vec::new(), problems: Vec::new() })
     }
-}
-
-/// The one written form of a document: two spaces of indent, text unescaped, one newline at the end.
-pub fn canonical_json<T: Serialize>(document: &T) -> Vec<u8> {
-    #[expect(clippy::expect_used, reason = "our documents hold no maps and no values that JSON lacks")]
-    let mut bytes = serde_json::to_vec_pretty(document).expect("a document of ours is JSON");
-    bytes.push(b'\n');
-    bytes
 }
 
 /// What serde_json says of a fault, without the place, which the caller tells in its own way.
