@@ -8,6 +8,7 @@ mod edit;
 mod problem;
 mod rules;
 mod select;
+mod written;
 
 use schemars::JsonSchema;
 use serde::Serialize;

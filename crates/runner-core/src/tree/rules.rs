@@ -1,7 +1,9 @@
 //! The rules that hold in every tree the runner writes.
 
-use super::problem::{Found, Position, TreeFault, path_at};
-use super::{DEPTH_MAX, NODES_MAX, Node};
+use super::problem::{Field, Found, Position, TreeFault, path_at};
+use super::written::WrittenLen;
+use super::{BYTES_MAX, DEPTH_MAX, NODES_MAX, Node};
+use crate::id::NodeId;
 
 /// Notes every rule that is broken at or below `root`. Fields that could not be read are passed over.
 pub(super) fn check(root: &Node, found: &mut Found) {
@@ -9,8 +11,10 @@ pub(super) fn check(root: &Node, found: &mut Found) {
         return;
     }
     let mut ids = Vec::new();
+    let mut written = WrittenLen::new();
     walk(root, &mut |node, position| {
-        ids.push(node.id.as_str());
+        ids.push((ending(&node.id), node.id.as_str(), ids.len()));
+        written.add(node, position.len() + 1);
         check_attempts(node, position, found);
         check_order(node, position, found);
         check_passes(node, position, found);
@@ -22,7 +26,10 @@ pub(super) fn check(root: &Node, found: &mut Found) {
     if ids.len() > NODES_MAX {
         found.too_many_nodes();
     }
-    check_unique(root, &ids, found);
+    if let Some(written) = written.above(BYTES_MAX, root) {
+        found.in_document(TreeFault::WrittenTooLarge(written));
+    }
+    check_unique(root, ids, found);
 }
 
 /// Visits the nodes in order, down to the deepest level that a tree may have.
@@ -42,16 +49,16 @@ fn walk<'t>(root: &'t Node, visit: &mut impl FnMut(&'t Node, &Position)) {
 
 fn check_attempts(node: &Node, position: &Position, found: &mut Found) {
     let unread = |field| found.unread(position, field);
-    if node.attempts > node.max_attempts && !unread("attempts") && !unread("max_attempts") {
+    if node.attempts > node.max_attempts && !unread(Field::Attempts) && !unread(Field::MaxAttempts) {
         let fault = TreeFault::AttemptsOverMax { attempts: node.attempts, max: node.max_attempts };
-        found.at(position, Some("attempts"), fault);
+        found.at(position, Some(Field::Attempts), fault);
     }
 }
 
 fn check_order(node: &Node, position: &Position, found: &mut Found) {
     let unread = |index: usize| {
         let child: Position = position.iter().copied().chain([index]).collect();
-        found.unread(&child, "order") || found.unread(&child, "id")
+        found.unread(&child, Field::Order) || found.unread(&child, Field::Id)
     };
     let mut pairs = node.children.iter().zip(node.children.iter().skip(1)).enumerate();
     let inversion = pairs.find(|(index, (one, next))| {
@@ -59,41 +66,45 @@ fn check_order(node: &Node, position: &Position, found: &mut Found) {
     });
     if let Some((_, (early, late))) = inversion {
         let fault = TreeFault::Unsorted { early: early.id.to_string(), late: late.id.to_string() };
-        found.at(position, Some("children"), fault);
+        found.at(position, Some(Field::Children), fault);
     }
 }
 
 fn check_passes(node: &Node, position: &Position, found: &mut Found) {
     let child_unread = |index: usize| {
         let child: Position = position.iter().copied().chain([index]).collect();
-        found.unread(&child, "passes")
+        found.unread(&child, Field::Passes)
     };
-    if node.is_leaf() || found.unread(position, "passes") {
+    if node.is_leaf() || found.unread(position, Field::Passes) {
         return;
     }
-    let open = node.children.iter().enumerate().find(|(_, child)| !child.passes);
-    let fault = match (node.passes, open) {
-        (true, Some((index, open))) if !child_unread(index) => {
-            TreeFault::PassesTooEarly { open: open.id.to_string() }
-        }
-        (false, None) => TreeFault::PassesTooLate,
-        (true, None | Some(_)) | (false, Some(_)) => return,
+    let mut open = node.children.iter().enumerate().filter(|(_, child)| !child.passes);
+    let fault = if node.passes {
+        let open = open.find(|(index, _)| !child_unread(*index));
+        open.map(|(_, open)| TreeFault::PassesTooEarly { open: open.id.to_string() })
+    } else {
+        open.next().is_none().then_some(TreeFault::PassesTooLate)
     };
-    found.at(position, Some("passes"), fault);
+    if let Some(fault) = fault {
+        found.at(position, Some(Field::Passes), fault);
+    }
 }
 
-/// Sorting beats a set here: no hashing, no order but the bytes', and equal ids end up side by side.
-fn check_unique(root: &Node, ids: &[&str], found: &mut Found) {
-    let mut sorted: Vec<(&str, usize)> = ids.iter().copied().enumerate().map(|(nth, id)| (id, nth)).collect();
-    sorted.sort_unstable();
-    let twins = sorted
-        .chunk_by(|(one, _), (next, _)| one == next)
-        .filter(|group| group.len() > 1 && group.first().is_some_and(|(id, _)| !id.is_empty()));
+/// An id with its node's number in the walk, and before them its ending as a number: most comparisons are decided
+/// there, without a look at the text.
+type IdKey<'t> = (u64, &'t str, usize);
+
+/// Sorts the ids, so that equal ones stand side by side.
+fn check_unique(root: &Node, mut ids: Vec<IdKey<'_>>, found: &mut Found) {
+    ids.sort_unstable();
+    let twins = ids
+        .chunk_by(|(_, one, _), (_, next, _)| one == next)
+        .filter(|group| group.len() > 1 && group.first().is_some_and(|(_, id, _)| !id.is_empty()));
     // Which node is the first with the id of the `nth` node, for each that is not the first itself.
     let mut first_of: Vec<(usize, usize)> = twins
         .flat_map(|group| {
-            let first = group.first().map(|(_, nth)| *nth);
-            group.iter().skip(1).filter_map(move |(_, nth)| first.map(|first| (*nth, first)))
+            let first = group.first().map(|(_, _, nth)| *nth);
+            group.iter().skip(1).filter_map(move |(_, _, nth)| first.map(|first| (*nth, first)))
         })
         .collect();
     if first_of.is_empty() {
@@ -104,6 +115,11 @@ fn check_unique(root: &Node, ids: &[&str], found: &mut Found) {
     walk(root, &mut |_, position| positions.push(position.clone()));
     for (nth, first) in first_of {
         let (Some(position), Some(first)) = (positions.get(nth), positions.get(first)) else { continue };
-        found.at(position, Some("id"), TreeFault::DuplicateId { other: path_at(root, first) });
+        found.at(position, Some(Field::Id), TreeFault::DuplicateId { other: path_at(root, first) });
     }
+}
+
+/// The last bytes of an id: people number their nodes, so this is where they differ.
+fn ending(id: &NodeId) -> u64 {
+    id.as_str().bytes().rev().take(8).fold(0, |ending, byte| ending << 8 | u64::from(byte))
 }
