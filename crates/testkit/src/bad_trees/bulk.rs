@@ -3,75 +3,68 @@
 use super::{BadTree, alone, bad, document, leaf, parent};
 
 pub(super) fn entries() -> Vec<BadTree> {
-    let brackets = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
-    let objects = format!("{}1{}", "{\"a\":".repeat(10_000), "}".repeat(10_000));
-    let nulls = format!("[null{}]", ",null".repeat(2_000_000));
-    let unknown_keys = "\"k\": 1, ".repeat(100_000);
+    [deep(), many(), large()].into_iter().flatten().collect()
+}
+
+fn deep() -> Vec<BadTree> {
     let too_deep = "lies on level 33: at most 32 levels are allowed";
-    let mut told_nulls = vec!["more than 100000 nodes"];
-    told_nulls.extend(vec!["`the node` must be an object, found null"; 10_000]);
-    told_nulls.push("and 89999 more");
-    let mut told_keys = vec!["`k` is not a field here"; 10_000];
-    told_keys.push("and 90000 more");
+    let brackets = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+    let braces = format!("{}1{}", "{\"a\":".repeat(10_000), "}".repeat(10_000));
+    let within = |field: &str| alone(&[(field, &brackets)]);
     vec![
         bad("33 levels", document(&chain(33)), &[too_deep]),
         bad("40 levels", document(&chain(40)), &[too_deep]),
         bad("60 levels", document(&chain(60)), &[too_deep]),
         bad("10,000 brackets as the document", brackets.clone(), &["must be an object, found an array"]),
-        bad(
-            "10,000 brackets as the title",
-            alone(&[("title", &brackets)]),
-            &["`title` must be a string, found an array"],
-        ),
-        bad(
-            "10,000 brackets as the acceptance",
-            alone(&[("acceptance", &brackets)]),
-            &["`acceptance[0]` must be a string"],
-        ),
-        bad(
-            "10,000 brackets as the children",
-            alone(&[("children", &brackets)]),
-            &["root/children[0]: `the node` must be an object"],
-        ),
+        bad("10,000 brackets as the title", within("title"), &["`title` must be a string, found an array"]),
+        bad("10,000 brackets as the acceptance", within("acceptance"), &["`acceptance[0]` must be a string"]),
+        bad("10,000 brackets as the children", within("children"), &["root/children[0]: `the node` must be"]),
         bad(
             "10,000 braces as the goal",
-            alone(&[("goal", &objects)]),
+            alone(&[("goal", &braces)]),
             &["`goal` must be a string, found an object"],
         ),
         bad("10,000 brackets never closed", "[".repeat(10_000), &["EOF while parsing a list"]),
+    ]
+}
+
+fn many() -> Vec<BadTree> {
+    let nulls = format!("[null{}]", ",null".repeat(2_000_000));
+    let unknown = format!("{{{}", "\"k\": 1, ".repeat(100_000));
+    let root = leaf("root", 0);
+    let mut told_nulls = vec!["more than 100000 nodes"];
+    told_nulls.extend(vec!["`the node` must be an object, found null"; 10_000]);
+    told_nulls.push("and 89999 more");
+    let mut told_unknown = vec!["`k` is not a field here"; 10_000];
+    told_unknown.push("and 90000 more");
+    vec![
         bad("millions of nulls as children", alone(&[("children", &nulls)]), &told_nulls),
         bad("100,001 nodes", wide(100_001), &["more than 100000 nodes"]),
         bad("200,000 nodes", wide(200_000), &["more than 100000 nodes"]),
-        bad(
-            "100,000 unknown fields",
-            document(&leaf("root", 0).replace('{', &format!("{{{unknown_keys}"))),
-            &told_keys,
-        ),
+        bad("100,000 unknown fields", document(&root.replace('{', &unknown)), &told_unknown),
         bad(
             "100,000 unknown keys around the tree",
-            document(&leaf("root", 0)).replacen('{', &format!("{{{unknown_keys}"), 1),
-            &told_keys,
+            document(&root).replacen('{', &unknown, 1),
+            &told_unknown,
         ),
+    ]
+}
+
+fn large() -> Vec<BadTree> {
+    let root = leaf("root", 0);
+    let key = format!("{{\"{}\": 1, ", "k".repeat(1_000_000));
+    let text = format!("\"{}\"", "x".repeat(64 << 20));
+    let spaces = format!("{}{}", document(&root), " ".repeat(64 << 20));
+    let limit = "at most 67108864 are allowed";
+    vec![
         bad(
             "an unknown key of a million letters",
-            document(&leaf("root", 0)).replacen('{', &format!("{{\"{}\": 1, ", "k".repeat(1_000_000)), 1),
-            &["is not a field here: remove it"],
+            document(&root).replacen('{', &key, 1),
+            &["not a field here: remove it"],
         ),
-        bad(
-            "more than 64 MiB of text",
-            alone(&[("title", &format!("\"{}\"", "x".repeat(64 << 20)))]),
-            &["at most 67108864 are allowed"],
-        ),
-        bad(
-            "more than 64 MiB of white space",
-            format!("{}{}", document(&leaf("root", 0)), " ".repeat(64 << 20)),
-            &["at most 67108864 are allowed"],
-        ),
-        bad(
-            "more than 64 MiB once it is written out",
-            document(&swelling()),
-            &["at most 67108864 are allowed"],
-        ),
+        bad("more than 64 MiB of text", alone(&[("title", &text)]), &[limit]),
+        bad("more than 64 MiB of white space", spaces, &[limit]),
+        bad("more than 64 MiB once it is written out", document(&swelling()), &[limit]),
     ]
 }
 

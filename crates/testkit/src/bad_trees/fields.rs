@@ -13,7 +13,7 @@ pub(super) fn entries() -> Vec<BadTree> {
         let rest = whole.replace(&format!("{pair}, "), "").replace(&format!(", {pair}"), "");
         bad(name, document(&rest), &[word])
     });
-    wrong_kinds.chain(bad_ids).chain(missing).chain(others()).collect()
+    wrong_kinds.chain(bad_ids).chain(missing).chain(others()).chain(among_children()).collect()
 }
 
 /// Name, field, value, what must be said.
@@ -136,6 +136,11 @@ fn others() -> Vec<BadTree> {
             document(&more("\"passes\": 1")),
             &["`passes` must be true or false", "`passes` stands twice"],
         ),
+    ]
+}
+
+fn among_children() -> Vec<BadTree> {
+    vec![
         bad(
             "a child that is null among good ones",
             document(&parent("root", &[leaf("a", 0), "null".to_owned(), leaf("b", 1)])),

@@ -8,31 +8,11 @@ pub(super) fn entries() -> Vec<BadTree> {
     let inner = |passes: &str, children: &[String]| {
         document(&node(&[("passes", passes), ("children", &format!("[{}]", children.join(",")))]))
     };
-    vec![
+    let mut all = vec![
         bad(
             "attempts over max_attempts",
             alone(&[("attempts", "4")]),
             &["root: `attempts` is 4, above `max_attempts` 3"],
-        ),
-        bad(
-            "siblings with one id",
-            tree(&[leaf("a", 0), leaf("a", 1)]),
-            &["root/a: `id` is also the id of root/a"],
-        ),
-        bad(
-            "a child with its parent's id",
-            tree(&[leaf("root", 0)]),
-            &["root/root: `id` is also the id of root:"],
-        ),
-        bad(
-            "one id far apart",
-            tree(&[parent("a", &[leaf("x", 0)]), parent("b", &[parent("c", &[leaf("x", 0)])])]),
-            &["root/b/c/x: `id` is also the id of root/a/x"],
-        ),
-        bad(
-            "three of a kind",
-            tree(&[leaf("x", 0), parent("y", &[leaf("x", 0)]), parent("z", &[leaf("x", 0)])]),
-            &["root/y/x: `id` is also the id of root/x", "root/z/x: `id` is also the id of root/x"],
         ),
         bad(
             "children out of order",
@@ -69,6 +49,34 @@ pub(super) fn entries() -> Vec<BadTree> {
             ],
         ),
         several(),
+    ];
+    all.extend(duplicates());
+    all
+}
+
+fn duplicates() -> Vec<BadTree> {
+    let tree = |children: &[String]| document(&parent("root", children));
+    vec![
+        bad(
+            "siblings with one id",
+            tree(&[leaf("a", 0), leaf("a", 1)]),
+            &["root/a: `id` is also the id of root/a"],
+        ),
+        bad(
+            "a child with its parent's id",
+            tree(&[leaf("root", 0)]),
+            &["root/root: `id` is also the id of root:"],
+        ),
+        bad(
+            "one id far apart",
+            tree(&[parent("a", &[leaf("x", 0)]), parent("b", &[parent("c", &[leaf("x", 0)])])]),
+            &["root/b/c/x: `id` is also the id of root/a/x"],
+        ),
+        bad(
+            "three of a kind",
+            tree(&[leaf("x", 0), parent("y", &[leaf("x", 0)]), parent("z", &[leaf("x", 0)])]),
+            &["root/y/x: `id` is also the id of root/x", "root/z/x: `id` is also the id of root/x"],
+        ),
     ]
 }
 
