@@ -177,7 +177,8 @@ impl JsonSchema for RunId {
         json_schema!({
             "type": "string",
             "pattern": "^[A-Za-z0-9._-]{1,128}$",
-            "not": { "pattern": r"^\.|\.\.|\.$|\.lock$" },
+            // By its type too: a pattern says nothing of null, which an optional id may be.
+            "not": { "type": "string", "pattern": r"^\.|\.\.|\.$|\.lock$" },
         })
     }
 }
