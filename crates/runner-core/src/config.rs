@@ -282,6 +282,10 @@ impl Executor {
             command: table.optional("command"),
             scenario: table.optional("scenario"),
         };
+        if table.is_at_fault("kind") {
+            // What the other keys go with is not known.
+            return executor;
+        }
         let rules = [
             ("command", ExecutorKind::Command, executor.command.is_some()),
             ("scenario", ExecutorKind::Script, executor.scenario.is_some()),

@@ -78,11 +78,13 @@ pub fn user_edit_faults(before: &Tree, after: &Tree) -> Vec<EditFault> {
             None if was.node.passes => report(&was.path, Breach::PassedRemoved),
             Some(is) if was.node.passes && is.parent != was.parent => report(&was.path, Breach::PassedMoved),
             Some(is) if was.node.passes && is.node != was.node => report(&was.path, Breach::PassedChanged),
-            Some(is) if !was.node.passes && is.node.attempts != was.node.attempts => {
-                report(&was.path, Breach::AttemptsSet);
-            }
-            Some(is) if !was.node.passes && is.node.is_leaf() && is.node.passes => {
-                report(&was.path, Breach::PassesSet);
+            Some(is) if !was.node.passes => {
+                if is.node.is_leaf() && is.node.passes {
+                    report(&was.path, Breach::PassesSet);
+                }
+                if is.node.attempts != was.node.attempts {
+                    report(&was.path, Breach::AttemptsSet);
+                }
             }
             None | Some(_) => {}
         }
