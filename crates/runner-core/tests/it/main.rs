@@ -13,6 +13,8 @@ mod properties;
 #[cfg(test)]
 mod schema;
 #[cfg(test)]
+mod start;
+#[cfg(test)]
 mod text;
 
 use proptest::strategy::Strategy;
