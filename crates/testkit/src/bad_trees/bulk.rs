@@ -30,23 +30,19 @@ fn deep() -> Vec<BadTree> {
 
 fn many() -> Vec<BadTree> {
     let nulls = format!("[null{}]", ",null".repeat(2_000_000));
-    let unknown = format!("{{{}", "\"k\": 1, ".repeat(100_000));
+    let unknown = format!("{{{}", "\"k\": 1, ".repeat(20_000));
     let root = leaf("root", 0);
     let mut told_nulls = vec!["more than 100000 nodes"];
     told_nulls.extend(vec!["`the node` must be an object, found null"; 10_000]);
     told_nulls.push("and 89999 more");
     let mut told_unknown = vec!["`k` is not a field here"; 10_000];
-    told_unknown.push("and 90000 more");
+    told_unknown.push("and 10000 more");
     vec![
         bad("millions of nulls as children", alone(&[("children", &nulls)]), &told_nulls),
         bad("100,001 nodes", wide(100_001), &["more than 100000 nodes"]),
         bad("200,000 nodes", wide(200_000), &["more than 100000 nodes"]),
-        bad("100,000 unknown fields", document(&root.replace('{', &unknown)), &told_unknown),
-        bad(
-            "100,000 unknown keys around the tree",
-            document(&root).replacen('{', &unknown, 1),
-            &told_unknown,
-        ),
+        bad("20,000 unknown fields", document(&root.replace('{', &unknown)), &told_unknown),
+        bad("20,000 unknown keys around the tree", document(&root).replacen('{', &unknown, 1), &told_unknown),
     ]
 }
 
@@ -78,7 +74,9 @@ fn chain(levels: usize) -> String {
 
 /// A root with nothing but leaves below it.
 fn wide(nodes: usize) -> String {
-    let leaves: Vec<String> = (1..nodes).map(|nth| leaf(&format!("n{nth:06}"), 0)).collect();
+    let leaf = leaf("@", 0);
+    let (before, after) = leaf.split_once('@').unwrap_or_default();
+    let leaves: Vec<String> = (1..nodes).map(|nth| format!("{before}n{nth:06}{after}")).collect();
     document(&parent("root", &leaves))
 }
 
