@@ -123,3 +123,77 @@ fn check_unique(root: &Node, mut ids: Vec<IdKey<'_>>, found: &mut Found) {
 fn ending(id: &NodeId) -> u64 {
     id.as_str().bytes().rev().take(8).fold(0, |ending, byte| ending << 8 | u64::from(byte))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::Tree;
+    use crate::tree::sample::{inner, leaf, passed};
+
+    fn told(root: Node) -> Vec<String> {
+        Tree::new(root).err().unwrap_or_default().iter().map(ToString::to_string).collect()
+    }
+
+    fn chain(levels: usize) -> Node {
+        (1..levels).fold(leaf("n0"), |below, level| inner(&format!("n{level}"), vec![below]))
+    }
+
+    #[test]
+    fn nodes_that_the_runner_made_keep_the_rules_too() {
+        let open = Node { order: 2, ..leaf("b") };
+        let early = Node { passes: true, ..inner("a", vec![passed("x"), leaf("y")]) };
+        let late = Node { passes: false, order: 1, attempts: 4, ..inner("x", vec![passed("z")]) };
+        assert_eq!(
+            told(inner("root", vec![open, early, late])),
+            [
+                "root: `children` are out of order: `a` belongs before `b` (sorted by order, then by id)",
+                "root/a: `passes` is true although its child `y` is open: set it to false",
+                "root/x: `id` is also the id of root/a/x: give one of the two another id",
+                "root/x: `passes` is false although all its children pass: set it to true",
+                "root/x: `attempts` is 4, above `max_attempts` 3: lower it to 3 or less",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_at_a_limit_is_within_it() {
+        assert_eq!(told(Node { attempts: 3, ..leaf("root") }), [""; 0]);
+        assert_eq!(told(chain(DEPTH_MAX)), [""; 0]);
+        let deepest = told(chain(DEPTH_MAX + 1)).join("\n");
+        assert!(deepest.ends_with(
+            "/n2/n1/n0: lies on level 33: at most 32 levels are allowed, so make the tree flatter"
+        ));
+    }
+
+    #[test]
+    fn a_hundred_thousand_nodes_are_allowed_and_no_more() {
+        let wide = |nodes: usize| inner("root", (1..nodes).map(|nth| leaf(&format!("n{nth:06}"))).collect());
+        assert_eq!(told(wide(NODES_MAX)), [""; 0]);
+        assert_eq!(told(wide(NODES_MAX + 1)), ["the tree has more than 100000 nodes: remove some"]);
+    }
+
+    #[test]
+    fn ids_that_end_alike_are_told_apart() {
+        let ids = ["a-12345678", "b-12345678", "12345678"];
+        assert_eq!(
+            told(inner("root", ids.map(|id| Node { order: i64::from(id == "12345678"), ..leaf(id) }).into())),
+            [""; 0]
+        );
+        let twins = vec![leaf("a-12345678"), inner("b", vec![leaf("a-12345678")])];
+        assert_eq!(told(inner("root", twins)).len(), 1);
+    }
+
+    #[test]
+    fn a_tree_is_measured_as_it_is_written() {
+        let text = |bytes: usize| Node { title: "x".repeat(bytes), ..leaf("root") };
+        let frame = Tree::new(text(0)).unwrap().to_bytes().len();
+        assert_eq!(told(text(BYTES_MAX - frame)), [""; 0]);
+        let above = told(text(BYTES_MAX - frame + 1));
+        assert_eq!(
+            above,
+            [
+                "the tree has 67108865 bytes once it is written out: at most 67108864 are allowed, so shorten it"
+            ]
+        );
+    }
+}

@@ -81,3 +81,51 @@ fn escapes(text: &str) -> usize {
     };
     if any { text.bytes().map(escape).sum() } else { 0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::sample::{inner, leaf, passed, tree};
+
+    /// The length by counting, told by a limit that is just too low.
+    fn counted(root: &Node) -> Option<usize> {
+        fn add(len: &mut WrittenLen, node: &Node, level: usize) {
+            len.add(node, level);
+            node.children.iter().for_each(|child| add(len, child, level + 1));
+        }
+        let mut len = WrittenLen::new();
+        add(&mut len, root, 1);
+        len.above(1, root)
+    }
+
+    #[test]
+    fn the_length_is_that_of_the_written_form() {
+        let points =
+            vec!["\"\\\n\r\t\u{8}\u{c}".to_owned(), "\0\u{1b}\u{1f}".to_owned(), "\u{7f}é日 /".to_owned()];
+        let odd = Node {
+            order: -1_000,
+            title: "\"".to_owned(),
+            acceptance: points,
+            attempts: 10,
+            max_attempts: 999_999,
+            ..leaf("odd")
+        };
+        let one_point = Node { acceptance: vec![String::new()], order: 9, ..passed("one") };
+        let deep =
+            Node { order: 10, ..inner("deep", vec![inner("er", vec![leaf("a"), leaf("b"), leaf("c")])]) };
+        for root in [leaf("root"), passed("root"), inner("root", vec![odd, one_point, deep])] {
+            assert_eq!(counted(&root), Some(tree(root.clone()).to_bytes().len()), "{root:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_length_above_the_limit_is_told() {
+        let root = Node { title: "\u{1b}".repeat(10), ..leaf("root") };
+        let whole = tree(root.clone()).to_bytes().len();
+        let mut len = WrittenLen::new();
+        len.add(&root, 1);
+        assert_eq!(len.above(whole, &root), None);
+        assert_eq!(len.above(whole - 1, &root), Some(whole));
+        assert_eq!(len.above(10 * whole, &root), None);
+    }
+}
