@@ -178,7 +178,7 @@ fn a_new_run_gets_a_new_tree_or_the_open_part_of_the_old_one() {
         node.max_attempts = 5;
     });
     let half = child("half", |node| {
-        node.children = vec![child("h1", |node| node.passes = true), child("h2", |_| {})]
+        node.children = vec![child("h1", |node| node.passes = true), child("h2", |_| {})];
     });
     let work = with(&old, Doc::Tree, grown(&old, vec![done, half, tried]));
     let work = with(&work, Doc::Goal, "New goal.\n");
