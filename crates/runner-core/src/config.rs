@@ -282,6 +282,10 @@ impl Executor {
             command: table.optional("command"),
             scenario: table.optional("scenario"),
         };
+        if table.is_at_fault("kind") {
+            // What the other keys go with is not known.
+            return executor;
+        }
         let rules = [
             ("command", ExecutorKind::Command, executor.command.is_some()),
             ("scenario", ExecutorKind::Script, executor.scenario.is_some()),
@@ -313,5 +317,133 @@ impl Guard {
             protected: table.optional("protected").unwrap_or(usual.protected),
             protect: table.optional("protect").unwrap_or(usual.protect),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str) -> Vec<String> {
+        Config::decode(text.as_bytes()).err().unwrap_or_default().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn an_empty_file_means_the_defaults_of_the_contract() {
+        let config = Config::decode(b"").unwrap();
+        assert_eq!(config, Config::default());
+        assert_eq!((config.max_iterations.get(), config.max_attempts_default.get()), (200, 3));
+        assert_eq!((config.iteration_timeout_secs.get(), config.idle_timeout_secs.get()), (1800, 600));
+        assert_eq!(config.prompt_budget_bytes.get(), 40_000);
+        assert_eq!(config.executor_output_limit_bytes.get(), 52_428_800);
+        assert_eq!(config.guard_output_limit_bytes.get(), 10_485_760);
+        assert_eq!(config.guard.command.words(), ["just", "ci"]);
+        assert_eq!(config.guard.protected, ["justfile", ".justfile", "Justfile"]);
+        assert_eq!((Executor::default(), Guard::default()), (config.executor, config.guard));
+        assert_eq!((Plan::default(), Git::default()), (config.plan, config.git));
+    }
+
+    #[test]
+    fn every_key_is_read() {
+        let text = "max_iterations = 1\nmax_attempts_default = 2\niteration_timeout_secs = 3\nidle_timeout_secs = 0\n\
+            prompt_budget_bytes = 4096\nexecutor_output_limit_bytes = 4097\nguard_output_limit_bytes = 4098\n\
+            on_stuck = \"replan\"\n[executor]\nkind = \"claude\"\nmodel = \"m\"\n[guard]\ncommand = [\"make\", \"x\"]\n\
+            protected = []\nprotect = \"reject\"\n[plan]\nremoval = \"record\"\n[git]\nfilters = [\"lfs\"]\n";
+        let config = Config::decode(text.as_bytes()).unwrap();
+        assert_eq!((config.max_iterations.get(), config.max_attempts_default.get()), (1, 2));
+        assert_eq!((config.iteration_timeout_secs.get(), config.idle_timeout_secs.get()), (3, 0));
+        assert_eq!(config.prompt_budget_bytes.get(), 4096);
+        assert_eq!(
+            (config.executor_output_limit_bytes.get(), config.guard_output_limit_bytes.get()),
+            (4097, 4098)
+        );
+        assert_eq!(config.on_stuck, OnStuck::Replan);
+        assert_eq!(
+            (config.executor.kind, config.executor.model.as_deref()),
+            (ExecutorKind::Claude, Some("m"))
+        );
+        assert_eq!((config.guard.command.program(), config.guard.protected.len()), ("make", 0));
+        assert_eq!((config.guard.protect, config.plan.removal), (Protect::Reject, Removal::Record));
+        assert_eq!(config.git.filters, ["lfs"]);
+    }
+
+    #[test]
+    fn every_fault_is_told_with_its_line() {
+        assert_eq!(
+            told("max_iteration = 1\non_stuck = \"halt\"\n\n[guard]\ncommand = []\nprotcet = 1\n[plam]\n"),
+            [
+                "line 1: `max_iteration` is not a known key; did you mean `max_iterations`?",
+                "line 2: `on_stuck` cannot be read: unknown variant `halt`, expected `stop` or `replan`",
+                "line 5: `guard.command` cannot be read: expected a program and its arguments, found none",
+                "line 6: `guard.protcet` is not a known key; did you mean `protect`?",
+                "line 7: `plam` is not a known key; did you mean `plan`?",
+            ]
+        );
+        assert_eq!(told("git = 1\n"), ["line 1: `git` cannot be read: expected a table, written as [git]"]);
+        assert_eq!(told("\n[[git]]\n"), ["line 2: `git` cannot be read: expected a table, written as [git]"]);
+        assert_eq!(told("max_iterations = 1979-05-27\n").len(), 1);
+        assert!(told("\n= 1\n").first().is_some_and(|first| first.starts_with("line 2: ")));
+        assert_eq!(told("a = 1\na = 2\n").len(), 2);
+    }
+
+    #[test]
+    fn an_agent_has_what_its_kind_needs_and_no_more() {
+        for good in [
+            "kind = \"codex\"\nmodel = \"m\"",
+            "kind = \"claude\"",
+            "kind = \"command\"\ncommand = [\"a\"]",
+            "kind = \"script\"\nscenario = \"s\"",
+        ] {
+            assert_eq!(told(&format!("[executor]\n{good}\n")), [""; 0]);
+        }
+        for (bad, faults) in [
+            (
+                "kind = \"command\"",
+                &["line 2: `executor.kind` is \"command\", which needs `command` beside it"][..],
+            ),
+            (
+                "kind = \"script\"",
+                &["line 2: `executor.kind` is \"script\", which needs `scenario` beside it"],
+            ),
+            (
+                "scenario = \"s\"",
+                &["line 2: `executor.scenario` belongs to kind \"script\" alone: remove it or change `kind`"],
+            ),
+            (
+                "kind = \"script\"\nscenario = \"s\"\nmodel = \"m\"",
+                &[
+                    "line 4: `executor.model` belongs to the kinds \"codex\" and \"claude\": remove it or change `kind`",
+                ],
+            ),
+            (
+                "kind = \"command\"\ncommand = \"a b\"",
+                &[
+                    "line 3: `executor.command` cannot be read: invalid type: string \"a b\", expected a sequence",
+                ],
+            ),
+            (
+                "kind = \"comand\"\ncommand = [\"a\"]",
+                &[
+                    "line 2: `executor.kind` cannot be read: unknown variant `comand`, expected one of `codex`, `claude`, `command`, `script`",
+                ],
+            ),
+        ] {
+            assert_eq!(told(&format!("[executor]\n{bad}\n")), faults);
+        }
+    }
+
+    #[test]
+    fn a_kind_has_one_name() {
+        for kind in [ExecutorKind::Codex, ExecutorKind::Claude, ExecutorKind::Command, ExecutorKind::Script] {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+        }
+    }
+
+    #[test]
+    fn a_program_is_never_empty() {
+        assert_eq!(Argv::new(vec![]), None);
+        assert_eq!(Argv::new(vec![String::new(), "x".to_owned()]), None);
+        let argv = Argv::new(vec!["a".to_owned(), String::new()]).unwrap();
+        assert_eq!((argv.program(), argv.words().len()), ("a", 2));
     }
 }

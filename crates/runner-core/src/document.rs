@@ -3,16 +3,23 @@
 //! A document is opened as [`Fields`]; its keys are taken one by one; what is left over at the end is unknown.
 //! The task tree has a decoder of its own, because its faults are told by node and not by line.
 
-use std::borrow::Cow;
+mod canonical;
+mod int;
+
+use std::collections::BTreeSet;
 use std::fmt;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
+
+pub use canonical::canonical_json;
+pub use int::{Int, SAFE_INTEGER_MAX, whole_number};
+
+use crate::text::one_line;
 
 /// One fault in a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -61,7 +68,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: ", self.line)?;
         if !self.key.is_empty() {
-            write!(f, "`{}` ", self.key)?;
+            write!(f, "`{}` ", self.key.escape_debug())?;
             if matches!(self.fault, Fault::Value(_)) {
                 f.write_str("cannot be read: ")?;
             }
@@ -72,6 +79,9 @@ impl fmt::Display for Problem {
 
 /// The known key that a wrong one was most likely meant to be.
 pub fn nearest<'k>(wrong: &str, known: &[&'k str]) -> Option<&'k str> {
+    // The distance costs as much memory as both lengths multiplied, and what is far too long is no near miss.
+    let longest = known.iter().map(|known| known.len()).max()?;
+    let wrong = Some(wrong).filter(|wrong| wrong.len() <= 2 * longest)?;
     let distance = |candidate: &str| strsim::damerau_levenshtein(wrong, candidate);
     let best = known.iter().copied().min_by_key(|candidate| distance(candidate))?;
     (distance(best) <= 1 + best.len() / 4).then_some(best)
@@ -86,15 +96,42 @@ pub trait Unread {
 impl Unread for &RawValue {
     fn read<T: DeserializeOwned>(self) -> Result<T, String> {
         // By way of a `Value`, so that the message does not name a place within the fragment.
-        let value: serde_json::Value = serde_json::from_str(self.get()).map_err(|e| e.to_string())?;
+        let value: serde_json::Value = serde_json::from_str(self.get()).map_err(|e| json_fault(&e))?;
+        if value.is_object() {
+            return read_object();
+        }
         T::deserialize(value).map_err(|e| e.to_string())
     }
 }
 
 impl Unread for Spanned<DeValue<'_>> {
     fn read<T: DeserializeOwned>(self) -> Result<T, String> {
+        if matches!(self.get_ref(), DeValue::Table(_)) {
+            return read_object();
+        }
         T::deserialize(ValueDeserializer::from(self)).map_err(|e| e.message().to_owned())
     }
+}
+
+/// An object where a single value should stand: it always fails, with what was expected instead. No key is read
+/// from an object, but serde's enums would take `{"done": null}` for `"done"`.
+struct AnObject;
+
+impl<'de> Deserializer<'de> for AnObject {
+    type Error = serde::de::value::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        Err(serde::de::Error::invalid_type(Unexpected::Map, &visitor))
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit
+        unit_struct newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+fn read_object<T: DeserializeOwned>() -> Result<T, String> {
+    T::deserialize(AnObject).map_err(|e| e.to_string())
 }
 
 struct Entry<V> {
@@ -120,7 +157,7 @@ impl<V: Unread> Fields<'_, V> {
         match value.read() {
             Ok(value) => Some(value),
             Err(why) => {
-                self.report(line, key, Fault::Value(why));
+                self.report(line, key, Fault::Value(one_line(&why)));
                 None
             }
         }
@@ -147,16 +184,14 @@ impl<V: Unread> Fields<'_, V> {
 
     /// Every fault found, in the order of the lines; keys that were never asked for are among them.
     pub fn finish(mut self) -> Vec<Problem> {
-        for index in 0..self.entries.len() {
-            let Some(entry) = self.entries.get(index) else { continue };
-            let (line, key) = (entry.line, entry.key.clone());
-            let twice = self.entries.iter().take(index).any(|earlier| earlier.key == key);
-            if twice {
+        let mut seen = BTreeSet::new();
+        for Entry { key, line, .. } in std::mem::take(&mut self.entries) {
+            if seen.contains(&key) {
                 self.report(line, &key, Fault::Twice);
             } else if !self.known.iter().any(|known| *known == key) {
-                let fault = Fault::Unknown(nearest(&key, &self.known));
-                self.report(line, &key, fault);
+                self.report(line, &key, Fault::Unknown(nearest(&key, &self.known)));
             }
+            seen.insert(key);
         }
         self.problems.sort_by_key(|problem| problem.line);
         self.problems
@@ -234,24 +269,18 @@ impl<'t> Fields<'t, &'t RawValue> {
             key: String::new(),
             fault: Fault::Syntax(json_fault(&error)),
         })?;
-        let entries = pairs
-            .into_iter()
-            .map(|(key, value)| {
-                // A raw value borrows from `text`, so the distance between the two is its place.
-                let at = (value.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
-                Entry { key, line: line_of(text, at), value: Some(value) }
-            })
-            .collect();
+        // The pairs come in the order of the text, so that each line is counted on from the one before.
+        let (mut line, mut counted) = (1, 0);
+        let mut entries = Vec::with_capacity(pairs.len());
+        for (key, value) in pairs {
+            // A raw value borrows from `text`, so the distance between the two is its place.
+            let at = (value.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+            line += lines_in(text.as_bytes().get(counted..at).unwrap_or_default());
+            counted = at;
+            entries.push(Entry { key, line, value: Some(value) });
+        }
         Ok(Self { text, line: 1, prefix: String::new(), entries, known: Vec::new(), problems: Vec::new() })
     }
-}
-
-/// The one written form of a document: two spaces of indent, text unescaped, one newline at the end.
-pub fn canonical_json<T: Serialize>(document: &T) -> Vec<u8> {
-    #[expect(clippy::expect_used, reason = "our documents hold no maps and no values that JSON lacks")]
-    let mut bytes = serde_json::to_vec_pretty(document).expect("a document of ours is JSON");
-    bytes.push(b'\n');
-    bytes
 }
 
 /// What serde_json says of a fault, without the place, which the caller tells in its own way.
@@ -271,13 +300,16 @@ pub fn text_of(bytes: &[u8]) -> Result<&str, Problem> {
     }
     std::str::from_utf8(bytes).map_err(|error| {
         let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
-        let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
-        Problem { line, ..whole("is not UTF-8: save it as UTF-8") }
+        Problem { line: 1 + lines_in(good), ..whole("is not UTF-8: save it as UTF-8") }
     })
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
-    1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
+    1 + lines_in(text.as_bytes().get(..offset).unwrap_or_default())
+}
+
+fn lines_in(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte == b'\n').count()
 }
 
 /// An object's pairs as they stand, a key that stands twice included.
@@ -305,81 +337,6 @@ impl<'de> Deserialize<'de> for RawObject<'de> {
     }
 }
 
-/// A whole number between two bounds, both allowed. `1.0` is a whole number, as JSON Schema has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(transparent)]
-pub struct Int<const MIN: i64, const MAX: i64>(i64);
-
-impl<const MIN: i64, const MAX: i64> Int<MIN, MAX> {
-    /// Takes a number that is known when the program is built; one out of bounds does not compile.
-    pub const fn fixed<const N: i64>() -> Self {
-        const { assert!(MIN <= N && N <= MAX, "the number is out of its bounds") };
-        Self(N)
-    }
-
-    /// Takes a number, if it is within the bounds.
-    pub fn new(number: i64) -> Option<Self> {
-        (MIN..=MAX).contains(&number).then_some(Self(number))
-    }
-
-    /// The number.
-    pub fn get(self) -> i64 {
-        self.0
-    }
-}
-
-/// The largest whole number that every JSON reader keeps exactly (2^53 - 1).
-pub const SAFE_INTEGER_MAX: i64 = 9_007_199_254_740_991;
-
-/// The whole number that a JSON number stands for, if it stands for one that is kept exactly.
-pub fn whole_number(number: f64) -> Option<i64> {
-    #[expect(clippy::cast_possible_truncation, reason = "whole, and within the exact range of both types")]
-    (number.fract() == 0.0 && number.abs() <= SAFE_INTEGER_MAX as f64).then_some(number as i64)
-}
-
-impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Int<MIN, MAX> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Number<const MIN: i64, const MAX: i64>;
-        impl<const MIN: i64, const MAX: i64> Visitor<'_> for Number<MIN, MAX> {
-            type Value = Int<MIN, MAX>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "a whole number from {MIN} to {MAX}")
-            }
-
-            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Self::Value, E> {
-                let found = serde::de::Unexpected::Signed(number);
-                Int::new(number).ok_or_else(|| E::invalid_value(found, &self))
-            }
-
-            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Self::Value, E> {
-                let found = serde::de::Unexpected::Unsigned(number);
-                i64::try_from(number).ok().and_then(Int::new).ok_or_else(|| E::invalid_value(found, &self))
-            }
-
-            fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Self::Value, E> {
-                let found = serde::de::Unexpected::Float(number);
-                whole_number(number).and_then(Int::new).ok_or_else(|| E::invalid_value(found, &self))
-            }
-        }
-        deserializer.deserialize_any(Number)
-    }
-}
-
-impl<const MIN: i64, const MAX: i64> JsonSchema for Int<MIN, MAX> {
-    fn schema_name() -> Cow<'static, str> {
-        format!("Int{MIN}to{MAX}").into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "integer", "minimum": MIN, "maximum": MAX })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -398,7 +355,7 @@ mod tests {
         let text = "{\n \"a\": \"x\",\n \"b\": 7,\n \"b\": 8,\n \"bb\": null}";
         let mut fields = Fields::of_json(text).unwrap();
         assert_eq!(fields.required::<Int<0, 5>>("a"), None);
-        assert_eq!(fields.required::<Int<0, 9>>("b"), Some(Int(7)));
+        assert_eq!(fields.required::<Int<0, 9>>("b"), Int::new(7));
         assert_eq!(fields.required::<bool>("c"), None);
         let told: Vec<String> = fields.finish().iter().map(ToString::to_string).collect();
         assert_eq!(
@@ -424,17 +381,6 @@ mod tests {
             let problem = text_of(bytes).unwrap_err();
             assert_eq!(problem.line, line);
             assert!(problem.to_string().contains(word), "{problem}");
-        }
-    }
-
-    #[test]
-    fn a_whole_number_may_be_written_as_a_float() {
-        let read = |text: &str| serde_json::from_str::<Int<0, 10>>(text).ok().map(Int::get);
-        assert_eq!(read("10"), Some(10));
-        assert_eq!(read("1e1"), Some(10));
-        assert_eq!(read("-0.0"), Some(0));
-        for bad in ["11", "-1", "0.5", "1e300", "18446744073709551615", "true", "\"1\""] {
-            assert_eq!(read(bad), None, "{bad}");
         }
     }
 }

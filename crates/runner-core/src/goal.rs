@@ -3,12 +3,12 @@
 //! The file belongs to the user. The only thing ever changed in it is the value of `id`; every other byte
 //! stays as it is.
 
-use std::ops::Range;
+mod front_matter;
 
 use pulldown_cmark::{Event, HeadingLevel, Parser, Tag, TagEnd};
-use saphyr_parser::{Event as Yaml, Parser as YamlParser, Span};
 use thiserror::Error;
 
+use self::front_matter::{Id, Slot};
 use crate::id::{IdFault, RunId};
 use crate::text::{head, one_line};
 
@@ -67,17 +67,10 @@ pub enum GoalFault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Goal<'t> {
     text: &'t str,
-    /// Where the front matter's keys begin, if there is one.
-    keys_at: Option<usize>,
+    /// Where a key can be added to the front matter, if there is one.
+    slot: Option<Slot>,
     body_at: usize,
     id: Option<Id>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Id {
-    /// The value's place in the file; empty where `id:` stands without one.
-    place: Range<usize>,
-    run: Option<RunId>,
 }
 
 impl<'t> Goal<'t> {
@@ -86,12 +79,12 @@ impl<'t> Goal<'t> {
         let text = std::str::from_utf8(bytes).map_err(|_| GoalFault::NotUtf8)?;
         let start = text.len() - text.trim_start_matches('\u{feff}').len();
         let Some(keys_at) = front_matter_start(text, start) else {
-            return Ok(Self { text, keys_at: None, body_at: start, id: None });
+            return Ok(Self { text, slot: None, body_at: start, id: None });
         };
         let (keys_end, body_at) = front_matter_end(text, keys_at).ok_or(GoalFault::Unclosed)?;
         let keys = text.get(keys_at..keys_end).unwrap_or_default();
-        let id = find_id(text, keys, keys_at)?;
-        Ok(Self { text, keys_at: Some(keys_at), body_at, id })
+        let (id, slot) = front_matter::search(text, keys, keys_at)?;
+        Ok(Self { text, slot: Some(slot), body_at, id })
     }
 
     /// The run's id, if the front matter names one.
@@ -101,17 +94,21 @@ impl<'t> Goal<'t> {
 
     /// The file with `id` as its id and every other byte unchanged.
     pub fn with_id(&self, id: &RunId) -> String {
-        let end_of_line = if self.text.contains("\r\n") { "\r\n" } else { "\n" };
-        let (place, insert) = match (&self.id, self.keys_at) {
-            (Some(Id { place, .. }), _) if place.is_empty() => (place.clone(), format!(" {id}")),
-            (Some(Id { place, .. }), _) => (place.clone(), id.to_string()),
-            (None, Some(keys_at)) => (keys_at..keys_at, format!("id: {id}{end_of_line}")),
-            (None, None) => {
-                let e = end_of_line;
-                (self.body_at..self.body_at, format!("---{e}id: {id}{e}---{e}{e}"))
-            }
-        };
         let mut text = self.text.to_owned();
+        if self.id() == Some(id) {
+            return text;
+        }
+        let id = yaml_word(id);
+        let e = if text.contains("\r\n") { "\r\n" } else { "\n" };
+        let (place, insert) = match (&self.id, self.slot) {
+            (Some(Id { place, .. }), _) if place.is_empty() => (place.clone(), format!(" {id}")),
+            (Some(Id { place, .. }), _) => (place.clone(), id),
+            (None, Some(Slot { at, in_braces: true })) => (at..at, format!("id: {id}, ")),
+            (None, Some(Slot { at, in_braces: false })) => {
+                (at..at, format!("id: {id}{e}{}", indent_before(&text, at)))
+            }
+            (None, None) => (self.body_at..self.body_at, format!("---{e}id: {id}{e}---{e}{e}")),
+        };
         text.replace_range(place, &insert);
         text
     }
@@ -151,95 +148,15 @@ fn front_matter_end(text: &str, keys_at: usize) -> Option<(usize, usize)> {
     None
 }
 
-/// Looks through the front matter's keys for `id`.
-fn find_id(text: &str, keys: &str, keys_at: usize) -> Result<Option<Id>, GoalFault> {
-    let line_of = |at: usize| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
-    let mut id: Option<Id> = None;
-    let mut depth = 0_usize;
-    let mut key: Option<(String, usize)> = None;
-    for event in YamlParser::new_from_str(keys) {
-        let (event, span) = event.map_err(|error| GoalFault::Yaml {
-            line: line_of(keys_at) + error.marker().line().saturating_sub(1),
-            what: error.info().to_owned(),
-        })?;
-        let place = bytes_of(keys, keys_at, span);
-        let at_top = depth == 1;
-        let is_id = key.as_ref().is_some_and(|(name, _)| name == "id");
-        match event {
-            Yaml::MappingStart(..) | Yaml::SequenceStart(..) if depth == 0 || at_top => {
-                if depth == 0 && matches!(event, Yaml::SequenceStart(..)) {
-                    return Err(GoalFault::NotAMapping);
-                }
-                if at_top && is_id {
-                    return Err(GoalFault::IdNotAWord(line_of(place.start)));
-                }
-                depth += 1;
-            }
-            Yaml::MappingStart(..) | Yaml::SequenceStart(..) => depth += 1,
-            Yaml::MappingEnd | Yaml::SequenceEnd => {
-                depth -= 1;
-                if depth == 1 {
-                    key = None;
-                }
-            }
-            Yaml::Scalar(..) if depth == 0 && !keys.trim().is_empty() && !is_comment(keys) => {
-                return Err(GoalFault::NotAMapping);
-            }
-            Yaml::Scalar(value, ..) if at_top => match key.take() {
-                None => key = Some((value.into_owned(), place.end)),
-                Some((name, key_end)) if name == "id" => {
-                    if id.is_some() {
-                        return Err(GoalFault::TwoIds(line_of(key_end)));
-                    }
-                    id = Some(read_id(text, &value, place, key_end).map_err(|(at, fault)| {
-                        GoalFault::BadId { line: line_of(at), id: value.to_string(), fault }
-                    })?);
-                }
-                Some(_) => {}
-            },
-            Yaml::Alias(_) if at_top => match key.take() {
-                Some((name, key_end)) if name == "id" => return Err(GoalFault::IdNotAWord(line_of(key_end))),
-                _ => {}
-            },
-            Yaml::Scalar(..)
-            | Yaml::Alias(_)
-            | Yaml::Nothing
-            | Yaml::StreamStart
-            | Yaml::StreamEnd
-            | Yaml::DocumentStart(_)
-            | Yaml::DocumentEnd => {}
-        }
-    }
-    Ok(id)
+/// The id as YAML reads it back: quoted where it would mean nothing, or a list.
+fn yaml_word(id: &RunId) -> String {
+    let special = id.as_str().starts_with('-') || id.as_str().eq_ignore_ascii_case("null");
+    if special { format!("\"{id}\"") } else { id.to_string() }
 }
 
-/// Whether the front matter holds nothing but comments and blank lines.
-fn is_comment(keys: &str) -> bool {
-    keys.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'))
-}
-
-/// The parser counts characters; files are cut by bytes.
-fn bytes_of(keys: &str, keys_at: usize, span: Span) -> Range<usize> {
-    let byte = |chars: usize| keys.char_indices().nth(chars).map_or(keys.len(), |(at, _)| at);
-    let (start, end) = (byte(span.start.index()), byte(span.end.index()));
-    let written = keys.get(start..end).unwrap_or_default();
-    keys_at + start..keys_at + start + written.trim_end().len()
-}
-
-/// An id's value: nothing, `null` and `~` mean that there is none yet.
-fn read_id(text: &str, value: &str, place: Range<usize>, key_end: usize) -> Result<Id, (usize, IdFault)> {
-    let written = text.get(place.clone()).unwrap_or_default();
-    if written.is_empty() {
-        // After the colon, wherever the parser puts a value that is not there.
-        let colon =
-            text.get(key_end..).and_then(|rest| rest.find(':')).map_or(key_end, |at| key_end + at + 1);
-        return Ok(Id { place: colon..colon, run: None });
-    }
-    if matches!(written, "~" | "null" | "Null" | "NULL") {
-        return Ok(Id { place, run: None });
-    }
-    let run = RunId::new(value).map_err(|fault| (place.start, fault))?;
-    Ok(Id { place, run: Some(run) })
+/// What stands before a place on its line.
+fn indent_before(text: &str, at: usize) -> &str {
+    text.get(..at).and_then(|before| before.rsplit('\n').next()).unwrap_or_default()
 }
 
 /// What a new tree's root takes from the goal.

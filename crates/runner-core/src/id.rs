@@ -39,10 +39,12 @@ fn check_characters(text: &str) -> Result<(), IdFault> {
     if text.len() > ID_BYTES_MAX {
         return Err(IdFault::TooLong(text.len()));
     }
-    match text.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))) {
-        Some(odd) => Err(IdFault::Character(odd)),
-        None => Ok(()),
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    if text.bytes().all(allowed) {
+        return Ok(());
     }
+    let odd = text.chars().find(|c| !u8::try_from(*c).is_ok_and(allowed));
+    odd.map_or(Ok(()), |odd| Err(IdFault::Character(odd)))
 }
 
 /// The name of a node: unique in its tree, a folder's name, a word in commit messages.
@@ -54,11 +56,20 @@ impl NodeId {
     /// Checks `text` and takes it.
     pub fn new(text: impl Into<Box<str>>) -> Result<Self, IdFault> {
         let text = text.into();
-        check_characters(&text)?;
-        if matches!(&*text, "." | "..") {
-            return Err(IdFault::Dots);
+        Self::check(&text).map(|()| Self(text))
+    }
+
+    /// Takes `text` without a copy, or gives it back with what is wrong with it.
+    pub(crate) fn taking(text: String) -> Result<Self, (String, IdFault)> {
+        match Self::check(&text) {
+            Ok(()) => Ok(Self(text.into())),
+            Err(fault) => Err((text, fault)),
         }
-        Ok(Self(text))
+    }
+
+    fn check(text: &str) -> Result<(), IdFault> {
+        check_characters(text)?;
+        if matches!(text, "." | "..") { Err(IdFault::Dots) } else { Ok(()) }
     }
 
     /// The id of the root that `runner start` makes.
@@ -166,7 +177,8 @@ impl JsonSchema for RunId {
         json_schema!({
             "type": "string",
             "pattern": "^[A-Za-z0-9._-]{1,128}$",
-            "not": { "pattern": r"^\.|\.\.|\.$|\.lock$" },
+            // By its type too: a pattern says nothing of null, which an optional id may be.
+            "not": { "type": "string", "pattern": r"^\.|\.\.|\.$|\.lock$" },
         })
     }
 }

@@ -116,8 +116,9 @@ pub fn complete_gitignore(existing: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(existing);
     let ignores = |entry: &str| {
         text.lines().any(|line| {
-            let line = line.trim().trim_start_matches('/');
-            line == entry || line.trim_end_matches('/') == entry.trim_end_matches('/')
+            // `context` covers `context/`; `lock/` covers no file of that name.
+            let line = line.trim_end().trim_start_matches('/');
+            line == entry || line == entry.trim_end_matches('/')
         })
     };
     for entry in IGNORED.into_iter().filter(|entry| !ignores(entry)) {

@@ -56,3 +56,43 @@ impl Document {
         canonical_json(&self.schema())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn schema(document: Document) -> Value {
+        serde_json::from_slice(&document.schema_bytes()).unwrap()
+    }
+
+    #[test]
+    fn every_schema_is_of_2020_12_and_refuses_other_keys() {
+        for document in Document::ALL {
+            let schema = schema(document);
+            assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+            assert_eq!(schema["additionalProperties"], false, "{document:?}");
+            assert!(schema["description"].is_string(), "{document:?}");
+            assert!(document.schema_bytes().ends_with(b"}\n"));
+        }
+    }
+
+    #[test]
+    fn every_schema_has_a_file_of_its_own() {
+        let names = Document::ALL.map(Document::file_name);
+        assert_eq!(
+            names,
+            ["tree.schema.json", "run_state.schema.json", "agent_output.schema.json", "config.schema.json"]
+        );
+    }
+
+    #[test]
+    fn what_must_be_there_is_required() {
+        let required = |document: Document| schema(document)["required"].as_array().map(Vec::len);
+        assert_eq!(required(Document::Tree), Some(2));
+        assert_eq!(required(Document::RunState), Some(5));
+        assert_eq!(required(Document::AgentOutput), Some(2));
+        assert_eq!(required(Document::Config), None);
+        assert_eq!(schema(Document::Tree)["$defs"]["Node"]["required"].as_array().map(Vec::len), Some(9));
+    }
+}

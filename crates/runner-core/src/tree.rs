@@ -8,6 +8,7 @@ mod edit;
 mod problem;
 mod rules;
 mod select;
+mod written;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -168,4 +169,117 @@ impl Tree {
 /// The ids on the way to a node, as people write them: `root/api/login`.
 pub fn path_text(path: &[&Node]) -> String {
     path.iter().map(|node| node.id.as_str()).collect::<Vec<_>>().join("/")
+}
+
+/// Nodes for the tests of this crate.
+#[cfg(test)]
+pub(crate) mod sample {
+    use super::*;
+
+    /// An open leaf.
+    pub(crate) fn leaf(id: &str) -> Node {
+        Node {
+            id: NodeId::new(id).unwrap(),
+            order: 0,
+            title: format!("Title of {id}"),
+            goal: String::new(),
+            acceptance: Vec::new(),
+            passes: false,
+            attempts: 0,
+            max_attempts: 3,
+            children: Vec::new(),
+        }
+    }
+
+    /// A leaf that passes.
+    pub(crate) fn passed(id: &str) -> Node {
+        Node { passes: true, ..leaf(id) }
+    }
+
+    /// A node that passes if all these do.
+    pub(crate) fn inner(id: &str, children: Vec<Node>) -> Node {
+        Node { passes: children.iter().all(|child| child.passes), children, ..leaf(id) }
+    }
+
+    /// A tree with this root.
+    pub(crate) fn tree(root: Node) -> Tree {
+        Tree::new(root).unwrap()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sample::{inner, leaf, passed, tree};
+    use super::*;
+
+    #[test]
+    fn a_tree_is_written_in_one_form() {
+        let mut root = inner("root", vec![Node { order: -2, attempts: 1, ..leaf("a") }]);
+        root.acceptance = vec!["say \"é\"\n".to_owned(), String::new()];
+        let text = r#"{
+  "version": 1,
+  "root": {
+    "id": "root",
+    "order": 0,
+    "title": "Title of root",
+    "goal": "",
+    "acceptance": [
+      "say \"é\"\n",
+      ""
+    ],
+    "passes": false,
+    "attempts": 0,
+    "max_attempts": 3,
+    "children": [
+      {
+        "id": "a",
+        "order": -2,
+        "title": "Title of a",
+        "goal": "",
+        "acceptance": [],
+        "passes": false,
+        "attempts": 1,
+        "max_attempts": 3,
+        "children": []
+      }
+    ]
+  }
+}
+"#;
+        let tree = tree(root);
+        assert_eq!(String::from_utf8(tree.to_bytes()).unwrap(), text);
+        assert_eq!(Tree::decode(text.as_bytes()), Ok(tree));
+    }
+
+    #[test]
+    fn fields_may_come_in_any_order_and_numbers_in_any_form() {
+        let text = r#"{"root": {"children": [], "max_attempts": 3e0, "attempts": 0.0, "passes": false, "acceptance": [],
+            "goal": "", "title": "Title of x", "order": -0, "id": "\u0078"}, "version": 1.0}"#;
+        assert_eq!(Tree::decode(text.as_bytes()), Ok(tree(leaf("x"))));
+    }
+
+    #[test]
+    fn leaves_are_counted_and_nodes_too() {
+        let root = inner("root", vec![inner("a", vec![passed("b"), leaf("c")]), passed("d")]);
+        assert_eq!(root.leaves(), Leaves { total: 3, passed: 2 });
+        assert_eq!(leaf("x").leaves(), Leaves { total: 1, passed: 0 });
+        assert!(!root.is_leaf() && leaf("x").is_leaf());
+        assert_eq!(tree(root).node_count(), 5);
+    }
+
+    #[test]
+    fn a_node_is_exhausted_at_its_maximum() {
+        assert!(!Node { attempts: 2, ..leaf("x") }.is_exhausted());
+        assert!(Node { attempts: 3, ..leaf("x") }.is_exhausted());
+    }
+
+    #[test]
+    fn the_path_to_a_node_begins_at_the_root() {
+        let tree = tree(inner("root", vec![inner("a", vec![leaf("b")]), inner("c", vec![leaf("d")])]));
+        let path = |id: &str| tree.path_to(&NodeId::new(id).unwrap()).map(|path| path_text(&path));
+        assert_eq!(path("d"), Some("root/c/d".to_owned()));
+        assert_eq!(path("a"), Some("root/a".to_owned()));
+        assert_eq!(path("root"), Some("root".to_owned()));
+        assert_eq!(path("x"), None);
+    }
 }

@@ -1,4 +1,7 @@
-//! What only tests use.
+//! What only tests use. Nothing here knows the product's types, so that it can judge the library and the command
+//! alike.
 #![expect(clippy::expect_used, clippy::panic, reason = "here a fault is a failed test")]
 
+pub mod bad_trees;
 pub mod repo;
+pub mod trees;

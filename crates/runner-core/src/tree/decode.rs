@@ -3,17 +3,20 @@
 //! A value that cannot be read leaves a stand-in behind, so that the rest of the document is still checked.
 //! Whoever calls must look at what was found before using the nodes.
 
+mod value;
+
 use std::fmt;
-use std::ops::RangeInclusive;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::problem::{FIELDS, Found, Kind, Position, TreeFault, TreeProblem};
+use self::value::{Key, KeySeed, Scalar, ScalarSeed};
+use super::problem::{Field, Found, Kind, Position, TreeFault, TreeProblem};
 use super::{
     ATTEMPTS_RANGE, BYTES_MAX, DEPTH_MAX, MAX_ATTEMPTS_RANGE, NODES_MAX, Node, ORDER_RANGE, VERSION,
 };
-use crate::document::{Fault, SAFE_INTEGER_MAX, json_fault, nearest, text_of, whole_number};
+use crate::document::{Fault, json_fault, nearest, text_of};
 use crate::id::NodeId;
+use crate::text::head;
 
 /// Reads a document. What is not even text, or too large to look at, is the one fault told.
 pub(super) fn document(bytes: &[u8]) -> Result<(Node, Found), TreeProblem> {
@@ -67,155 +70,61 @@ struct Reader {
 }
 
 impl Reader {
-    fn wrong(&mut self, field: &'static str, place: Option<usize>, wanted: Kind, found: Kind) {
-        let named = place.map_or_else(|| field.to_owned(), |index| format!("{field}[{index}]"));
-        self.found.at(&self.position, Some(field), TreeFault::WrongKind { field: named, wanted, found });
+    /// Puts a field's value into its place, or notes why it is none.
+    fn keep<T>(&mut self, place: &mut T, field: Field, value: Result<T, TreeFault>) {
+        match value {
+            Ok(value) => *place = value,
+            Err(fault) => self.found.at(&self.position, Some(field), fault),
+        }
     }
 
-    /// Reads one value of any kind and gives it to `take`, which says the kind it wanted if it was another.
-    fn scalar<'de, A: MapAccess<'de>, T>(
+    /// Reads the value of one field into `node`.
+    fn field<'de, A: MapAccess<'de>>(
         &mut self,
+        node: &mut Node,
+        (name, field): (&'static str, Field),
         map: &mut A,
-        field: &'static str,
-        take: impl FnOnce(Scalar) -> Result<T, (Kind, Kind)>,
-    ) -> Result<Option<T>, A::Error> {
-        match take(map.next_value_seed(ScalarSeed)?) {
-            Ok(value) => Ok(Some(value)),
-            Err((wanted, found)) => {
-                self.wrong(field, None, wanted, found);
-                Ok(None)
-            }
+    ) -> Result<(), A::Error> {
+        if field == Field::Children {
+            node.children = map.next_value_seed(ChildrenSeed(self))?;
+            return Ok(());
         }
-    }
-
-    fn whole_in<'de, A: MapAccess<'de>>(
-        &mut self,
-        map: &mut A,
-        field: &'static str,
-        bounds: RangeInclusive<i64>,
-    ) -> Result<Option<i64>, A::Error> {
-        let Some((number, shown)) = self.scalar(map, field, Scalar::whole)? else { return Ok(None) };
-        match number.filter(|number| bounds.contains(number)) {
-            Some(number) => Ok(Some(number)),
-            None => {
-                let fault = TreeFault::OutOfRange { field, bounds, found: shown };
-                self.found.at(&self.position, Some(field), fault);
-                Ok(None)
-            }
+        if field == Field::Acceptance {
+            node.acceptance = map.next_value_seed(AcceptanceSeed(self))?;
+            return Ok(());
         }
-    }
-
-    fn node_id<'de, A: MapAccess<'de>>(&mut self, map: &mut A) -> Result<Option<NodeId>, A::Error> {
-        let Some(text) = self.scalar(map, "id", Scalar::string)? else { return Ok(None) };
-        match NodeId::new(text.as_str()) {
-            Ok(id) => Ok(Some(id)),
-            Err(fault) => {
-                self.found.at(&self.position, Some("id"), TreeFault::BadId { id: text, fault });
-                Ok(None)
+        let value = map.next_value_seed(ScalarSeed)?;
+        let count = |number: i64| u32::try_from(number).unwrap_or_default();
+        match field {
+            Field::Id => self.keep(&mut node.id, field, node_id(value)),
+            Field::Order => self.keep(&mut node.order, field, value.whole(name, ORDER_RANGE)),
+            Field::Title => self.keep(&mut node.title, field, value.string(name)),
+            Field::Goal => self.keep(&mut node.goal, field, value.string(name)),
+            Field::Passes => self.keep(&mut node.passes, field, value.bool(name)),
+            Field::Attempts => {
+                self.keep(&mut node.attempts, field, value.whole(name, ATTEMPTS_RANGE).map(count));
             }
+            Field::MaxAttempts => {
+                self.keep(&mut node.max_attempts, field, value.whole(name, MAX_ATTEMPTS_RANGE).map(count));
+            }
+            Field::Acceptance | Field::Children => {}
         }
+        Ok(())
     }
 }
 
-/// A value of a field that holds no nodes; what lies inside lists and objects is passed over.
-enum Scalar {
-    Null,
-    Bool(bool),
-    Int(i64),
-    Float(f64),
-    String(String),
-    Array,
-    Object,
+fn node_id(value: Scalar) -> Result<NodeId, TreeFault> {
+    let id = value.string("id")?;
+    NodeId::taking(id).map_err(|(id, fault)| TreeFault::BadId { id: shown(&id), fault })
 }
 
-impl Scalar {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Null => Kind::Null,
-            Self::Bool(_) => Kind::Bool,
-            Self::Int(_) => Kind::Whole,
-            Self::Float(_) => Kind::Number,
-            Self::String(_) => Kind::String,
-            Self::Array => Kind::Array,
-            Self::Object => Kind::Object,
-        }
-    }
-
-    fn string(self) -> Result<String, (Kind, Kind)> {
-        let kind = self.kind();
-        if let Self::String(text) = self { Ok(text) } else { Err((Kind::String, kind)) }
-    }
-
-    fn bool(self) -> Result<bool, (Kind, Kind)> {
-        let kind = self.kind();
-        if let Self::Bool(value) = self { Ok(value) } else { Err((Kind::Bool, kind)) }
-    }
-
-    /// A whole number if it can be kept exactly, and how it was written.
-    fn whole(self) -> Result<(Option<i64>, String), (Kind, Kind)> {
-        match self {
-            Self::Int(number) => {
-                Ok(((number.abs() <= SAFE_INTEGER_MAX).then_some(number), number.to_string()))
-            }
-            Self::Float(number) if number.fract() == 0.0 => Ok((whole_number(number), number.to_string())),
-            Self::Null | Self::Bool(_) | Self::Float(_) | Self::String(_) | Self::Array | Self::Object => {
-                Err((Kind::Whole, self.kind()))
-            }
-        }
-    }
+/// Text from the document, short enough for a message and safe to show.
+fn shown(text: &str) -> String {
+    let head = head(text, SHOWN_BYTES_MAX);
+    if head.len() < text.len() { format!("{head}…") } else { head.to_owned() }
 }
 
-struct ScalarSeed;
-
-impl<'de> DeserializeSeed<'de> for ScalarSeed {
-    type Value = Scalar;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Scalar, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for ScalarSeed {
-    type Value = Scalar;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Scalar, E> {
-        Ok(Scalar::Null)
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Scalar, E> {
-        Ok(Scalar::Bool(value))
-    }
-
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Scalar, E> {
-        Ok(Scalar::Int(number))
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Scalar, E> {
-        Ok(i64::try_from(number).map_or(Scalar::Float(number as f64), Scalar::Int))
-    }
-
-    fn visit_f64<E: Error>(self, number: f64) -> Result<Scalar, E> {
-        Ok(Scalar::Float(number))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Scalar, E> {
-        Ok(Scalar::String(text.to_owned()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Scalar, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Scalar::Array)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Scalar, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Scalar::Object)
-    }
-}
+const SHOWN_BYTES_MAX: usize = 200;
 
 /// The visits that only tell which kind of value stands where a list or an object should.
 macro_rules! other_kinds {
@@ -270,55 +179,22 @@ macro_rules! other_object {
     };
 }
 
-/// Which of the known keys comes next; an unknown one is kept as it stands.
-struct KeySeed(&'static [&'static str]);
-
-enum Key {
-    Known(&'static str),
-    Unknown(String),
-}
-
-impl<'de> DeserializeSeed<'de> for KeySeed {
-    type Value = Key;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Key, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for KeySeed {
-    type Value = Key;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Key, E> {
-        let known = self.0.iter().find(|known| **known == text);
-        Ok(known.map_or_else(|| Key::Unknown(text.to_owned()), |known| Key::Known(known)))
-    }
-}
-
 /// `{"version": 1, "root": …}`
 struct DocumentSeed<'r>(&'r mut Reader);
 
-const DOCUMENT_FIELDS: [&str; 2] = ["version", "root"];
+#[derive(Clone, Copy)]
+enum Around {
+    Version,
+    Root,
+}
+
+const AROUND: [(&str, Around); 2] = [("version", Around::Version), ("root", Around::Root)];
 
 impl DocumentSeed<'_> {
     fn other(self, kind: Kind) -> Node {
         let field = "the document".to_owned();
         self.0.found.in_document(TreeFault::WrongKind { field, wanted: Kind::Object, found: kind });
         stand_in()
-    }
-
-    fn version(reader: &mut Reader, scalar: Scalar) {
-        let field = "version";
-        let fault = match scalar.whole() {
-            Ok((Some(VERSION), _)) => return,
-            Ok((_, found)) => TreeFault::OutOfRange { field, bounds: VERSION..=VERSION, found },
-            Err((wanted, found)) => TreeFault::WrongKind { field: field.to_owned(), wanted, found },
-        };
-        reader.found.in_document(fault);
     }
 }
 
@@ -338,22 +214,24 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
         let (mut version_seen, mut root) = (false, None);
-        while let Some(key) = map.next_key_seed(KeySeed(&DOCUMENT_FIELDS))? {
+        while let Some(key) = map.next_key_seed(KeySeed { known: &AROUND, next: 0 })? {
             match key {
-                Key::Known("version") if !version_seen => {
+                Key::Known(_, name, Around::Version) if !version_seen => {
                     version_seen = true;
-                    let scalar = map.next_value_seed(ScalarSeed)?;
-                    Self::version(self.0, scalar);
+                    if let Err(fault) = map.next_value_seed(ScalarSeed)?.whole(name, VERSION..=VERSION) {
+                        self.0.found.in_document(fault);
+                    }
                 }
-                Key::Known("root") if root.is_none() => root = Some(map.next_value_seed(NodeSeed(self.0))?),
-                Key::Known(again) => {
+                Key::Known(_, _, Around::Root) if root.is_none() => {
+                    root = Some(map.next_value_seed(NodeSeed(self.0))?);
+                }
+                Key::Known(_, again, Around::Version | Around::Root) => {
                     map.next_value::<IgnoredAny>()?;
                     self.0.found.in_document(TreeFault::Twice(again));
                 }
                 Key::Unknown(key) => {
                     map.next_value::<IgnoredAny>()?;
-                    let meant = nearest(&key, &DOCUMENT_FIELDS);
-                    self.0.found.in_document(TreeFault::Unknown { key, meant });
+                    self.0.found.in_document(unknown(&key, &AROUND));
                 }
             }
         }
@@ -386,61 +264,6 @@ impl<'de> DeserializeSeed<'de> for NodeSeed<'_> {
     }
 }
 
-/// A node's fields, as far as they were read.
-#[derive(Default)]
-struct Draft {
-    seen: Vec<&'static str>,
-    id: Option<NodeId>,
-    order: Option<i64>,
-    title: Option<String>,
-    goal: Option<String>,
-    acceptance: Option<Vec<String>>,
-    passes: Option<bool>,
-    attempts: Option<u32>,
-    max_attempts: Option<u32>,
-    children: Option<Vec<Node>>,
-}
-
-impl Draft {
-    fn read<'de, A: MapAccess<'de>>(
-        &mut self,
-        reader: &mut Reader,
-        map: &mut A,
-        field: &'static str,
-    ) -> Result<(), A::Error> {
-        let count = |number: i64| u32::try_from(number).ok();
-        match field {
-            "id" => self.id = reader.node_id(map)?,
-            "order" => self.order = reader.whole_in(map, field, ORDER_RANGE)?,
-            "title" => self.title = reader.scalar(map, field, Scalar::string)?,
-            "goal" => self.goal = reader.scalar(map, field, Scalar::string)?,
-            "acceptance" => self.acceptance = map.next_value_seed(AcceptanceSeed(reader))?,
-            "passes" => self.passes = reader.scalar(map, field, Scalar::bool)?,
-            "attempts" => self.attempts = reader.whole_in(map, field, ATTEMPTS_RANGE)?.and_then(count),
-            "max_attempts" => {
-                self.max_attempts = reader.whole_in(map, field, MAX_ATTEMPTS_RANGE)?.and_then(count);
-            }
-            _ => self.children = map.next_value_seed(ChildrenSeed(reader))?,
-        }
-        Ok(())
-    }
-
-    fn into_node(self) -> Node {
-        let empty = stand_in();
-        Node {
-            id: self.id.unwrap_or(empty.id),
-            order: self.order.unwrap_or(empty.order),
-            title: self.title.unwrap_or(empty.title),
-            goal: self.goal.unwrap_or(empty.goal),
-            acceptance: self.acceptance.unwrap_or(empty.acceptance),
-            passes: self.passes.unwrap_or(empty.passes),
-            attempts: self.attempts.unwrap_or(empty.attempts),
-            max_attempts: self.max_attempts.unwrap_or(empty.max_attempts),
-            children: self.children.unwrap_or(empty.children),
-        }
-    }
-}
-
 impl<'de> Visitor<'de> for NodeSeed<'_> {
     type Value = Node;
 
@@ -450,43 +273,52 @@ impl<'de> Visitor<'de> for NodeSeed<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
         let reader = self.0;
         reader.nodes += 1;
-        let mut draft = Draft::default();
-        while let Some(key) = map.next_key_seed(KeySeed(&FIELDS))? {
+        let mut node = stand_in();
+        let mut seen = [false; Field::ALL.len()];
+        let mut next = 0;
+        while let Some(key) = map.next_key_seed(KeySeed { known: &Field::ALL, next })? {
             match key {
-                Key::Known(field) if !draft.seen.contains(&field) => {
-                    draft.seen.push(field);
-                    draft.read(reader, &mut map, field)?;
-                }
-                Key::Known(again) => {
-                    map.next_value::<IgnoredAny>()?;
-                    reader.found.at(&reader.position, Some(again), TreeFault::Twice(again));
+                Key::Known(place, name, field) => {
+                    next = place + 1;
+                    let first = seen.get_mut(place).is_some_and(|seen| !std::mem::replace(seen, true));
+                    if first {
+                        reader.field(&mut node, (name, field), &mut map)?;
+                    } else {
+                        map.next_value::<IgnoredAny>()?;
+                        reader.found.at(&reader.position, Some(field), TreeFault::Twice(name));
+                    }
                 }
                 Key::Unknown(key) => {
                     map.next_value::<IgnoredAny>()?;
-                    let meant = nearest(&key, &FIELDS);
-                    reader.found.at(&reader.position, None, TreeFault::Unknown { key, meant });
+                    reader.found.at(&reader.position, None, unknown(&key, &Field::ALL));
                 }
             }
         }
-        for field in FIELDS.iter().filter(|field| !draft.seen.contains(field)) {
-            reader.found.at(&reader.position, Some(field), TreeFault::Missing(field));
+        for ((name, field), _) in Field::ALL.iter().zip(seen).filter(|(_, seen)| !seen) {
+            reader.found.at(&reader.position, Some(*field), TreeFault::Missing(name));
         }
-        Ok(draft.into_node())
+        Ok(node)
     }
+}
+
+fn unknown<K>(key: &str, known: &[(&'static str, K)]) -> TreeFault {
+    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+    TreeFault::Unknown { key: shown(key), meant: nearest(key, &names) }
 }
 
 /// A list of texts.
 struct AcceptanceSeed<'r>(&'r mut Reader);
 
 impl AcceptanceSeed<'_> {
-    fn other(self, kind: Kind) -> Option<Vec<String>> {
-        self.0.wrong("acceptance", None, Kind::Array, kind);
-        None
+    fn other(self, kind: Kind) -> Vec<String> {
+        let fault = TreeFault::WrongKind { field: "acceptance".to_owned(), wanted: Kind::Array, found: kind };
+        self.0.found.at(&self.0.position, Some(Field::Acceptance), fault);
+        Vec::new()
     }
 }
 
 impl<'de> DeserializeSeed<'de> for AcceptanceSeed<'_> {
-    type Value = Option<Vec<String>>;
+    type Value = Vec<String>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_any(self)
@@ -494,7 +326,7 @@ impl<'de> DeserializeSeed<'de> for AcceptanceSeed<'_> {
 }
 
 impl<'de> Visitor<'de> for AcceptanceSeed<'_> {
-    type Value = Option<Vec<String>>;
+    type Value = Vec<String>;
 
     other_kinds!(Kind::Array);
     other_object!();
@@ -503,13 +335,15 @@ impl<'de> Visitor<'de> for AcceptanceSeed<'_> {
         let mut texts = Vec::new();
         let mut index = 0;
         while let Some(scalar) = seq.next_element_seed(ScalarSeed)? {
-            match scalar.string() {
-                Ok(text) => texts.push(text),
-                Err((wanted, found)) => self.0.wrong("acceptance", Some(index), wanted, found),
+            if let Scalar::String(text) = scalar {
+                texts.push(text);
+            } else {
+                let fault = scalar.not(Kind::String, format!("acceptance[{index}]"));
+                self.0.found.at(&self.0.position, Some(Field::Acceptance), fault);
             }
             index += 1;
         }
-        Ok(Some(texts))
+        Ok(texts)
     }
 }
 
@@ -517,14 +351,15 @@ impl<'de> Visitor<'de> for AcceptanceSeed<'_> {
 struct ChildrenSeed<'r>(&'r mut Reader);
 
 impl ChildrenSeed<'_> {
-    fn other(self, kind: Kind) -> Option<Vec<Node>> {
-        self.0.wrong("children", None, Kind::Array, kind);
-        None
+    fn other(self, kind: Kind) -> Vec<Node> {
+        let fault = TreeFault::WrongKind { field: "children".to_owned(), wanted: Kind::Array, found: kind };
+        self.0.found.at(&self.0.position, Some(Field::Children), fault);
+        Vec::new()
     }
 }
 
 impl<'de> DeserializeSeed<'de> for ChildrenSeed<'_> {
-    type Value = Option<Vec<Node>>;
+    type Value = Vec<Node>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_any(self)
@@ -532,7 +367,7 @@ impl<'de> DeserializeSeed<'de> for ChildrenSeed<'_> {
 }
 
 impl<'de> Visitor<'de> for ChildrenSeed<'_> {
-    type Value = Option<Vec<Node>>;
+    type Value = Vec<Node>;
 
     other_kinds!(Kind::Array);
     other_object!();
@@ -546,7 +381,7 @@ impl<'de> Visitor<'de> for ChildrenSeed<'_> {
                 let below: Position = reader.position.iter().copied().chain([0]).collect();
                 reader.found.at(&below, None, TreeFault::TooDeep);
             }
-            return Ok(Some(children));
+            return Ok(children);
         }
         while reader.nodes < NODES_MAX {
             reader.position.push(children.len());
@@ -554,13 +389,13 @@ impl<'de> Visitor<'de> for ChildrenSeed<'_> {
             reader.position.pop();
             match child {
                 Some(child) => children.push(child),
-                None => return Ok(Some(children)),
+                None => return Ok(children),
             }
         }
         if pass_over(&mut seq)? {
             reader.found.too_many_nodes();
         }
-        Ok(Some(children))
+        Ok(children)
     }
 }
 

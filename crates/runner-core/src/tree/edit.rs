@@ -78,11 +78,13 @@ pub fn user_edit_faults(before: &Tree, after: &Tree) -> Vec<EditFault> {
             None if was.node.passes => report(&was.path, Breach::PassedRemoved),
             Some(is) if was.node.passes && is.parent != was.parent => report(&was.path, Breach::PassedMoved),
             Some(is) if was.node.passes && is.node != was.node => report(&was.path, Breach::PassedChanged),
-            Some(is) if !was.node.passes && is.node.attempts != was.node.attempts => {
-                report(&was.path, Breach::AttemptsSet);
-            }
-            Some(is) if !was.node.passes && is.node.is_leaf() && is.node.passes => {
-                report(&was.path, Breach::PassesSet);
+            Some(is) if !was.node.passes => {
+                if is.node.is_leaf() && is.node.passes {
+                    report(&was.path, Breach::PassesSet);
+                }
+                if is.node.attempts != was.node.attempts {
+                    report(&was.path, Breach::AttemptsSet);
+                }
             }
             None | Some(_) => {}
         }
@@ -97,4 +99,79 @@ pub fn user_edit_faults(before: &Tree, after: &Tree) -> Vec<EditFault> {
     }
     faults.sort_by(|one, other| one.node.cmp(&other.node));
     faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::sample::{inner, leaf, passed, tree};
+
+    fn told(before: Node, after: Node) -> Vec<String> {
+        user_edit_faults(&tree(before), &tree(after)).iter().map(ToString::to_string).collect()
+    }
+
+    fn start() -> Node {
+        inner("root", vec![inner("a", vec![passed("b"), leaf("c")]), passed("d"), leaf("e")])
+    }
+
+    #[test]
+    fn open_nodes_are_the_user_s_to_change() {
+        let open = Node { title: "new".to_owned(), max_attempts: 9, ..leaf("c") };
+        let after =
+            inner("root", vec![inner("a", vec![passed("b"), open]), passed("d"), leaf("f"), leaf("g")]);
+        assert_eq!(told(start(), after), [""; 0]);
+        let split =
+            inner("root", vec![inner("a", vec![passed("b"), inner("c", vec![leaf("h")])]), passed("d")]);
+        assert_eq!(told(start(), split), [""; 0]);
+    }
+
+    #[test]
+    fn an_inner_node_may_come_to_pass_when_its_open_children_go() {
+        let after = inner("root", vec![inner("a", vec![passed("b")]), passed("d"), leaf("e")]);
+        assert_eq!(told(start(), after), [""; 0]);
+    }
+
+    #[test]
+    fn what_passed_stays_where_it_is_and_as_it_is() {
+        let gone = inner("root", vec![inner("a", vec![leaf("c")]), passed("d"), leaf("e")]);
+        assert_eq!(told(start(), gone), ["root/a/b: passed and may not be removed: put it back"]);
+        let moved = inner("root", vec![inner("a", vec![leaf("c")]), passed("b"), passed("d"), leaf("e")]);
+        assert_eq!(
+            told(start(), moved),
+            ["root/a/b: passed and may not be moved: put it back under its parent"]
+        );
+        let changed = Node { order: -1, ..passed("d") };
+        let changed = inner("root", vec![changed, inner("a", vec![passed("b"), leaf("c")]), leaf("e")]);
+        assert_eq!(
+            told(start(), changed),
+            ["root/d: passed and may not be changed: put it back, and add a new node instead"]
+        );
+    }
+
+    #[test]
+    fn passes_and_attempts_are_the_runner_s() {
+        let counted = Node { attempts: 1, ..passed("e") };
+        let fresh = Node { attempts: 2, ..passed("new") };
+        let below = inner("a", vec![passed("b"), Node { attempts: 1, ..leaf("c") }]);
+        let after = inner("root", vec![below, passed("d"), counted, fresh]);
+        assert_eq!(
+            told(start(), after),
+            [
+                "root/a/c: `attempts` is the runner's to count: put its value back",
+                "root/e: `passes` is the runner's to set: put its value back",
+                "root/e: `attempts` is the runner's to count: put its value back",
+                "root/new: `passes` is the runner's to set: put its value back",
+                "root/new: `attempts` is the runner's to count: put its value back",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_new_inner_node_may_pass_with_what_is_below_it() {
+        let after = inner(
+            "root",
+            vec![inner("a", vec![passed("b"), leaf("c")]), passed("d"), inner("e", vec![passed("n")])],
+        );
+        assert_eq!(told(start(), after), ["root/e/n: `passes` is the runner's to set: put its value back"]);
+    }
 }

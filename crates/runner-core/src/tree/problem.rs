@@ -65,6 +65,9 @@ pub enum TreeFault {
     /// More bytes than a tree may have.
     #[error("the document has {0} bytes: at most {BYTES_MAX} are allowed")]
     TooLarge(usize),
+    /// More bytes than a tree may have, in the form that the runner writes.
+    #[error("the tree has {0} bytes once it is written out: at most {BYTES_MAX} are allowed, so shorten it")]
+    WrittenTooLarge(usize),
     /// Not JSON.
     #[error("line {line}, column {column}: {what}")]
     Syntax {
@@ -79,9 +82,9 @@ pub enum TreeFault {
     #[error("`{0}` is missing: add it")]
     Missing(&'static str),
     /// A field that does not exist.
-    #[error("`{key}` is not a field here{}", remove_or_rename(*.meant))]
+    #[error("`{}` is not a field here{}", .key.escape_debug(), remove_or_rename(*.meant))]
     Unknown {
-        /// The field as it stands.
+        /// The field as it stands, or its beginning where it is long.
         key: String,
         /// The field it was most likely meant to be.
         meant: Option<&'static str>,
@@ -112,7 +115,7 @@ pub enum TreeFault {
     /// An id that is none.
     #[error("`id` {id:?} {fault}: choose another id")]
     BadId {
-        /// The text as it stands.
+        /// The text as it stands, or its beginning where it is long.
         id: String,
         /// Why it is no id.
         fault: IdFault,
@@ -164,8 +167,33 @@ fn remove_or_rename(meant: Option<&str>) -> String {
 }
 
 /// The fields of a node, in their order.
-pub(super) const FIELDS: [&str; 9] =
-    ["id", "order", "title", "goal", "acceptance", "passes", "attempts", "max_attempts", "children"];
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Field {
+    Id,
+    Order,
+    Title,
+    Goal,
+    Acceptance,
+    Passes,
+    Attempts,
+    MaxAttempts,
+    Children,
+}
+
+impl Field {
+    /// All of them, by the names that they have in the document.
+    pub(super) const ALL: [(&str, Self); 9] = [
+        ("id", Self::Id),
+        ("order", Self::Order),
+        ("title", Self::Title),
+        ("goal", Self::Goal),
+        ("acceptance", Self::Acceptance),
+        ("passes", Self::Passes),
+        ("attempts", Self::Attempts),
+        ("max_attempts", Self::MaxAttempts),
+        ("children", Self::Children),
+    ];
+}
 
 /// A place in the tree: which child to take at each level. The root is the empty path.
 pub(super) type Position = Vec<usize>;
@@ -194,26 +222,24 @@ struct Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Whole,
-    Field(usize),
+    Field(Field),
     Beside,
-}
-
-impl Part {
-    fn of(field: Option<&str>) -> Self {
-        let index = field.and_then(|field| FIELDS.iter().position(|known| *known == field));
-        index.map_or(Self::Beside, Self::Field)
-    }
 }
 
 impl Found {
     /// Notes a fault of the document around the tree.
     pub(super) fn in_document(&mut self, fault: TreeFault) {
-        self.document.push(fault);
+        if self.document.len() < FAULTS_MAX {
+            self.document.push(fault);
+        } else {
+            self.untold += 1;
+        }
     }
 
     /// Notes a fault in a field of the node at `position`; what concerns no single field says `None`.
-    pub(super) fn at(&mut self, position: &[usize], field: Option<&str>, fault: TreeFault) {
-        self.note(Place { position: position.to_vec(), part: Part::of(field) }, fault);
+    pub(super) fn at(&mut self, position: &[usize], field: Option<Field>, fault: TreeFault) {
+        let part = field.map_or(Part::Beside, Part::Field);
+        self.note(Place { position: position.to_vec(), part }, fault);
     }
 
     /// Notes that something else stands where a node should.
@@ -243,14 +269,14 @@ impl Found {
     }
 
     /// Whether a field could not be read, so that a rule about its value would say nothing true.
-    pub(super) fn unread(&self, position: &[usize], field: &str) -> bool {
+    pub(super) fn unread(&self, position: &[usize], field: Field) -> bool {
         let unread = self.nodes.get(..self.unread).unwrap_or_default();
         let is_unread = |part| {
             unread
                 .binary_search_by(|(one, _)| (one.position.as_slice(), one.part).cmp(&(position, part)))
                 .is_ok()
         };
-        !unread.is_empty() && (is_unread(Part::Whole) || is_unread(Part::of(Some(field))))
+        !unread.is_empty() && (is_unread(Part::Whole) || is_unread(Part::Field(field)))
     }
 
     /// The faults in the order of the document, each with the path of its node; none is success.

@@ -1,16 +1,20 @@
 //! The rules that hold in every tree the runner writes.
 
-use super::problem::{Found, Position, TreeFault, path_at};
-use super::{DEPTH_MAX, NODES_MAX, Node};
+use super::problem::{Field, Found, Position, TreeFault, path_at};
+use super::written::WrittenLen;
+use super::{BYTES_MAX, DEPTH_MAX, NODES_MAX, Node};
+use crate::id::NodeId;
 
 /// Notes every rule that is broken at or below `root`. Fields that could not be read are passed over.
 pub(super) fn check(root: &Node, found: &mut Found) {
     if !found.can_be_ruled() {
         return;
     }
-    let mut ids = Vec::new();
+    let mut fingerprints = Vec::new();
+    let mut written = WrittenLen::new();
     walk(root, &mut |node, position| {
-        ids.push(node.id.as_str());
+        fingerprints.push(fingerprint(&node.id));
+        written.add(node, position.len() + 1);
         check_attempts(node, position, found);
         check_order(node, position, found);
         check_passes(node, position, found);
@@ -19,10 +23,13 @@ pub(super) fn check(root: &Node, found: &mut Found) {
             found.at(&first_child, None, TreeFault::TooDeep);
         }
     });
-    if ids.len() > NODES_MAX {
+    if fingerprints.len() > NODES_MAX {
         found.too_many_nodes();
     }
-    check_unique(root, &ids, found);
+    if let Some(written) = written.above(BYTES_MAX, root) {
+        found.in_document(TreeFault::WrittenTooLarge(written));
+    }
+    check_unique(root, fingerprints, found);
 }
 
 /// Visits the nodes in order, down to the deepest level that a tree may have.
@@ -42,16 +49,16 @@ fn walk<'t>(root: &'t Node, visit: &mut impl FnMut(&'t Node, &Position)) {
 
 fn check_attempts(node: &Node, position: &Position, found: &mut Found) {
     let unread = |field| found.unread(position, field);
-    if node.attempts > node.max_attempts && !unread("attempts") && !unread("max_attempts") {
+    if node.attempts > node.max_attempts && !unread(Field::Attempts) && !unread(Field::MaxAttempts) {
         let fault = TreeFault::AttemptsOverMax { attempts: node.attempts, max: node.max_attempts };
-        found.at(position, Some("attempts"), fault);
+        found.at(position, Some(Field::Attempts), fault);
     }
 }
 
 fn check_order(node: &Node, position: &Position, found: &mut Found) {
     let unread = |index: usize| {
         let child: Position = position.iter().copied().chain([index]).collect();
-        found.unread(&child, "order") || found.unread(&child, "id")
+        found.unread(&child, Field::Order) || found.unread(&child, Field::Id)
     };
     let mut pairs = node.children.iter().zip(node.children.iter().skip(1)).enumerate();
     let inversion = pairs.find(|(index, (one, next))| {
@@ -59,51 +66,113 @@ fn check_order(node: &Node, position: &Position, found: &mut Found) {
     });
     if let Some((_, (early, late))) = inversion {
         let fault = TreeFault::Unsorted { early: early.id.to_string(), late: late.id.to_string() };
-        found.at(position, Some("children"), fault);
+        found.at(position, Some(Field::Children), fault);
     }
 }
 
 fn check_passes(node: &Node, position: &Position, found: &mut Found) {
     let child_unread = |index: usize| {
         let child: Position = position.iter().copied().chain([index]).collect();
-        found.unread(&child, "passes")
+        found.unread(&child, Field::Passes)
     };
-    if node.is_leaf() || found.unread(position, "passes") {
+    if node.is_leaf() || found.unread(position, Field::Passes) {
         return;
     }
-    let open = node.children.iter().enumerate().find(|(_, child)| !child.passes);
-    let fault = match (node.passes, open) {
-        (true, Some((index, open))) if !child_unread(index) => {
-            TreeFault::PassesTooEarly { open: open.id.to_string() }
-        }
-        (false, None) => TreeFault::PassesTooLate,
-        (true, None | Some(_)) | (false, Some(_)) => return,
+    let mut open = node.children.iter().enumerate().filter(|(_, child)| !child.passes);
+    let fault = if node.passes {
+        let open = open.find(|(index, _)| !child_unread(*index));
+        open.map(|(_, open)| TreeFault::PassesTooEarly { open: open.id.to_string() })
+    } else {
+        open.next().is_none().then_some(TreeFault::PassesTooLate)
     };
-    found.at(position, Some("passes"), fault);
+    if let Some(fault) = fault {
+        found.at(position, Some(Field::Passes), fault);
+    }
 }
 
-/// Sorting beats a set here: no hashing, no order but the bytes', and equal ids end up side by side.
-fn check_unique(root: &Node, ids: &[&str], found: &mut Found) {
-    let mut sorted: Vec<(&str, usize)> = ids.iter().copied().enumerate().map(|(nth, id)| (id, nth)).collect();
-    sorted.sort_unstable();
-    let twins = sorted
-        .chunk_by(|(one, _), (next, _)| one == next)
-        .filter(|group| group.len() > 1 && group.first().is_some_and(|(id, _)| !id.is_empty()));
-    // Which node is the first with the id of the `nth` node, for each that is not the first itself.
-    let mut first_of: Vec<(usize, usize)> = twins
-        .flat_map(|group| {
-            let first = group.first().map(|(_, nth)| *nth);
-            group.iter().skip(1).filter_map(move |(_, nth)| first.map(|first| (*nth, first)))
-        })
-        .collect();
-    if first_of.is_empty() {
+/// Notes the ids that stand twice. Where all fingerprints differ, as they do in every good tree, so do all ids.
+fn check_unique(root: &Node, mut fingerprints: Vec<u64>, found: &mut Found) {
+    fingerprints.sort_unstable();
+    if fingerprints.is_sorted_by(|one, next| one < next) {
         return;
     }
-    first_of.sort_unstable();
-    let mut positions = Vec::with_capacity(ids.len());
-    walk(root, &mut |_, position| positions.push(position.clone()));
-    for (nth, first) in first_of {
-        let (Some(position), Some(first)) = (positions.get(nth), positions.get(first)) else { continue };
-        found.at(position, Some("id"), TreeFault::DuplicateId { other: path_at(root, first) });
+    let mut ids = Vec::with_capacity(fingerprints.len());
+    walk(root, &mut |node, position| ids.push((&node.id, position.clone())));
+    ids.retain(|(id, _)| !id.is_unreadable());
+    ids.sort_unstable();
+    for group in ids.chunk_by(|(one, _), (next, _)| one == next) {
+        let Some(((_, first), others)) = group.split_first() else { continue };
+        for (_, position) in others {
+            found.at(position, Some(Field::Id), TreeFault::DuplicateId { other: path_at(root, first) });
+        }
+    }
+}
+
+/// A number that is the same for the same id (FNV-1a).
+fn fingerprint(id: &NodeId) -> u64 {
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    id.as_str().bytes().fold(0xcbf2_9ce4_8422_2325, mix)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::Tree;
+    use crate::tree::sample::{inner, leaf, passed};
+
+    fn told(root: Node) -> Vec<String> {
+        Tree::new(root).err().unwrap_or_default().iter().map(ToString::to_string).collect()
+    }
+
+    fn chain(levels: usize) -> Node {
+        (1..levels).fold(leaf("n0"), |below, level| inner(&format!("n{level}"), vec![below]))
+    }
+
+    #[test]
+    fn nodes_that_the_runner_made_keep_the_rules_too() {
+        let open = Node { order: 2, ..leaf("b") };
+        let early = Node { passes: true, ..inner("a", vec![passed("x"), leaf("y")]) };
+        let late = Node { passes: false, order: 1, attempts: 4, ..inner("x", vec![passed("z")]) };
+        assert_eq!(
+            told(inner("root", vec![open, early, late])),
+            [
+                "root: `children` are out of order: `a` belongs before `b` (sorted by order, then by id)",
+                "root/a: `passes` is true although its child `y` is open: set it to false",
+                "root/x: `id` is also the id of root/a/x: give one of the two another id",
+                "root/x: `passes` is false although all its children pass: set it to true",
+                "root/x: `attempts` is 4, above `max_attempts` 3: lower it to 3 or less",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_at_a_limit_is_within_it() {
+        assert_eq!(told(Node { attempts: 3, ..leaf("root") }), [""; 0]);
+        assert_eq!(told(chain(DEPTH_MAX)), [""; 0]);
+        let deepest = told(chain(DEPTH_MAX + 1)).join("\n");
+        assert!(deepest.ends_with(
+            "/n2/n1/n0: lies on level 33: at most 32 levels are allowed, so make the tree flatter"
+        ));
+    }
+
+    #[test]
+    fn a_hundred_thousand_nodes_are_allowed_and_no_more() {
+        let wide = |nodes: usize| inner("root", (1..nodes).map(|nth| leaf(&format!("n{nth:06}"))).collect());
+        assert_eq!(told(wide(NODES_MAX)), [""; 0]);
+        assert_eq!(told(wide(NODES_MAX + 1)), ["the tree has more than 100000 nodes: remove some"]);
+    }
+
+    #[test]
+    fn a_tree_is_measured_as_it_is_written() {
+        let text = |bytes: usize| Node { title: "x".repeat(bytes), ..leaf("root") };
+        let frame = Tree::new(text(0)).unwrap().to_bytes().len();
+        assert_eq!(told(text(BYTES_MAX - frame)), [""; 0]);
+        let above = told(text(BYTES_MAX - frame + 1));
+        assert_eq!(
+            above,
+            [
+                "the tree has 67108865 bytes once it is written out: at most 67108864 are allowed, so shorten it"
+            ]
+        );
     }
 }

@@ -66,3 +66,47 @@ impl<'t> Choice<'t> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::path_text;
+    use crate::tree::sample::{inner, leaf, passed, tree};
+
+    #[test]
+    fn the_leftmost_open_leaf_comes_next() {
+        let done = inner("a", vec![passed("b"), passed("c")]);
+        let half = inner("d", vec![passed("e"), inner("f", vec![leaf("g"), leaf("h")]), leaf("i")]);
+        let tree = tree(inner("root", vec![done, half, leaf("j"), leaf("k")]));
+        let Selection::Leaf(choice) = select(&tree) else { panic!("a leaf is open") };
+        assert_eq!(path_text(&choice.path), "root/d/f/g");
+        assert_eq!(choice.leaf.id.as_str(), "g");
+        let turns: Vec<_> = choice
+            .turns()
+            .map(|turn| {
+                (turn.parent.id.as_str(), turn.taken.id.as_str(), turn.passed_before, turn.open_behind)
+            })
+            .collect();
+        assert_eq!(turns, [("root", "d", 1, 2), ("d", "f", 1, 1), ("f", "g", 0, 1)]);
+    }
+
+    #[test]
+    fn a_root_alone_is_its_own_leaf() {
+        let tree = tree(leaf("root"));
+        let Selection::Leaf(choice) = select(&tree) else { panic!("the root is open") };
+        assert_eq!((choice.leaf.id.as_str(), choice.path.len(), choice.turns().count()), ("root", 1, 0));
+    }
+
+    #[test]
+    fn nothing_comes_after_a_root_that_passes() {
+        assert_eq!(select(&tree(inner("root", vec![passed("a")]))), Selection::Complete);
+        assert_eq!(select(&tree(passed("root"))), Selection::Complete);
+    }
+
+    #[test]
+    fn a_leaf_without_attempts_is_stuck_and_not_passed_over() {
+        let spent = Node { attempts: 3, ..leaf("a") };
+        let tree = tree(inner("root", vec![spent, leaf("b")]));
+        assert!(matches!(select(&tree), Selection::Stuck(choice) if choice.leaf.id.as_str() == "a"));
+    }
+}

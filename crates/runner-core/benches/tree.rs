@@ -1,0 +1,115 @@
+//! What reading, selecting and writing cost, against serde_json on plain structs of the same shape.
+//!
+//! `cargo bench -p runner-core --bench tree`. Ratios are of minima over interleaved rounds, so that a noisy
+//! machine disturbs both sides alike.
+#![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
+#![expect(clippy::disallowed_types, reason = "a benchmark looks at the clock")]
+#![expect(clippy::expect_used, reason = "a benchmark on a bad tree has nothing to say")]
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use runner_core::tree::{Tree, select};
+use serde::{Deserialize, Serialize};
+
+/// The reference: what serde derives for a document of this shape.
+#[derive(Serialize, Deserialize)]
+struct PlainDocument {
+    version: i64,
+    root: PlainNode,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PlainNode {
+    id: String,
+    order: i64,
+    title: String,
+    goal: String,
+    acceptance: Vec<String>,
+    passes: bool,
+    attempts: u32,
+    max_attempts: u32,
+    children: Vec<PlainNode>,
+}
+
+/// The least time of each piece of work.
+struct Times {
+    plain_read: Duration,
+    decode: Duration,
+    select: Duration,
+    plain_write: Duration,
+    to_bytes: Duration,
+}
+
+fn main() {
+    println!("   nodes      bytes  serde read    decode  ratio     select  serde write  to_bytes  ratio");
+    let mut per_node = Vec::new();
+    for (nodes, rounds) in [(1_000, 60), (10_000, 30), (100_000, 12)] {
+        let bytes = testkit::trees::good_tree(nodes);
+        let times = measure(&bytes, rounds);
+        println!(
+            "{nodes:>8} {:>10} {:>8.3} ms {:>6.3} ms {:>6.2} {:>7.3} µs {:>9.3} ms {:>6.3} ms {:>6.2}",
+            bytes.len(),
+            ms(times.plain_read),
+            ms(times.decode),
+            times.decode.as_secs_f64() / times.plain_read.as_secs_f64(),
+            ms(times.select) * 1e3,
+            ms(times.plain_write),
+            ms(times.to_bytes),
+            times.to_bytes.as_secs_f64() / times.plain_write.as_secs_f64(),
+        );
+        per_node.push((ms(times.decode) / nodes as f64, ms(times.plain_read) / nodes as f64));
+    }
+    if let (Some(small), Some(large)) = (per_node.first(), per_node.last()) {
+        println!(
+            "time per node, 100,000 nodes against 1,000: decode {:.2}, serde {:.2} (1.00 is linear)",
+            large.0 / small.0,
+            large.1 / small.1,
+        );
+    }
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn measure(bytes: &[u8], rounds: usize) -> Times {
+    let text = std::str::from_utf8(bytes).expect("a tree is text");
+    let mut least = Times {
+        plain_read: Duration::MAX,
+        decode: Duration::MAX,
+        select: Duration::MAX,
+        plain_write: Duration::MAX,
+        to_bytes: Duration::MAX,
+    };
+    for round in 0..rounds {
+        // Who reads second finds the memory that the first left behind, so they take turns.
+        for turn in [round % 2, (round + 1) % 2] {
+            if turn == 0 { measure_plain(text, &mut least) } else { measure_ours(bytes, &mut least) }
+        }
+    }
+    least
+}
+
+fn measure_plain(text: &str, least: &mut Times) {
+    let read = || serde_json::from_str(black_box(text)).expect("it is JSON");
+    let plain: PlainDocument = timed(&mut least.plain_read, read);
+    let written = timed(&mut least.plain_write, || serde_json::to_vec_pretty(&plain).expect("it is JSON"));
+    assert!(written == text.trim_end().as_bytes(), "the reference is not what was read");
+}
+
+fn measure_ours(bytes: &[u8], least: &mut Times) {
+    let tree = timed(&mut least.decode, || Tree::decode(black_box(bytes)).expect("the tree is good"));
+    timed(&mut least.select, || {
+        black_box(select(&tree));
+    });
+    let written = timed(&mut least.to_bytes, || tree.to_bytes());
+    assert!(written == bytes, "the canonical form is not what was read");
+}
+
+fn timed<T>(least: &mut Duration, work: impl FnOnce() -> T) -> T {
+    let begin = Instant::now();
+    let value = work();
+    *least = (*least).min(begin.elapsed());
+    value
+}

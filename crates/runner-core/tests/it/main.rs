@@ -1,0 +1,38 @@
+//! The core as other crates see it.
+
+#[cfg(test)]
+mod corpus;
+#[cfg(test)]
+mod documents;
+#[cfg(test)]
+mod git;
+#[cfg(test)]
+mod goal;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod schema;
+#[cfg(test)]
+mod start;
+#[cfg(test)]
+mod text;
+
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+
+/// How many cases a property is tried with.
+const CASES: u32 = 512;
+
+/// Tries a property with generated values: always the same ones, so that a test fails for everyone or for no one.
+#[track_caller]
+fn holds<S: Strategy>(values: S, property: impl Fn(S::Value) -> Result<(), TestCaseError>) {
+    let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let result = TestRunner::new_with_rng(config, rng).run(&values, property);
+    assert!(result.is_ok(), "{}", result.err().map(|error| error.to_string()).unwrap_or_default());
+}
+
+/// The problems as people read them.
+fn told<T: ToString>(problems: &[T]) -> Vec<String> {
+    problems.iter().map(ToString::to_string).collect()
+}

@@ -1,0 +1,207 @@
+//! The schemas and the decoders agree.
+//!
+//! Compared is the *shape* alone: a decoder finds no fault of shape exactly where the schema accepts the same
+//! document, with the `jsonschema` crate as referee. Faults that a schema cannot express are left out by their
+//! kind: ids that are not unique, order, attempts over their maximum, passes, depth, count and size of a tree,
+//! and rules between the keys of `[executor]`.
+
+use jsonschema::Validator;
+use proptest::prelude::*;
+use runner_core::agent_output::AgentOutput;
+use runner_core::config::Config;
+use runner_core::document::{Fault, Problem};
+use runner_core::run_state::RunState;
+use runner_core::schema::Document;
+use runner_core::tree::{Tree, TreeFault};
+use serde_json::{Value, json};
+
+use crate::documents::{agent_output, changed, config, run_state, toml_of, tree, without_null};
+use crate::{holds, told};
+
+fn validator(document: Document) -> Validator {
+    jsonschema::validator_for(&document.schema().to_value()).unwrap()
+}
+
+fn is_tree_shape(fault: &TreeFault) -> bool {
+    match fault {
+        TreeFault::Syntax { .. }
+        | TreeFault::Missing(_)
+        | TreeFault::Unknown { .. }
+        | TreeFault::Twice(_)
+        | TreeFault::WrongKind { .. }
+        | TreeFault::OutOfRange { .. }
+        | TreeFault::BadId { .. } => true,
+        TreeFault::TooLarge(_)
+        | TreeFault::WrittenTooLarge(_)
+        | TreeFault::DuplicateId { .. }
+        | TreeFault::TooDeep
+        | TreeFault::TooManyNodes
+        | TreeFault::Unsorted { .. }
+        | TreeFault::AttemptsOverMax { .. }
+        | TreeFault::PassesTooEarly { .. }
+        | TreeFault::PassesTooLate
+        | TreeFault::Untold(_) => false,
+    }
+}
+
+/// The faults of shape that the decoder finds, in words.
+fn shape_faults(document: Document, text: &str) -> Vec<String> {
+    let of = |result: Result<(), Vec<Problem>>| {
+        let mut problems = result.err().unwrap_or_default();
+        problems.retain(|problem| !matches!(problem.fault, Fault::Rule(_)));
+        told(&problems)
+    };
+    match document {
+        Document::Tree => {
+            let mut problems = Tree::decode(text.as_bytes()).err().unwrap_or_default();
+            problems.retain(|problem| is_tree_shape(&problem.fault));
+            told(&problems)
+        }
+        Document::RunState => of(RunState::decode(text.as_bytes()).map(drop)),
+        Document::AgentOutput => of(AgentOutput::decode(text.as_bytes()).map(drop)),
+        Document::Config => of(Config::decode(text.as_bytes()).map(drop)),
+    }
+}
+
+fn agree(document: Document, validator: &Validator, value: &Value, text: &str) -> Result<(), TestCaseError> {
+    let faults = shape_faults(document, text);
+    prop_assert_eq!(faults.is_empty(), validator.is_valid(value), "{}\nthe decoder says {:#?}", text, faults);
+    Ok(())
+}
+
+fn json_agrees(document: Document, good: impl Strategy<Value = Value>) {
+    let validator = validator(document);
+    holds(changed(good), |value| agree(document, &validator, &value, &value.to_string()));
+}
+
+#[test]
+fn the_tree_s_schema_and_decoder_agree_on_any_document() {
+    json_agrees(Document::Tree, tree());
+}
+
+#[test]
+fn the_run_state_s_schema_and_decoder_agree_on_any_document() {
+    json_agrees(Document::RunState, run_state());
+}
+
+#[test]
+fn the_answer_s_schema_and_decoder_agree_on_any_document() {
+    json_agrees(Document::AgentOutput, agent_output());
+}
+
+#[test]
+fn the_configuration_s_schema_and_decoder_agree_on_any_document() {
+    let validator = validator(Document::Config);
+    holds((changed(config()), any::<bool>()), |(value, with_headers)| {
+        let value = without_null(value);
+        let Value::Object(file) = &value else { return Ok(()) };
+        agree(Document::Config, &validator, &value, &toml_of(file, with_headers))
+    });
+}
+
+fn verdict(document: Document, value: &Value) -> (bool, bool) {
+    let in_toml = value.as_object().filter(|_| document == Document::Config).map(|file| toml_of(file, true));
+    let text = in_toml.unwrap_or_else(|| value.to_string());
+    (validator(document).is_valid(value), shape_faults(document, &text).is_empty())
+}
+
+/// A leaf as a document, with one field changed.
+fn leaf(field: &str, value: Value) -> Value {
+    let mut node = json!({
+        "id": "root", "order": 0, "title": "", "goal": "", "acceptance": [], "passes": false, "attempts": 0,
+        "max_attempts": 1, "children": [],
+    });
+    node[field] = value;
+    json!({ "version": 1, "root": node })
+}
+
+#[test]
+fn schema_and_decoder_agree_on_trees_picked_by_hand() {
+    let long = "x".repeat(128);
+    let good = [
+        leaf("title", json!("日本\u{0}")),
+        leaf("id", json!("...")),
+        leaf("id", json!(long)),
+        leaf("order", json!(1.0)),
+        leaf("order", json!(-0.0)),
+        leaf("order", json!(1e15)),
+        leaf("order", json!(9_007_199_254_740_991_i64)),
+        leaf("order", json!(-9_007_199_254_740_991_i64)),
+        leaf("attempts", json!(1e2)),
+        leaf("max_attempts", json!(1_000_000)),
+        json!({ "root": leaf("id", json!("a"))["root"], "version": 1.0 }),
+    ];
+    let bad = [
+        leaf("id", json!("")),
+        leaf("id", json!(".")),
+        leaf("id", json!("..")),
+        leaf("id", json!("a\n")),
+        leaf("id", json!("ä")),
+        leaf("id", json!(format!("{long}x"))),
+        leaf("order", json!(1.5)),
+        leaf("order", json!(9_007_199_254_740_992_i64)),
+        leaf("order", json!(i64::MIN)),
+        leaf("order", json!(u64::MAX)),
+        leaf("order", json!(1e300)),
+        leaf("attempts", json!(-1)),
+        leaf("attempts", json!(1_000_001)),
+        leaf("max_attempts", json!(0)),
+        leaf("acceptance", json!(["a", null])),
+        leaf("children", json!([{}])),
+        leaf("note", json!(1)),
+        json!({ "version": 2, "root": leaf("id", json!("a"))["root"] }),
+        json!({ "version": true, "root": leaf("id", json!("a"))["root"] }),
+        json!({ "version": 1 }),
+        json!([]),
+        json!(null),
+    ];
+    for (documents, expected) in [(&good[..], true), (&bad[..], false)] {
+        for value in documents {
+            assert_eq!(verdict(Document::Tree, value), (expected, expected), "{value}");
+        }
+    }
+}
+
+#[test]
+fn schema_and_decoder_agree_on_small_documents_picked_by_hand() {
+    let state = |key: &str, value: Value| {
+        let mut state = json!({
+            "run_id": null, "next_iter": 1, "last_status": null, "last_summary": null, "last_guard": null,
+        });
+        state[key] = value;
+        state
+    };
+    use Document::{AgentOutput, Config, RunState};
+    for (document, value, expected) in [
+        (AgentOutput, json!({ "status": "done", "summary": "" }), true),
+        (AgentOutput, json!({ "status": "Done", "summary": "" }), false),
+        (AgentOutput, json!({ "status": { "done": null }, "summary": "" }), false),
+        (AgentOutput, json!({ "status": ["done"], "summary": "" }), false),
+        (AgentOutput, json!({ "status": "done" }), false),
+        (AgentOutput, json!({ "status": "done", "summary": "", "x": 1 }), false),
+        (RunState, state("next_iter", json!(4_294_967_295_u32)), true),
+        (RunState, state("next_iter", json!(1.0)), true),
+        (RunState, state("next_iter", json!(0)), false),
+        (RunState, state("next_iter", json!(4_294_967_296_i64)), false),
+        (RunState, state("run_id", json!("a.lock.b")), true),
+        (RunState, state("run_id", json!("a.lock")), false),
+        (RunState, state("run_id", json!(".a")), false),
+        (RunState, state("last_status", json!({ "done": null })), false),
+        (RunState, state("last_guard", json!("pass")), true),
+        (RunState, json!({}), false),
+        (Config, json!({}), true),
+        (Config, json!({ "max_iterations": 200.0 }), true),
+        (Config, json!({ "max_iterations": 0 }), false),
+        (Config, json!({ "idle_timeout_secs": 0 }), true),
+        (Config, json!({ "on_stuck": { "stop": {} } }), false),
+        (Config, json!({ "on_stuck": { "stop": [] } }), false),
+        (Config, json!({ "guard": { "command": [] } }), false),
+        (Config, json!({ "guard": { "command": [""] } }), false),
+        (Config, json!({ "guard": { "command": ["just", ""] } }), true),
+        (Config, json!({ "guard": [] }), false),
+        (Config, json!({ "executor": { "kind": "command", "model": "m" } }), true),
+        (Config, json!({ "executor": { "Kind": "codex" } }), false),
+    ] {
+        assert_eq!(verdict(document, &value), (expected, expected), "{value}");
+    }
+}

@@ -1,0 +1,288 @@
+//! What `runner start` makes of what it finds.
+
+use runner_core::goal::{GoalFault, TEMPLATE};
+use runner_core::id::RunId;
+use runner_core::layout::Doc;
+use runner_core::run_state::RunState;
+use runner_core::start::{Composed, DocSet, Sources, StartFault, Wish, compose, goal_file, unseeded_tree};
+use runner_core::tree::{Node, Tree};
+
+fn id(text: &str) -> RunId {
+    RunId::new(text).unwrap()
+}
+
+fn wish(goal: &str) -> Wish {
+    Wish { goal: Some(goal.to_owned()), keep_plan: false }
+}
+
+fn with(docs: &DocSet, doc: Doc, bytes: impl Into<Vec<u8>>) -> DocSet {
+    let mut docs = docs.clone();
+    docs.insert(doc, bytes.into());
+    docs
+}
+
+/// The documents of a run as its branch has them.
+fn run(name: &str, goal: &str) -> DocSet {
+    let nothing = DocSet::new();
+    let sources = Sources { work: &nothing, head: &nothing, tip: None, on_branch: false };
+    compose(&id(name), goal.as_bytes(), sources, &Wish::default()).unwrap().docs
+}
+
+/// On the run's branch with these files in the work tree.
+fn resume(name: &str, work: &DocSet, tip: &DocSet) -> Result<Composed, StartFault> {
+    let sources = Sources { work, head: tip, tip: Some(tip), on_branch: true };
+    compose(&id(name), &work[&Doc::Goal], sources, &Wish::default())
+}
+
+/// Elsewhere, on the way to the branch of a run.
+fn switch(name: &str, work: &DocSet, head: &DocSet, tip: &DocSet) -> Result<Composed, StartFault> {
+    let sources = Sources { work, head, tip: Some(tip), on_branch: false };
+    compose(&id(name), &work[&Doc::Goal], sources, &Wish::default())
+}
+
+/// A new run where files of another lie about.
+fn begin(name: &str, work: &DocSet, keep_plan: bool) -> Result<Composed, StartFault> {
+    let sources = Sources { work, head: work, tip: None, on_branch: false };
+    compose(&id(name), &work[&Doc::Goal], sources, &Wish { goal: None, keep_plan })
+}
+
+fn tree_of(docs: &DocSet) -> Tree {
+    Tree::decode(&docs[&Doc::Tree]).unwrap()
+}
+
+fn state_of(docs: &DocSet) -> RunState {
+    RunState::decode(&docs[&Doc::RunState]).unwrap()
+}
+
+fn text_of(docs: &DocSet, doc: Doc) -> String {
+    String::from_utf8(docs[&doc].clone()).unwrap()
+}
+
+/// A child of the root, changed.
+fn child(id: &str, change: impl Fn(&mut Node)) -> Node {
+    let mut node = unseeded_tree().root().clone();
+    node.id = id.parse().unwrap();
+    change(&mut node);
+    node
+}
+
+/// The tree of these documents with these children below the root.
+fn grown(docs: &DocSet, children: Vec<Node>) -> Vec<u8> {
+    let mut root = tree_of(docs).root().clone();
+    root.children = children;
+    Tree::new(root).unwrap().to_bytes()
+}
+
+#[test]
+fn a_first_start_makes_every_document() {
+    let docs = run("x", "# Ship it\n\n## Acceptance\n- it ships\n");
+    assert_eq!(docs.keys().copied().collect::<Vec<_>>(), Doc::ALL);
+    assert_eq!(text_of(&docs, Doc::Goal), "---\nid: x\n---\n\n# Ship it\n\n## Acceptance\n- it ships\n");
+    assert_eq!(state_of(&docs), RunState::new(Some(id("x"))));
+    let tree = tree_of(&docs);
+    assert_eq!((tree.root().id.as_str(), tree.root().title.as_str()), ("root", "Ship it"));
+    assert_eq!(
+        (tree.root().acceptance.as_slice(), tree.root().max_attempts),
+        (&["it ships".to_owned()][..], 3)
+    );
+    for doc in [Doc::Gitignore, Doc::Config, Doc::TreeSchema, Doc::OutputSchema, Doc::Feedback] {
+        assert_eq!(docs[&doc], doc.scaffold(), "{doc:?}");
+    }
+}
+
+#[test]
+fn a_goal_that_nobody_wrote_is_told() {
+    let nothing = DocSet::new();
+    let sources = Sources { work: &nothing, head: &nothing, tip: None, on_branch: false };
+    let composed = |goal: &str| compose(&id("x"), goal.as_bytes(), sources, &Wish::default()).unwrap();
+    assert!(composed(TEMPLATE).goal_unwritten);
+    assert!(!composed("Do it.\n").goal_unwritten);
+}
+
+#[test]
+fn the_goal_of_the_command_line_fills_an_empty_file_and_overwrites_none() {
+    let work = |text: &str| with(&DocSet::new(), Doc::Goal, text);
+    let file = |work: &DocSet, goal: &str| {
+        goal_file(work, &wish(goal)).map(|bytes| String::from_utf8(bytes).unwrap())
+    };
+    assert_eq!(goal_file(&DocSet::new(), &Wish::default()), Ok(TEMPLATE.into()));
+    assert_eq!(goal_file(&work("mine"), &Wish::default()), Ok("mine".into()));
+    assert_eq!(file(&DocSet::new(), "Do it.\n\n").as_deref(), Ok("Do it.\n"));
+    assert_eq!(file(&work(TEMPLATE), "Do it.").as_deref(), Ok("Do it.\n"));
+    assert_eq!(file(&work("---\nid: x\n---\n\n"), "Do it.").as_deref(), Ok("---\nid: x\n---\nDo it.\n"));
+    assert_eq!(
+        file(&work("---\nid: x\n---\n\nDo it.\n\n"), " Do it.").as_deref(),
+        Ok("---\nid: x\n---\n\nDo it.\n\n")
+    );
+    assert_eq!(file(&work("Other.\n"), "Do it."), Err(StartFault::GoalTaken));
+    assert_eq!(file(&work(TEMPLATE), " \n"), Err(StartFault::GoalEmpty));
+    assert_eq!(file(&work("---\nid: x\n"), "Do it."), Err(StartFault::Goal(GoalFault::Unclosed)));
+}
+
+#[test]
+fn starting_again_changes_nothing() {
+    let docs = run("x", "Do it.\n");
+    assert_eq!(resume("x", &docs, &docs).map(|composed| composed.docs), Ok(docs));
+}
+
+#[test]
+fn what_the_user_changed_on_the_branch_is_taken_in() {
+    let tip = run("x", "Do it.\n");
+    let mut work = with(&tip, Doc::Config, "max_iterations = 7\n");
+    work.insert(Doc::Goal, "---\nid: x\n---\nDo more.\n".into());
+    work.insert(Doc::Feedback, "learned\n".into());
+    work.insert(Doc::Gitignore, "mine\n".into());
+    work.insert(Doc::TreeSchema, "{}".into());
+    work.insert(Doc::Tree, grown(&tip, vec![child("a", |_| {})]));
+    let docs = resume("x", &work, &tip).unwrap().docs;
+    for doc in [Doc::Config, Doc::Goal, Doc::Feedback, Doc::Tree] {
+        assert_eq!(docs[&doc], work[&doc], "{doc:?}");
+    }
+    assert!(text_of(&docs, Doc::Gitignore).starts_with("mine\ncontext/\n"));
+    assert_eq!(docs[&Doc::TreeSchema], Doc::TreeSchema.scaffold(), "schemas are the runner's");
+}
+
+#[test]
+fn an_edit_of_the_tree_keeps_the_rules() {
+    let tip = run("x", "Do it.\n");
+    let tip = with(&tip, Doc::Tree, grown(&tip, vec![child("a", |_| {})]));
+    let passed = grown(&tip, vec![child("a", |node| node.passes = true), child("b", |_| {})]);
+    let fault = resume("x", &with(&tip, Doc::Tree, passed), &tip).unwrap_err();
+    assert!(matches!(&fault, StartFault::TreeEdit(faults) if faults.len() == 1));
+    assert_eq!(fault.to_string(), "the edit of tree.json breaks 1 rule");
+    let fault = resume("x", &with(&tip, Doc::Tree, "{}"), &tip).unwrap_err();
+    assert_eq!(fault.to_string(), "tree.json has 2 faults");
+}
+
+#[test]
+fn the_run_state_is_kept_for_its_run_and_made_anew_for_another() {
+    let tip = run("x", "Do it.\n");
+    let later = RunState { last_summary: Some("half".to_owned()), ..state_of(&tip) };
+    let tip = with(&tip, Doc::RunState, later.to_bytes());
+    assert_eq!(resume("x", &tip, &tip).map(|composed| state_of(&composed.docs)), Ok(later));
+    let foreign = with(&tip, Doc::RunState, RunState::new(Some(id("y"))).to_bytes());
+    let docs = resume("x", &foreign, &foreign).unwrap().docs;
+    assert_eq!(state_of(&docs), RunState::new(Some(id("x"))));
+    let broken = with(&tip, Doc::RunState, "[]");
+    assert_eq!(resume("x", &broken, &broken).unwrap_err().to_string(), "run_state.json has 1 fault");
+    // The work tree's own copy has no say.
+    assert_eq!(resume("x", &broken, &tip).map(|composed| composed.docs), Ok(tip));
+}
+
+#[test]
+fn a_new_run_gets_a_new_tree_or_the_open_part_of_the_old_one() {
+    let old = run("old", "Old goal.\n");
+    let done = child("done", |node| node.passes = true);
+    let tried = child("tried", |node| {
+        node.attempts = 2;
+        node.max_attempts = 5;
+    });
+    let half = child("half", |node| {
+        node.children = vec![child("h1", |node| node.passes = true), child("h2", |_| {})];
+    });
+    let work = with(&old, Doc::Tree, grown(&old, vec![done, half, tried]));
+    let work = with(&work, Doc::Goal, "New goal.\n");
+    let work = with(&work, Doc::Config, "max_attempts_default = 9\n");
+
+    let fresh = begin("new", &work, false).unwrap().docs;
+    assert_eq!(tree_of(&fresh).node_count(), 1);
+    assert_eq!(
+        (tree_of(&fresh).root().title.as_str(), tree_of(&fresh).root().max_attempts),
+        ("New goal.", 9)
+    );
+    assert_eq!(state_of(&fresh).run_id, Some(id("new")));
+
+    let kept = tree_of(&begin("new", &work, true).unwrap().docs);
+    assert_eq!(kept.root().title, "New goal.");
+    let children: Vec<_> =
+        kept.root().children.iter().map(|node| (node.id.as_str(), node.children.len())).collect();
+    assert_eq!(children, [("half", 1), ("tried", 0)]);
+    let tried = &kept.root().children[1];
+    assert_eq!((tried.attempts, tried.max_attempts), (0, 5));
+    let broken = with(&work, Doc::Tree, "{}");
+    assert!(begin("new", &broken, false).is_ok());
+    assert!(matches!(begin("new", &broken, true), Err(StartFault::Tree(_))));
+}
+
+#[test]
+fn a_plan_written_before_the_first_start_is_the_plan() {
+    let init: DocSet = Doc::ALL.into_iter().map(|doc| (doc, doc.scaffold())).collect();
+    let init = with(&init, Doc::Goal, "Do it.\n");
+    let seeded = tree_of(&begin("x", &init, false).unwrap().docs);
+    assert_eq!(seeded.root().title, "Do it.", "the tree of `init` is no plan");
+
+    let own = with(&init, Doc::Tree, grown(&init, vec![child("a", |_| {})]));
+    assert_eq!(begin("x", &own, false).unwrap().docs[&Doc::Tree], own[&Doc::Tree]);
+    let counted = grown(&init, vec![child("a", |node| node.attempts = 1)]);
+    let fault = begin("x", &with(&init, Doc::Tree, counted), false);
+    assert!(matches!(fault, Err(StartFault::TreeEdit(faults)) if faults.len() == 1));
+}
+
+#[test]
+fn a_switch_brings_the_run_s_own_files_and_carries_the_user_s_changes() {
+    let head = run("here", "Here.\n");
+    let tip = with(&run("there", "There.\n"), Doc::Feedback, "learned there\n");
+    // Only the id changed: go there.
+    let work = with(&head, Doc::Goal, "---\nid: there\n---\n\nHere.\n");
+    assert_eq!(switch("there", &work, &head, &tip).map(|composed| composed.docs), Ok(tip.clone()));
+    // Goal and configuration changed: carried.
+    let work = with(&work, Doc::Goal, "---\nid: there\n---\n\nMore.\n");
+    let work = with(&work, Doc::Config, "max_iterations = 7\n");
+    let docs = switch("there", &work, &head, &tip).unwrap().docs;
+    assert_eq!(text_of(&docs, Doc::Goal), "---\nid: there\n---\n\nMore.\n");
+    assert_eq!(text_of(&docs, Doc::Config), "max_iterations = 7\n");
+    assert_eq!(docs[&Doc::Feedback], tip[&Doc::Feedback]);
+    assert_eq!(
+        tree_of(&docs).root().title,
+        "More.",
+        "nothing was done yet, so the new goal makes a new root"
+    );
+    let worked = with(&tip, Doc::Tree, grown(&tip, vec![child("a", |_| {})]));
+    let docs = switch("there", &work, &head, &worked).unwrap().docs;
+    assert_eq!(docs[&Doc::Tree], worked[&Doc::Tree], "a plan that was made stays");
+    // The template is no change.
+    let work = with(&head, Doc::Goal, TEMPLATE);
+    assert_eq!(switch("there", &work, &head, &tip).unwrap().docs[&Doc::Goal], tip[&Doc::Goal]);
+}
+
+#[test]
+fn a_switch_that_would_lose_something_is_refused() {
+    let head = run("here", "Here.\n");
+    let tip = run("there", "There.\n");
+    let mut work = with(&head, Doc::Questions, "why?\n");
+    work.insert(Doc::Tree, grown(&head, vec![child("a", |_| {})]));
+    work.insert(Doc::OutputSchema, "{}".into());
+    assert_eq!(
+        switch("there", &work, &head, &tip),
+        Err(StartFault::WouldLose(vec![Doc::Tree, Doc::Questions]))
+    );
+    let same = with(&head, Doc::Questions, "why?\n");
+    let tip = with(&tip, Doc::Questions, "why?\n");
+    assert!(switch("there", &same, &head, &tip).is_ok(), "nothing is lost where both are the same");
+    let scaffold = with(&head, Doc::Questions, Doc::Questions.scaffold());
+    let changed_head = with(&head, Doc::Questions, "old\n");
+    assert!(switch("there", &scaffold, &changed_head, &tip).is_ok(), "what `init` writes is no loss");
+}
+
+#[test]
+fn a_file_that_the_branch_lacks_comes_from_the_work_tree() {
+    let head = run("here", "Here.\n");
+    let mut tip = run("there", "There.\n");
+    tip.remove(&Doc::Config);
+    tip.remove(&Doc::Assumptions);
+    let head = with(&head, Doc::Config, "max_iterations = 7\n");
+    let mut work = head.clone();
+    work.remove(&Doc::Assumptions);
+    let docs = switch("there", &work, &head, &tip).unwrap().docs;
+    assert_eq!(text_of(&docs, Doc::Config), "max_iterations = 7\n");
+    assert_eq!(docs[&Doc::Assumptions], Doc::Assumptions.scaffold());
+}
+
+#[test]
+fn a_wrong_configuration_stops_the_start() {
+    let tip = run("x", "Do it.\n");
+    let fault = resume("x", &with(&tip, Doc::Config, "a = 1\nb = 2\n"), &tip).unwrap_err();
+    assert_eq!(fault.to_string(), "config.toml has 2 faults");
+    let fault = resume("x", &with(&tip, Doc::Goal, "---\n"), &tip).unwrap_err();
+    assert_eq!(fault, StartFault::Goal(GoalFault::Unclosed));
+}

@@ -1,0 +1,23 @@
+//! Every wrong tree of the corpus, in the place of a run's tree.
+
+use testkit::bad_trees::bad_trees;
+
+use crate::started;
+
+#[test]
+fn every_wrong_tree_is_told_whole_and_left_as_it_is() {
+    let sandbox = started();
+    let trees = bad_trees();
+    assert!(trees.len() >= 60, "{}", trees.len());
+    for tree in trees {
+        sandbox.write(".runner/state/tree.json", &tree.bytes);
+        for command in ["validate", "select", "start"] {
+            let ran = sandbox.runner(&[command]);
+            assert_eq!(ran.code, Some(2), "{} {command}: {}{}", tree.name, ran.stdout, ran.stderr);
+            let told = format!("{}{}", ran.stdout, ran.stderr);
+            assert!(!told.contains("panicked"), "{} {command}: {told}", tree.name);
+            assert!(told.contains("tree") || told.contains("bytes"), "{} {command}: {told}", tree.name);
+        }
+        assert!(sandbox.read_bytes(".runner/state/tree.json") == tree.bytes, "{} was changed", tree.name);
+    }
+}

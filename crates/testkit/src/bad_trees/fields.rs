@@ -1,0 +1,169 @@
+//! Nodes whose fields are not what they must be.
+
+use super::{BadTree, alone, bad, document, leaf, node, parent};
+
+pub(super) fn entries() -> Vec<BadTree> {
+    let wrong_kinds =
+        WRONG_KINDS.iter().map(|(name, field, value, word)| bad(name, alone(&[(field, value)]), &[word]));
+    let bad_ids = BAD_IDS.iter().map(|(name, id, word)| bad(name, alone(&[("id", id)]), &[word]));
+    let missing = MISSING.iter().map(|(name, field, word)| {
+        let whole = node(&[]);
+        let pair = whole.split(", ").find(|pair| pair.contains(&format!("\"{field}\""))).unwrap_or_default();
+        let pair = pair.trim_start_matches('{').trim_end_matches('}');
+        let rest = whole.replace(&format!("{pair}, "), "").replace(&format!(", {pair}"), "");
+        bad(name, document(&rest), &[word])
+    });
+    wrong_kinds.chain(bad_ids).chain(missing).chain(others()).chain(among_children()).collect()
+}
+
+/// Name, field, value, what must be said.
+const WRONG_KINDS: [(&str, &str, &str, &str); 33] = [
+    ("a number as id", "id", "1", "(root): `id` must be a string, found a whole number"),
+    ("null as id", "id", "null", "`id` must be a string, found null"),
+    ("a list as id", "id", "[\"root\"]", "`id` must be a string, found an array"),
+    ("a text as order", "order", "\"1\"", "root: `order` must be a whole number, found a string"),
+    ("null as order", "order", "null", "`order` must be a whole number, found null"),
+    ("a fraction as order", "order", "1.5", "`order` must be a whole number, found a number"),
+    ("true as order", "order", "true", "`order` must be a whole number, found true or false"),
+    ("an order of 2^53", "order", "9007199254740992", "`order` must be from -9007199254740991 to"),
+    ("an order of -2^53", "order", "-9007199254740992", "`order` must be from -9007199254740991 to"),
+    ("the least of all orders", "order", "-9223372036854775808", "found -9223372036854775808"),
+    ("an order beyond 64 bits", "order", "99999999999999999999", "`order` must be from"),
+    ("a huge round order", "order", "1e300", "`order` must be from"),
+    ("a list as title", "title", "[]", "`title` must be a string, found an array"),
+    ("null as title", "title", "null", "`title` must be a string, found null"),
+    ("an object as goal", "goal", "{\"a\": [1]}", "`goal` must be a string, found an object"),
+    ("a number as goal", "goal", "-1", "`goal` must be a string, found a whole number"),
+    ("a text as acceptance", "acceptance", "\"x\"", "`acceptance` must be an array, found a string"),
+    ("an object as acceptance", "acceptance", "{\"a\": 1}", "`acceptance` must be an array, found an object"),
+    ("null as acceptance", "acceptance", "null", "`acceptance` must be an array, found null"),
+    ("a number within acceptance", "acceptance", "[\"a\", 2]", "`acceptance[1]` must be a string"),
+    ("a text as passes", "passes", "\"true\"", "`passes` must be true or false, found a string"),
+    ("0 as passes", "passes", "0", "`passes` must be true or false, found a whole number"),
+    ("null as passes", "passes", "null", "`passes` must be true or false, found null"),
+    ("a text as attempts", "attempts", "\"0\"", "`attempts` must be a whole number, found a string"),
+    ("negative attempts", "attempts", "-1", "`attempts` must be from 0 to 1000000, found -1"),
+    ("half an attempt", "attempts", "0.5", "`attempts` must be a whole number, found a number"),
+    ("attempts without end", "attempts", "1000001", "`attempts` must be from 0 to 1000000, found 1000001"),
+    ("no attempts allowed", "max_attempts", "0", "`max_attempts` must be from 1 to 1000000, found 0"),
+    ("too many attempts allowed", "max_attempts", "4294967297", "`max_attempts` must be from 1 to 1000000"),
+    ("null as max_attempts", "max_attempts", "null", "`max_attempts` must be a whole number, found null"),
+    ("null as children", "children", "null", "`children` must be an array, found null"),
+    ("an object as children", "children", "{\"a\": {}}", "`children` must be an array, found an object"),
+    (
+        "a text as a child",
+        "children",
+        "[\"task\"]",
+        "root/children[0]: `the node` must be an object, found a string",
+    ),
+];
+
+/// Name, id as JSON, what must be said.
+const BAD_IDS: [(&str, &str, &str); 13] = [
+    ("an empty id", "\"\"", "`id` \"\" is empty"),
+    ("one dot as id", "\".\"", "must not be `.` or `..`"),
+    ("two dots as id", "\"..\"", "must not be `.` or `..`"),
+    ("an id that leaves the folder", "\"../x\"", "contains '/'"),
+    ("a slash in an id", "\"a/b\"", "contains '/'"),
+    ("a backslash in an id", "\"a\\\\b\"", "contains '\\\\'"),
+    ("a space in an id", "\"a b\"", "contains ' '"),
+    ("a letter outside ASCII in an id", "\"größe\"", "contains 'ö'"),
+    ("an escaped letter outside ASCII in an id", "\"gr\\u00f6\"", "contains 'ö'"),
+    ("a line break in an id", "\"a\\n\"", "contains '\\n'"),
+    ("a NUL in an id", "\"a\\u0000\"", "contains '\\0'"),
+    ("a terminal's escape in an id", "\"\\u001b[31m\"", "contains '\\u{1b}'"),
+    (
+        "an id of 129 characters",
+        "\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"",
+        "is 129 bytes long, more than 128",
+    ),
+];
+
+/// Name, field, what must be said.
+const MISSING: [(&str, &str, &str); 9] = [
+    ("no id", "id", "(root): `id` is missing"),
+    ("no order", "order", "root: `order` is missing"),
+    ("no title", "title", "root: `title` is missing"),
+    ("no goal", "goal", "root: `goal` is missing"),
+    ("no acceptance", "acceptance", "root: `acceptance` is missing"),
+    ("no passes", "passes", "root: `passes` is missing"),
+    ("no attempts", "attempts", "root: `attempts` is missing"),
+    ("no max_attempts", "max_attempts", "root: `max_attempts` is missing"),
+    ("no children", "children", "root: `children` is missing"),
+];
+
+fn others() -> Vec<BadTree> {
+    let more = |field: &str| node(&[]).replace("{\"id\"", &format!("{{{field}, \"id\""));
+    vec![
+        bad(
+            "an empty node",
+            document("{}"),
+            &[
+                "(root): `id` is missing",
+                "order",
+                "title",
+                "goal",
+                "acceptance",
+                "passes",
+                "attempts",
+                "max_attempts",
+                "children",
+            ],
+        ),
+        bad(
+            "an unknown field that is nearly one",
+            document(&more("\"tittle\": 1")),
+            &["root: `tittle` is not a field here; did you mean `title`?"],
+        ),
+        bad(
+            "an unknown field like no other",
+            document(&more("\"priority\": {\"a\": []}")),
+            &["root: `priority` is not a field here: remove it"],
+        ),
+        bad(
+            "a field in capitals",
+            document(&node(&[]).replace("\"goal\"", "\"Goal\"")),
+            &["`goal` is missing", "`Goal` is not a field here; did you mean `goal`?"],
+        ),
+        bad("the same field twice", document(&more("\"title\": \"first\"")), &["root: `title` stands twice"]),
+        bad(
+            "the same field three times",
+            document(&more("\"order\": 1, \"order\": \"x\"")),
+            &["root: `order` stands twice", "root: `order` stands twice"],
+        ),
+        bad(
+            "a field twice, first of the wrong kind",
+            document(&more("\"passes\": 1")),
+            &["`passes` must be true or false", "`passes` stands twice"],
+        ),
+    ]
+}
+
+fn among_children() -> Vec<BadTree> {
+    vec![
+        bad(
+            "a child that is null among good ones",
+            document(&parent("root", &[leaf("a", 0), "null".to_owned(), leaf("b", 1)])),
+            &["root/children[1]: `the node` must be an object, found null"],
+        ),
+        bad(
+            "a fault below a node without a readable id",
+            document(&parent(
+                "root",
+                &[leaf("a", 0), node(&[("id", "7"), ("order", "1"), ("children", "[{}]")])],
+            )),
+            &[
+                "root/children[1]: `id` must be a string",
+                "root/children[1]/children[0]: `id` is missing",
+                "order",
+                "title",
+                "goal",
+                "acceptance",
+                "passes",
+                "attempts",
+                "max_attempts",
+                "children",
+            ],
+        ),
+    ]
+}

@@ -1,0 +1,114 @@
+//! Good trees of any size, in their one written form, made without the code under test.
+
+/// How many children an inner node has.
+const FAN_OUT: usize = 8;
+
+/// The canonical bytes of a tree with `nodes` nodes (at least one): eight children to an inner node, texts as
+/// people write them, some of the work done. The same number gives the same bytes.
+pub fn good_tree(nodes: usize) -> Vec<u8> {
+    let mut tree = Writer { out: String::with_capacity(nodes * 640), passes: passes(nodes) };
+    tree.out.push_str("{\n  \"version\": 1,\n  \"root\": ");
+    tree.node(0, 0, 1);
+    tree.out.push_str("\n}\n");
+    tree.out.into_bytes()
+}
+
+/// Nodes are numbered level by level, so the children of one follow from its number.
+fn children(nth: usize, nodes: usize) -> std::ops::Range<usize> {
+    let first = nth * FAN_OUT + 1;
+    first.min(nodes)..(first + FAN_OUT).min(nodes)
+}
+
+/// Which nodes pass: leaves by their number, inner nodes when all their children do.
+fn passes(nodes: usize) -> Vec<bool> {
+    let mut passes = vec![false; nodes];
+    for nth in (0..nodes).rev() {
+        let below = children(nth, nodes);
+        let pass = if below.is_empty() {
+            nth % 16 < 11
+        } else {
+            passes.get(below).is_some_and(|below| below.iter().all(|pass| *pass))
+        };
+        if let Some(slot) = passes.get_mut(nth) {
+            *slot = pass;
+        }
+    }
+    passes
+}
+
+const TITLES: [&str; 5] = [
+    "Read the configuration file",
+    "Refuse a request without a token",
+    "Draw the table on a narrow screen",
+    "Schlüssel prüfen – auch leere",
+    "Say \\\"done\\\" only once",
+];
+const GOALS: [&str; 4] = [
+    "The command ends with exit code 2 and names the line.",
+    "Old sessions go on to work;\\nnew ones ask for the second factor.",
+    "Every row is at most 80 columns wide.",
+    "It also holds for C:\\\\temp.",
+];
+const POINTS: [&str; 3] = ["a test shows it", "the manual says so", "no warning is left"];
+
+struct Writer {
+    out: String,
+    passes: Vec<bool>,
+}
+
+impl Writer {
+    fn node(&mut self, nth: usize, order: usize, level: usize) {
+        let text = |texts: &[&'static str]| texts.get(nth % texts.len()).copied().unwrap_or_default();
+        let pass = self.passes.get(nth).copied().unwrap_or_default();
+        self.out.push('{');
+        self.field(level, "id", &format!("\"task-{nth}\""), ",");
+        self.field(level, "order", &order.to_string(), ",");
+        self.field(level, "title", &format!("\"{} ({nth})\"", text(&TITLES)), ",");
+        self.field(level, "goal", &format!("\"{}\"", text(&GOALS)), ",");
+        self.acceptance(nth, level);
+        self.field(level, "passes", if pass { "true" } else { "false" }, ",");
+        self.field(level, "attempts", &(nth % 3).to_string(), ",");
+        self.field(level, "max_attempts", "3", ",");
+        self.children(nth, level);
+        self.line(4 * level - 2, "}");
+    }
+
+    fn acceptance(&mut self, nth: usize, level: usize) {
+        let points = POINTS.get(..nth % 3).unwrap_or_default();
+        if points.is_empty() {
+            return self.field(level, "acceptance", "[]", ",");
+        }
+        self.field(level, "acceptance", "[", "");
+        for (index, point) in points.iter().enumerate() {
+            let comma = if index + 1 < points.len() { "," } else { "" };
+            self.line(4 * level + 2, &format!("\"{point}\"{comma}"));
+        }
+        self.line(4 * level, "],");
+    }
+
+    fn children(&mut self, nth: usize, level: usize) {
+        let below = children(nth, self.passes.len());
+        if below.is_empty() {
+            return self.field(level, "children", "[]", "");
+        }
+        self.field(level, "children", "[", "");
+        for (order, child) in below.clone().enumerate() {
+            self.line(4 * level + 2, "");
+            self.node(child, order, level + 1);
+            if child + 1 < below.end {
+                self.out.push(',');
+            }
+        }
+        self.line(4 * level, "]");
+    }
+
+    fn field(&mut self, level: usize, name: &str, value: &str, comma: &str) {
+        self.line(4 * level, &format!("\"{name}\": {value}{comma}"));
+    }
+
+    fn line(&mut self, indent: usize, text: &str) {
+        self.out.push('\n');
+        self.out.extend(std::iter::repeat_n(' ', indent));
+        self.out.push_str(text);
+    }
+}
