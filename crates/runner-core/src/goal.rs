@@ -284,6 +284,7 @@ mod tests {
             "# Goal\n",
             "---\n---\n",
             "---\n# only a comment\n---\n",
+            "---\n\n  # another\n \n---\n",
             "---\nid:\n---\n",
             "---\nid: ~\n---\n",
             "---\nid: null\ntitle: x\n---\n",
@@ -309,7 +310,7 @@ mod tests {
         assert_eq!(id_of("---\n- id\n---\n"), Err(GoalFault::NotAMapping));
         assert_eq!(id_of("---\njust words\n---\n"), Err(GoalFault::NotAMapping));
         assert!(matches!(id_of("---\ntitle: x\nid: a b\n---\n"), Err(GoalFault::BadId { line: 3, .. })));
-        assert!(matches!(id_of("---\na: [\n---\n"), Err(GoalFault::Yaml { .. })));
+        assert!(matches!(id_of("---\na: 1\nb: }\n---\n"), Err(GoalFault::Yaml { line: 3, .. })));
         assert_eq!(Goal::parse(b"\xff"), Err(GoalFault::NotUtf8));
     }
 

@@ -25,15 +25,12 @@ pub(super) struct Id {
 /// Looks through the front matter's keys for `id`: where it stands, and where a key could be added.
 pub(super) fn search(text: &str, keys: &str, keys_at: usize) -> Result<(Option<Id>, Slot), GoalFault> {
     let mut search = Search { text, depth: 0, key: None, id: None, slot: None };
-    let is_blank = keys.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'));
     for event in YamlParser::new_from_str(keys) {
         let (event, span) = event.map_err(|error| GoalFault::Yaml {
             line: search.line_of(keys_at) + error.marker().line().saturating_sub(1),
             what: error.info().to_owned(),
         })?;
-        if !is_blank {
-            search.take(event, bytes_of(keys, keys_at, span))?;
-        }
+        search.take(event, bytes_of(keys, keys_at, span))?;
     }
     Ok((search.id, search.slot.unwrap_or(Slot { at: keys_at, in_braces: false })))
 }

@@ -125,7 +125,11 @@ mod tests {
     }
 
     fn chain(levels: usize) -> Node {
-        (1..levels).fold(leaf("n0"), |below, level| inner(&format!("n{level}"), vec![below]))
+        chain_to(leaf("n0"), levels)
+    }
+
+    fn chain_to(deepest: Node, levels: usize) -> Node {
+        (1..levels).fold(deepest, |below, level| inner(&format!("n{level}"), vec![below]))
     }
 
     #[test]
@@ -153,6 +157,13 @@ mod tests {
         assert!(deepest.ends_with(
             "/n2/n1/n0: lies on level 33: at most 32 levels are allowed, so make the tree flatter"
         ));
+    }
+
+    #[test]
+    fn what_lies_too_deep_is_told_once_and_not_looked_into() {
+        let faulty = Node { attempts: 9, ..leaf("n0") };
+        assert_eq!(told(chain_to(faulty.clone(), DEPTH_MAX)).len(), 1);
+        assert_eq!(told(chain_to(faulty, DEPTH_MAX + 1)), told(chain(DEPTH_MAX + 1)));
     }
 
     #[test]

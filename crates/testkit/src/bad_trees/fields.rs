@@ -142,6 +142,16 @@ fn others() -> Vec<BadTree> {
 fn among_children() -> Vec<BadTree> {
     vec![
         bad(
+            "an order that cannot be compared",
+            document(&parent("root", &[leaf("b", 1), node(&[("id", "\"c\""), ("order", "\"2\"")])])),
+            &["root/c: `order` must be a whole number"],
+        ),
+        bad(
+            "an id that cannot be compared",
+            document(&parent("root", &[leaf("b", 1), node(&[("id", "7"), ("order", "1")])])),
+            &["root/children[1]: `id` must be a string"],
+        ),
+        bad(
             "a child that is null among good ones",
             document(&parent("root", &[leaf("a", 0), "null".to_owned(), leaf("b", 1)])),
             &["root/children[1]: `the node` must be an object, found null"],
