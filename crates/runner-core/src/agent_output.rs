@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::document::{Fields, Problem, text_of};
 
 /// What the agent claims. The runner decides what follows from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum Status {
