@@ -1,0 +1,3 @@
+//! The core as other crates see it.
+
+mod simulation;
