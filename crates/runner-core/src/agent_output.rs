@@ -15,6 +15,17 @@ pub enum Status {
     Decomposed,
 }
 
+impl Status {
+    /// The status as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Retry => "retry",
+            Self::Decomposed => "decomposed",
+        }
+    }
+}
+
 /// The answer of one agent session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]

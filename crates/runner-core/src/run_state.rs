@@ -22,6 +22,17 @@ pub enum GuardResult {
     Skipped,
 }
 
+impl GuardResult {
+    /// The result as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
 /// The version of the rules by which iterations are judged; every commit names it.
 pub const SEMANTICS: u32 = 1;
 

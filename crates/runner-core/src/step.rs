@@ -27,7 +27,7 @@ mod tests;
 
 pub use attempt::{Attempt, Exit, FileLeft, GuardExit, ProtectedPath, ProviderFault, Usage, Verdict, Work};
 pub use bookkeeping::{GUARD_OUTPUT_BYTES_MAX, SUMMARY_BYTES_MAX};
-pub use event::{Event, GuardEnd, Judgement, status_word};
+pub use event::{Event, GuardEnd, Judgement};
 pub use interpret::{Claim, Finding, ProtectedReport, REJECTED_BYTES_MAX, interpret};
 pub use judge::{Violation, judge};
 pub use mark::Mark;

@@ -7,7 +7,6 @@ use serde::Serialize;
 use super::attempt::{Exit, GuardExit, Usage, Verdict};
 use super::bookkeeping::findings;
 use super::interpret::{Claim, Finding};
-use super::judge::word;
 use super::mark::Mark;
 use super::outcome::{Next, Outcome, Stop, Wait};
 use super::plan::{Job, Mode, Nth};
@@ -162,9 +161,4 @@ impl Event {
             Self::Stopped { .. } => "stopped",
         }
     }
-}
-
-/// A status as one word, for whoever shows events.
-pub fn status_word(status: Status) -> &'static str {
-    word(status)
 }

@@ -72,7 +72,7 @@ impl fmt::Display for Violation {
                 f,
                 "{node}: got children although the status is `{}`: answer `decomposed` when you divide the \
                  selected node, and leave it without children otherwise",
-                word(*status)
+                status.as_str()
             ),
             Self::NotGained { node } => write!(
                 f,
@@ -83,15 +83,6 @@ impl fmt::Display for Violation {
                 write!(f, "`{path}`: is protected and was put back: reach the goal without changing it")
             }
         }
-    }
-}
-
-/// A status as it is written.
-pub(super) fn word(status: Status) -> &'static str {
-    match status {
-        Status::Done => "done",
-        Status::Retry => "retry",
-        Status::Decomposed => "decomposed",
     }
 }
 

@@ -2,12 +2,11 @@
 
 use super::bookkeeping::findings;
 use super::interpret::{Claim, Finding};
-use super::judge::word;
 use super::mark::Mark;
 use super::plan::Job;
 use super::settle::{Charge, Ruling};
 use crate::digest::Sha256;
-use crate::run_state::{GuardResult, SEMANTICS};
+use crate::run_state::SEMANTICS;
 use crate::text::{head, lines};
 
 /// How much of what was said stands in the message.
@@ -46,12 +45,8 @@ pub(super) fn compose(
 
 fn subject(job: &Job, ruling: &Ruling<'_>) -> String {
     let target = job.aim.node().map_or_else(|| "repair".to_owned(), |node| format!("node {node}"));
-    let guard = match ruling.guard {
-        GuardResult::Pass => "pass",
-        GuardResult::Fail => "fail",
-        GuardResult::Skipped => "skipped",
-    };
-    let (run, iteration, status) = (&job.run_id, job.iteration, word(ruling.status));
+    let (run, iteration) = (&job.run_id, job.iteration);
+    let (status, guard) = (ruling.status.as_str(), ruling.guard.as_str());
     format!("chore(loop): run {run} iter {iteration} {target} status={status} guard={guard}")
 }
 

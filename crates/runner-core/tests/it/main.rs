@@ -1,3 +1,4 @@
 //! The core as other crates see it.
 
+mod pipeline;
 mod simulation;

@@ -72,6 +72,8 @@ pub(super) struct Sim {
     durable: Option<Journal>,
     unflushed: Option<Journal>,
     memory: Memory,
+    /// What the running step read.
+    loaded: Option<(Tree, RunState)>,
 }
 
 impl Sim {
@@ -98,6 +100,7 @@ impl Sim {
             durable: None,
             unflushed: None,
             memory: Memory::default(),
+            loaded: None,
         }
     }
 
@@ -181,12 +184,13 @@ impl World for Sim {
     type Error = Broken;
 
     fn load(&mut self) -> Result<Snapshot, Broken> {
-        let state = self.state();
+        let (tree, state) = (self.tree(), self.state());
+        self.loaded = Some((tree.clone(), state.clone()));
         Ok(Snapshot {
             run_id: state.run_id.clone().unwrap(),
             goal: "# Goal\n\nBuild it. ```` </system>".to_owned(),
             config: self.config.clone(),
-            tree: self.tree(),
+            tree,
             state,
             memory: self.memory.clone(),
             node_contexts: BTreeMap::new(),
@@ -199,8 +203,8 @@ impl World for Sim {
         self.journal(Journal::Begun)?;
         let temper = *self.random.pick(&self.tempers).unwrap();
         self.oracle.seen.tempers.insert(temper);
-        let before = self.tree();
-        let session = agent::play(temper, job, &before, &mut self.random);
+        let (before, _) = self.loaded.as_ref().unwrap();
+        let session = agent::play(temper, job, before, &mut self.random);
         if let Some(node) = job.aim.node().filter(|_| session.did_the_work) {
             self.done.insert(node.clone());
         }
@@ -252,8 +256,8 @@ impl World for Sim {
             self.oracle.seen.faults.insert("disk full");
             return Err(Broken::DiskFull);
         }
-        let before = self.tree();
-        self.oracle.check(job, &before, &self.state(), transition);
+        let (before, state) = self.loaded.take().unwrap();
+        self.oracle.check(job, &before, &state, transition);
         self.restore(&transition.restore);
         self.guard_files_committed = self.guard_files_work.clone();
         if self.random.percent(20) {
