@@ -132,14 +132,9 @@ pub fn compose(
     }
     parts.push(fixed(Section::Output, templates.render("output.md", &facts)?));
 
-    let note = |cuts: Vec<Cut>| note(&templates, &cuts);
-    let longest = parts.iter().filter_map(|part| {
-        let bytes = part.text.as_ref()?.len();
-        Some(Cut { section: part.section, bytes, dropped: true })
-    });
-    let note_bytes = note(longest.collect())?.len();
+    let note = |cuts: &[Cut]| note(&templates, cuts);
     let budget = usize::try_from(snapshot.config.prompt_budget_bytes.get()).unwrap_or(usize::MAX);
-    let over = fit(&mut parts, budget, note_bytes, render)?;
+    let over = fit(&mut parts, budget, note, render)?;
     if over > 0 {
         return Err(PromptFault::TooLarge { bytes: budget + over, budget });
     }
@@ -153,13 +148,13 @@ fn fixed(section: Section, rendered: String) -> Part {
 /// Puts the parts together, with the note of what was cut before the answer's form.
 fn assemble(
     mut parts: Vec<Part>,
-    note: impl Fn(Vec<Cut>) -> Result<String, PromptFault>,
+    note: impl Fn(&[Cut]) -> Result<String, PromptFault>,
 ) -> Result<Prompt, PromptFault> {
     let cuts: Vec<Cut> = parts.iter().filter_map(|part| part.cut).collect();
     let output = parts.pop();
     let mut text: String = parts.iter().map(|part| part.rendered.as_str()).collect();
     if !cuts.is_empty() {
-        text.push_str(&note(cuts.clone())?);
+        text.push_str(&note(&cuts)?);
     }
     text.extend(output.map(|part| part.rendered));
     let sha256 = Sha256::of(text.as_bytes());
@@ -236,8 +231,9 @@ fn texts(
 
 /// A memory file, if anything was ever added to it.
 fn written(text: &str, doc: Doc) -> Option<String> {
-    let scaffold = doc.scaffold();
-    (text.trim().as_bytes() != scaffold.trim_ascii()).then(|| text.to_owned())
+    let text = text.trim();
+    let is_told = !text.is_empty() && text.as_bytes() != doc.scaffold().trim_ascii();
+    is_told.then(|| text.to_owned())
 }
 
 #[cfg(test)]

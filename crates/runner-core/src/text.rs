@@ -24,6 +24,9 @@ pub fn one_line(text: &str) -> String {
 
 /// The text as lines: the same is gone as in [`one_line`], but lines, indents and tabs stay.
 pub fn lines(text: &str) -> String {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t')) {
+        return text.to_owned();
+    }
     let mut clean = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {

@@ -57,18 +57,24 @@ pub(super) struct Part {
     pub(super) cut: Option<Cut>,
 }
 
-/// Cuts parts until all of them, with a note of `note_bytes` about the cuts, fit into the budget. Gives the bytes
-/// that are too many even so.
+/// Cuts parts until all of them, with a note about the cuts, fit into the budget. Gives the bytes that are too
+/// many even so.
 pub(super) fn fit<E>(
     parts: &mut [Part],
     budget: usize,
-    note_bytes: usize,
+    note: impl Fn(&[Cut]) -> Result<String, E>,
     render: impl Fn(Section, &str) -> Result<String, E>,
 ) -> Result<usize, E> {
     let total = |parts: &[Part]| parts.iter().map(|part| part.rendered.len()).sum::<usize>();
     if total(parts) <= budget {
         return Ok(0);
     }
+    // Room for the longest note there can be, so that cutting never has to be done twice.
+    let longest = parts.iter().filter_map(|part| {
+        let bytes = part.text.as_ref()?.len();
+        Some(Cut { section: part.section, bytes, dropped: true })
+    });
+    let note_bytes = note(&longest.collect::<Vec<_>>())?.len();
     for section in DROPPED.into_iter().chain(SHRUNK) {
         let over = (total(parts) + note_bytes).saturating_sub(budget);
         let part = parts.iter_mut().find(|part| part.section == section);

@@ -42,6 +42,17 @@ impl Seen {
     }
 }
 
+/// Each node with its parent.
+fn by_id(tree: &Tree) -> BTreeMap<&NodeId, (&Node, Option<&NodeId>)> {
+    let below = |node| {
+        all_nodes(node)
+            .into_iter()
+            .flat_map(|node| node.children.iter().map(move |child| (child, Some(&node.id))))
+    };
+    let all = std::iter::once((tree.root(), None)).chain(below(tree.root()));
+    all.map(|(node, parent)| (&node.id, (node, parent))).collect()
+}
+
 pub(super) struct Oracle {
     pub(super) seen: Seen,
     protect: Protect,
@@ -124,16 +135,14 @@ impl Oracle {
 
     /// What passed stays, byte for byte and in its place.
     fn check_passed(&self, before: &Tree, after: &Tree) {
-        for node in all_nodes(before.root()) {
-            let (was, is) = (before.path_to(&node.id).unwrap(), after.path_to(&node.id));
-            if self.removal == Removal::Refuse || node.passes {
-                assert!(is.is_some(), "{} is gone", node.id);
+        let (old, new) = (by_id(before), by_id(after));
+        for (id, (was, parent)) in old {
+            let is = new.get(id);
+            if self.removal == Removal::Refuse || was.passes {
+                assert!(is.is_some(), "{id} is gone");
             }
-            if node.passes {
-                let is = is.unwrap();
-                assert_eq!(is.last().unwrap(), was.last().unwrap());
-                let parent = |path: &[&Node]| path.iter().rev().nth(1).map(|node| node.id.clone());
-                assert_eq!(parent(&is), parent(&was), "{} was moved", node.id);
+            if was.passes {
+                assert_eq!(is, Some(&(was, parent)), "{id} passed, and was changed or moved");
             }
         }
     }
@@ -143,9 +152,10 @@ impl Oracle {
         if let (Charge::Charged, Some(node)) = (transition.meta.charge, job.aim.node()) {
             *self.charged.entry(node.clone()).or_default() += 1;
         }
+        let old = by_id(before);
         let mut changed = 0;
         for node in all_nodes(after.root()) {
-            let was = before.path_to(&node.id).map(|path| (*path.last().unwrap()).clone());
+            let was = old.get(&node.id).map(|(was, _)| *was);
             let charged = self.charged.get(&node.id).copied().unwrap_or_default();
             assert_eq!(node.attempts, charged, "attempts of {} are its charged iterations", node.id);
             let Some(was) = was else {
