@@ -6,7 +6,9 @@ use runner_core::config::{Config, Protect, Removal};
 use runner_core::digest::Sha256;
 use runner_core::id::NodeId;
 use runner_core::run_state::RunState;
-use runner_core::step::{Aim, Charge, Event, GuardExit, Job, Mark, Mode, Outcome, Transition, Verdict};
+use runner_core::step::{
+    Aim, Charge, Event, GuardExit, Job, Mark, Mode, Nature, Outcome, Transition, Verdict,
+};
 use runner_core::tree::{Node, Tree};
 
 use super::agent::{Temper, all_nodes};
@@ -64,6 +66,10 @@ pub(super) struct Oracle {
     /// Iterations whose guard was green.
     green: BTreeSet<u32>,
     planned: Option<u32>,
+    /// Repairs that were answered since the last tree was rejected.
+    repairs: u32,
+    /// Nodes whose replanning was answered.
+    replanned: BTreeSet<NodeId>,
 }
 
 impl Oracle {
@@ -77,6 +83,8 @@ impl Oracle {
             charged: BTreeMap::new(),
             green: BTreeSet::new(),
             planned: None,
+            repairs: 0,
+            replanned: BTreeSet::new(),
         }
     }
 
@@ -111,6 +119,7 @@ impl Oracle {
         self.check_counts(job, before, &after, transition);
         self.check_message(job, transition);
         self.check_prompt(job);
+        self.check_bounds(job, transition.outcome);
         self.note(job, transition);
     }
 
@@ -197,6 +206,22 @@ impl Oracle {
         assert_eq!(value("Runner-Semantics: "), "1");
         let lines = message.lines().filter(|line| line.starts_with("Runner-Outcome: "));
         assert_eq!(lines.count(), 1, "a summary must not make a trailer: {message}");
+    }
+
+    /// A rejected tree gets two repairs, a stuck leaf one replanning.
+    fn check_bounds(&mut self, job: &Job, outcome: Outcome) {
+        if outcome == Outcome::InvalidTree {
+            self.repairs = 0;
+        }
+        if outcome.nature() != Nature::Answered {
+            return;
+        }
+        match &job.aim {
+            Aim::Repair(_) => self.repairs += 1,
+            Aim::Replan(node) => assert!(self.replanned.insert(node.clone()), "{node} was replanned twice"),
+            Aim::Leaf(_) => {}
+        }
+        assert!(self.repairs <= 2, "a tree was repaired {} times", self.repairs);
     }
 
     fn check_prompt(&self, job: &Job) {
