@@ -1,5 +1,8 @@
 //! The pipeline without a world: each stage's facts, one by one.
 
+mod looping;
+mod replanning;
+
 use std::collections::BTreeMap;
 
 use super::*;
@@ -260,69 +263,6 @@ fn a_removed_open_node_is_recorded_where_the_user_allows_it() {
 }
 
 #[test]
-fn an_invalid_tree_goes_back_and_is_repaired_a_bounded_number_of_times() {
-    let mut now = snapshot();
-    let broken =
-        || Attempt { tree: FileLeft::Bytes(b"{\"version\": 1".to_vec()), ..attempt("done", now.tree.root()) };
-    let spoiled = broken();
-    let transition = settled(&now, spoiled.clone(), &Verdict::Skipped);
-    assert_eq!(transition.outcome, Outcome::InvalidTree);
-    assert_eq!(leaf(&transition.tree, "second").attempts, 1, "it costs the leaf an attempt");
-    assert!(!interpret(&now, &job(&now), spoiled.clone()).wants_guard(&job(&now)));
-    now = after(&now, &transition);
-    for (nth, outcome) in [(1, Outcome::RepairFailed), (2, Outcome::RepairGivenUp)] {
-        let job = job(&now);
-        assert_eq!((job.aim.mode(), job.aim.node(), job.attempt), (Mode::Repair, None, Nth { nth, of: 2 }));
-        assert!(job.prompt.text.contains("{\"version\": 1"));
-        let transition = settled(&now, spoiled.clone(), &Verdict::Skipped);
-        assert_eq!((transition.outcome, transition.meta.charge), (outcome, Charge::Free));
-        let subject = transition.message.lines().next().unwrap();
-        assert!(subject.ends_with(" repair status=retry guard=skipped"), "{subject}");
-        now = after(&now, &transition);
-    }
-    assert_eq!(job(&now).aim, Aim::Leaf(id("second")), "the loop goes on from the last valid tree");
-}
-
-#[test]
-fn a_repair_takes_a_valid_tree() {
-    let first = snapshot();
-    let spoiled = Attempt { tree: FileLeft::Missing, ..attempt("decomposed", first.tree.root()) };
-    let now = after(&first, &settled(&first, spoiled, &Verdict::Skipped));
-    let mut root = now.tree.root().clone();
-    root.children[1].children.push(node("part", 0, Vec::new()));
-    let transition = settled(&now, attempt("done", &root), &Verdict::Skipped);
-    assert_eq!((transition.outcome, &transition.state.repair), (Outcome::Repaired, &None));
-    assert_eq!(job(&after(&now, &transition)).path, "root/second/part");
-}
-
-#[test]
-fn a_stuck_leaf_is_replanned_once_and_must_change() {
-    let mut stuck = with_root(snapshot(), |root| root.children[1].attempts = 3);
-    stuck.config.on_stuck = OnStuck::Replan;
-    assert_eq!(job(&stuck).aim, Aim::Replan(id("second")));
-    let same = settled(&stuck, attempt("retry", stuck.tree.root()), &Verdict::Skipped);
-    assert_eq!(same.outcome, Outcome::ReplanRefused);
-    assert_eq!(same.next, Next::Stop(Stop::Stuck { node: id("second") }));
-    assert_eq!(stop(&after(&stuck, &same)), Stop::Stuck { node: id("second") });
-
-    let mut root = stuck.tree.root().clone();
-    root.children[1].goal = "a smaller goal".to_owned();
-    let rewritten = settled(&stuck, attempt("retry", &root), &Verdict::Skipped);
-    assert_eq!((rewritten.outcome, rewritten.meta.charge), (Outcome::Replanned, Charge::Free));
-    assert_eq!(leaf(&rewritten.tree, "second").max_attempts, 6, "new attempts for a new goal");
-    assert_eq!(job(&after(&stuck, &rewritten)).aim, Aim::Leaf(id("second")));
-
-    root.children[1].children.push(node("part", 0, Vec::new()));
-    let split = settled(&stuck, attempt("decomposed", &root), &Verdict::Skipped);
-    assert_eq!(split.outcome, Outcome::Replanned);
-    assert_eq!(leaf(&split.tree, "second").max_attempts, 3);
-    assert_eq!(job(&after(&stuck, &split)).path, "root/second/part");
-    let crashed = Attempt { exit: Exit::TimedOut, ..attempt("retry", &root) };
-    let crashed = settled(&stuck, crashed, &Verdict::Skipped);
-    assert_eq!(job(&after(&stuck, &crashed)).aim, Aim::Replan(id("second")), "no answer, no replanning used");
-}
-
-#[test]
 fn three_failures_in_a_row_stop_the_loop_and_the_next_one_starts_afresh() {
     let mut now = snapshot();
     let failed = Attempt {
@@ -447,81 +387,4 @@ fn texts_in_the_state_are_bounded() {
     spoiled.tree = FileLeft::Bytes("日".repeat(1 << 20).into_bytes());
     let transition = settled(&snapshot, spoiled, &Verdict::Skipped);
     assert!(transition.state.repair.unwrap().rejected.len() <= REJECTED_BYTES_MAX);
-}
-
-/// A world that hears everything: one agent, one guard, nothing written.
-struct Hearing {
-    snapshot: Snapshot,
-    sessions: Vec<Attempt>,
-    heard: Vec<serde_json::Value>,
-}
-
-impl World for Hearing {
-    type Error = PromptFault;
-
-    fn load(&mut self) -> Result<Snapshot, PromptFault> {
-        Ok(self.snapshot.clone())
-    }
-
-    fn run_agent(&mut self, _: &Job) -> Result<Attempt, PromptFault> {
-        Ok(self.sessions.remove(0))
-    }
-
-    fn run_guard(&mut self, _: &Job, _: &[RepoPath]) -> Result<Verdict, PromptFault> {
-        Ok(ended(0))
-    }
-
-    fn commit(&mut self, _: &Job, transition: &Transition) -> Result<Record, PromptFault> {
-        self.snapshot = after(&self.snapshot, transition);
-        Ok(Record { commit: "c0ffee".to_owned() })
-    }
-
-    fn announce(&mut self, event: &Event) {
-        let value = serde_json::to_value(event).unwrap();
-        assert_eq!(value["event"], event.name());
-        self.heard.push(value);
-    }
-}
-
-impl Pace for Hearing {
-    fn pause(&mut self, _: Option<Wait>) -> Result<Option<Stop>, PromptFault> {
-        Ok(None)
-    }
-}
-
-#[test]
-fn a_loop_announces_every_stage_and_why_it_stops() {
-    let snapshot = snapshot();
-    let overloaded = Exit::Provider { fault: ProviderFault::Overloaded };
-    let overloaded =
-        Attempt { exit: overloaded, answer: FileLeft::Missing, ..attempt("done", snapshot.tree.root()) };
-    let done = attempt("done", snapshot.tree.root());
-    let timed_out = Attempt { exit: Exit::TimedOut, ..overloaded.clone() };
-    let mut world = Hearing { snapshot, sessions: vec![overloaded, done, timed_out], heard: Vec::new() };
-    let stop = run_loop(&mut world, None).unwrap();
-    assert_eq!(stop, Stop::Time { outcome: Outcome::TimedOut });
-    let names: Vec<&str> = world.heard.iter().filter_map(|event| event["event"].as_str()).collect();
-    let silent = ["planned", "agent_ended", "judged", "settled", "committed"];
-    let done = ["planned", "agent_ended", "judged", "guard_started", "guard_ended", "settled", "committed"];
-    assert_eq!(names, [&silent[..], &["waiting"], &done, &silent, &["stopped"]].concat());
-    let last = world.heard.last().unwrap();
-    let told = serde_json::json!({
-        "event": "stopped", "stop": {"reason": "time", "outcome": "timed_out"}, "exit_code": 4
-    });
-    assert_eq!(*last, told);
-    let committed = &world.heard[4];
-    let told = serde_json::json!({
-        "event": "committed", "iter": 7, "commit": "c0ffee",
-        "next": {"then": "wait", "secs": 5, "until_unix_secs": null}
-    });
-    assert_eq!(*committed, told);
-}
-
-#[test]
-fn a_loop_makes_no_more_iterations_than_it_was_asked_for() {
-    let snapshot = snapshot();
-    let retry = attempt("retry", snapshot.tree.root());
-    let mut world = Hearing { snapshot, sessions: vec![retry.clone(), retry], heard: Vec::new() };
-    assert_eq!(run_loop(&mut world, Some(1)), Ok(Stop::LoopIterations { max: 1 }));
-    assert_eq!(world.sessions.len(), 1);
 }
