@@ -6,13 +6,24 @@ use serde::{Deserialize, Serialize};
 use crate::document::{Fields, Problem, text_of};
 
 /// What the agent claims. The runner decides what follows from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum Status {
     Done,
     Retry,
     Decomposed,
+}
+
+impl Status {
+    /// The status as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Retry => "retry",
+            Self::Decomposed => "decomposed",
+        }
+    }
 }
 
 /// The answer of one agent session.

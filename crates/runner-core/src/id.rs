@@ -92,6 +92,13 @@ impl NodeId {
     }
 }
 
+impl<'de> Deserialize<'de> for NodeId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::new(text.as_str()).map_err(|fault| serde::de::Error::custom(format!("{text:?} {fault}")))
+    }
+}
+
 impl JsonSchema for NodeId {
     fn schema_name() -> Cow<'static, str> {
         "NodeId".into()
@@ -200,6 +207,11 @@ impl Iteration {
     /// The number.
     pub fn get(self) -> u32 {
         self.0.get()
+    }
+
+    /// The one after it.
+    pub fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
     }
 }
 

@@ -5,13 +5,17 @@
 
 pub mod agent_output;
 pub mod config;
+pub mod digest;
 pub mod document;
 pub mod goal;
 pub mod id;
 pub mod identity;
 pub mod layout;
+pub mod prompt;
+pub mod repo_path;
 pub mod run_state;
 pub mod schema;
 pub mod start;
+pub mod step;
 pub mod text;
 pub mod tree;

@@ -1,11 +1,16 @@
 //! Where a run stands: `run_state.json`.
+//!
+//! It holds what the next iteration must know and the tree does not say, so that a restart, a fresh clone and a
+//! replay go on from the same bytes. Every text in it is bounded; the whole texts are in the iteration's folder.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::agent_output::Status;
-use crate::document::{Fields, Problem, canonical_json, text_of};
-use crate::id::{Iteration, RunId};
+use crate::document::{Fields, Int, Problem, canonical_json, text_of};
+use crate::id::{Iteration, NodeId, RunId};
+use crate::repo_path::RepoPath;
+use crate::step::{Mode, Outcome};
 
 /// What the guard said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -16,6 +21,20 @@ pub enum GuardResult {
     Fail,
     Skipped,
 }
+
+impl GuardResult {
+    /// The result as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+/// The version of the rules by which iterations are judged; every commit names it.
+pub const SEMANTICS: u32 = 1;
 
 /// The run's own book-keeping; progress itself is in the tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -31,37 +50,154 @@ pub struct RunState {
     pub last_summary: Option<String>,
     /// What the guard said of its work.
     pub last_guard: Option<GuardResult>,
+    /// The node it worked on; null after a repair.
+    pub last_node: Option<NodeId>,
+    /// How the last iteration ended.
+    pub last_outcome: Option<Outcome>,
+    /// How many failures there were in a row that waiting does not mend.
+    #[schemars(range(min = 0, max = u32::MAX))]
+    pub failures_in_row: u32,
+    /// How many transient failures there were in a row.
+    #[schemars(range(min = 0, max = u32::MAX))]
+    pub transients_in_row: u32,
+    /// What the next session on a node is told of the last one, the newest last.
+    pub lessons: Vec<Lesson>,
+    /// A rejected tree that waits to be repaired.
+    pub repair: Option<Repair>,
+    /// The nodes that had their one replanning.
+    pub replanned: Vec<NodeId>,
+    /// Guard files that agents made and that took part in a pass: protected like those of the start.
+    pub pinned: Vec<RepoPath>,
+    /// The version of the rules that wrote this.
+    #[schemars(extend("const" = SEMANTICS))]
+    pub semantics: u32,
+}
+
+/// What a session left for the next one on the same node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Lesson {
+    /// The node.
+    pub node: NodeId,
+    /// The iteration in which it was learned.
+    pub iter: Iteration,
+    /// How that iteration ended.
+    pub outcome: Outcome,
+    /// What the agent said.
+    pub summary: String,
+    /// What the runner says about it: rules that were broken, files that were put back.
+    pub notes: Vec<String>,
+    /// What the guard printed, if it failed.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub guard_output: Option<String>,
+    /// How a later session on the node ended that gave no answer.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub then: Option<Outcome>,
+}
+
+/// A rejected tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Repair {
+    /// The iteration that left it.
+    pub iter: Iteration,
+    /// The node that was worked on.
+    pub node: NodeId,
+    /// What the session was for.
+    pub mode: Mode,
+    /// How many repairs were tried.
+    #[schemars(range(min = 0, max = u32::MAX))]
+    #[serde(deserialize_with = "count")]
+    pub tries: u32,
+    /// The tree as it was left, from its beginning.
+    pub rejected: String,
+    /// What is wrong with it.
+    pub errors: Vec<String>,
+}
+
+/// A count, read as any whole number of our documents is.
+struct Count(u32);
+
+impl Count {
+    fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = Int::<0, { u32::MAX as i64 }>::deserialize(deserializer)?;
+        Ok(Self(u32::try_from(number.get()).unwrap_or(u32::MAX)))
+    }
+}
+
+fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    Count::deserialize(deserializer).map(Count::get)
 }
 
 impl RunState {
     /// The state before a run's first iteration.
     pub fn new(run_id: Option<RunId>) -> Self {
-        Self { run_id, next_iter: Iteration::FIRST, last_status: None, last_summary: None, last_guard: None }
+        Self {
+            run_id,
+            next_iter: Iteration::FIRST,
+            last_status: None,
+            last_summary: None,
+            last_guard: None,
+            last_node: None,
+            last_outcome: None,
+            failures_in_row: 0,
+            transients_in_row: 0,
+            lessons: Vec::new(),
+            repair: None,
+            replanned: Vec::new(),
+            pinned: Vec::new(),
+            semantics: SEMANTICS,
+        }
     }
 
     /// Reads the document strictly; every fault in it is told.
     pub fn decode(bytes: &[u8]) -> Result<Self, Vec<Problem>> {
         let text = text_of(bytes).map_err(|problem| vec![problem])?;
         let mut fields = Fields::of_json(text).map_err(|problem| vec![problem])?;
-        let run_id = fields.required("run_id");
-        let next_iter = fields.required("next_iter");
-        let last_status = fields.required("last_status");
-        let last_summary = fields.required("last_summary");
-        let last_guard = fields.required("last_guard");
-        let problems = fields.finish();
-        match (run_id, next_iter, last_status, last_summary, last_guard) {
-            (Some(run_id), Some(next_iter), Some(last_status), Some(last_summary), Some(last_guard))
-                if problems.is_empty() =>
-            {
-                Ok(Self { run_id, next_iter, last_status, last_summary, last_guard })
-            }
-            _ => Err(problems),
+        // A field that could not be read is among the problems; the fresh state's stands in for it.
+        let fresh = Self::new(None);
+        let state = Self {
+            run_id: fields.required("run_id").unwrap_or(fresh.run_id),
+            next_iter: fields.required("next_iter").unwrap_or(fresh.next_iter),
+            last_status: fields.required("last_status").unwrap_or(fresh.last_status),
+            last_summary: fields.required("last_summary").unwrap_or(fresh.last_summary),
+            last_guard: fields.required("last_guard").unwrap_or(fresh.last_guard),
+            last_node: fields.required("last_node").unwrap_or(fresh.last_node),
+            last_outcome: fields.required("last_outcome").unwrap_or(fresh.last_outcome),
+            failures_in_row: fields.required("failures_in_row").map_or(fresh.failures_in_row, Count::get),
+            transients_in_row: fields
+                .required("transients_in_row")
+                .map_or(fresh.transients_in_row, Count::get),
+            lessons: fields.required("lessons").unwrap_or(fresh.lessons),
+            repair: fields.required("repair").unwrap_or(fresh.repair),
+            replanned: fields.required("replanned").unwrap_or(fresh.replanned),
+            pinned: fields.required("pinned").unwrap_or(fresh.pinned),
+            semantics: fields.required("semantics").map_or(fresh.semantics, Count::get),
+        };
+        if state.semantics != SEMANTICS {
+            fields.broken(
+                "semantics",
+                format!("is {}, and this runner knows {SEMANTICS} alone", state.semantics),
+            );
         }
+        let problems = fields.finish();
+        if problems.is_empty() { Ok(state) } else { Err(problems) }
     }
 
     /// The one written form.
     pub fn to_bytes(&self) -> Vec<u8> {
         canonical_json(self)
+    }
+
+    /// What the next session on a node is told.
+    pub fn lesson(&self, node: &NodeId) -> Option<&Lesson> {
+        self.lessons.iter().find(|lesson| lesson.node == *node)
     }
 }
 
@@ -78,22 +214,53 @@ mod tests {
             last_status: Some(Status::Done),
             last_summary: Some("say \"é\"\n".to_owned()),
             last_guard: Some(GuardResult::Fail),
+            last_node: Some(NodeId::root()),
+            last_outcome: Some(Outcome::InvalidTree),
+            failures_in_row: 2,
+            transients_in_row: 1,
+            lessons: vec![Lesson {
+                node: NodeId::root(),
+                iter: Iteration::FIRST,
+                outcome: Outcome::GuardFailed,
+                summary: "s".to_owned(),
+                notes: vec!["n".to_owned()],
+                guard_output: Some("red".to_owned()),
+                then: Some(Outcome::Interrupted),
+            }],
+            repair: Some(Repair {
+                iter: Iteration::FIRST,
+                node: NodeId::root(),
+                mode: Mode::Leaf,
+                tries: 1,
+                rejected: "{".to_owned(),
+                errors: vec!["e".to_owned()],
+            }),
+            replanned: vec![NodeId::root()],
+            pinned: vec![RepoPath::of_bytes(b"justfile")],
+            semantics: SEMANTICS,
         };
         for state in [fresh, told] {
             assert_eq!(RunState::decode(&state.to_bytes()), Ok(state));
         }
     }
 
+    const REST: &str = "\"last_node\": null, \"last_outcome\": null, \"failures_in_row\": 0, \
+        \"transients_in_row\": 0, \"lessons\": [], \"repair\": null, \"replanned\": [], \"pinned\": [], \
+        \"semantics\": 1}";
+
     #[test]
     fn every_key_is_there_and_no_other() {
         let told = |text: &str| {
             RunState::decode(text.as_bytes()).unwrap_err().iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        assert_eq!(told("{}").len(), 5);
+        assert_eq!(told("{}").len(), 14);
+        let newer = String::from_utf8(RunState::new(None).to_bytes()).unwrap();
+        let newer = newer.replace("\"semantics\": 1", "\"semantics\": 2");
+        assert_eq!(told(&newer), ["line 15: `semantics` is 2, and this runner knows 1 alone"]);
         assert_eq!(
-            told(
-                "{\"run_id\": \"a b\",\n\"next_iter\": 0,\n\"last_status\": null,\n\"last_summary\": null,\n\"last_gard\": null}"
-            ),
+            told(&format!(
+                "{{\"run_id\": \"a b\",\n\"next_iter\": 0,\n\"last_status\": null,\n\"last_summary\": null,\n\"last_gard\": null,{REST}"
+            )),
             [
                 "line 1: `run_id` cannot be read: \"a b\" contains ' '; only letters, digits, `.`, `_` and `-` are allowed",
                 "line 1: `last_guard` is missing",

@@ -22,6 +22,23 @@ pub fn one_line(text: &str) -> String {
     line
 }
 
+/// The text as lines: the same is gone as in [`one_line`], but lines, indents and tabs stay.
+pub fn lines(text: &str) -> String {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t')) {
+        return text.to_owned();
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        if c == '\u{1b}' || c == '\u{9b}' {
+            skip_escape(c, &mut rest);
+        } else if c == '\n' || c == '\t' || !(c.is_control() || is_hidden(c)) {
+            clean.push(c);
+        }
+    }
+    clean
+}
+
 /// Passes over what follows an escape character: a control sequence up to its final letter, an operating
 /// system command up to its end, or a single character.
 fn skip_escape(start: char, rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
@@ -61,9 +78,29 @@ pub fn head(text: &str, bytes_max: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes_max)).unwrap_or(text)
 }
 
+/// At most `bytes_max` bytes from the end of the text, cut between characters.
+pub fn tail(text: &str, bytes_max: usize) -> &str {
+    text.get(text.ceil_char_boundary(text.len().saturating_sub(bytes_max))..).unwrap_or(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_keep_their_form_and_lose_what_acts_on_a_terminal() {
+        assert_eq!(lines("a\r\n\t\u{1b}[31mb\u{1b}[0m\u{202e}\0\n  c"), "a\n\tb\n  c");
+    }
+
+    #[test]
+    fn a_cut_from_the_end_never_splits_a_character() {
+        assert_eq!(tail("aé日", 0), "");
+        assert_eq!(tail("aé日", 2), "");
+        assert_eq!(tail("aé日", 3), "日");
+        assert_eq!(tail("aé日", 4), "日");
+        assert_eq!(tail("aé日", 5), "é日");
+        assert_eq!(tail("aé日", 99), "aé日");
+    }
 
     #[test]
     fn what_acts_on_a_terminal_is_gone_and_the_words_stay() {

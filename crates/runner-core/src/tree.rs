@@ -3,6 +3,7 @@
 //! A [`Tree`] is always valid: it can only be had by decoding a document without fault or by passing nodes
 //! through the same rules. Code that holds one does not check again.
 
+mod agent;
 mod decode;
 mod edit;
 mod problem;
@@ -13,6 +14,7 @@ mod written;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub use agent::AgentTree;
 pub use edit::{Breach, EditFault, user_edit_faults};
 pub use problem::{Kind, TreeFault, TreeProblem};
 pub use select::{Choice, Selection, Turn, select};

@@ -9,9 +9,13 @@ mod git;
 #[cfg(test)]
 mod goal;
 #[cfg(test)]
+mod pipeline;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod schema;
+#[cfg(test)]
+mod simulation;
 #[cfg(test)]
 mod start;
 #[cfg(test)]

@@ -1,0 +1,240 @@
+//! The prompt of a session: the same bytes for the same state, within a budget.
+//!
+//! Sections come in the order of [`Section`]. Over budget they shrink and then drop in a fixed order; the rules,
+//! both goals, the selected node and the answer's form are never dropped. If even they are too much, because a
+//! goal or a node is longer than the budget, their texts shrink too, each down to a few hundred bytes: an agent
+//! must not be able to stop a run by writing a long node. What was cut is said in the prompt. Only a user's own
+//! template can make a prompt that does not fit, and that is an error.
+//!
+//! Text that an agent or a file wrote stands between fences that it cannot close, free of control characters.
+
+mod budget;
+mod context;
+mod outline;
+mod template;
+
+use std::collections::BTreeMap;
+
+use minijinja::value::Value;
+use serde::Serialize;
+
+pub use budget::Cut;
+pub use context::{ContextFiles, context_files};
+pub use template::{BUILT_IN, PromptFault};
+
+use crate::config::Removal;
+use crate::digest::Sha256;
+use crate::document::canonical_json;
+use crate::id::NodeId;
+use crate::layout::Doc;
+use crate::step::{Aim, Nth, Snapshot};
+use crate::text::{lines, one_line};
+use crate::tree::Choice;
+use budget::{Part, fit};
+use template::Templates;
+
+/// A prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prompt {
+    /// The prompt itself.
+    pub text: String,
+    /// Its fingerprint.
+    pub sha256: Sha256,
+    /// What was cut to fit the budget.
+    pub cuts: Vec<Cut>,
+}
+
+/// The sections, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Section {
+    /// The rules, and what the session is for.
+    Contract,
+    /// GOAL.md
+    Project,
+    /// context/goal.md
+    Goal,
+    /// context/history.md
+    History,
+    /// context/failure.md
+    Failure,
+    /// The titles on the way to the selected node.
+    Path,
+    /// The selected node.
+    Node,
+    /// In a repair: what is wrong with the refused tree.
+    Errors,
+    /// In a repair: the refused tree.
+    Rejected,
+    /// The rest of the tree.
+    Outline,
+    /// assumptions.md
+    Assumptions,
+    /// questions.md
+    Questions,
+    /// feedback.md
+    Feedback,
+    /// improvements.md
+    Improvements,
+    /// The node's own context.md.
+    Context,
+    /// The form of the answer.
+    Output,
+}
+
+impl Section {
+    /// The section's name, which is also that of its template.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Contract => "contract",
+            Self::Project => "project",
+            Self::Goal => "goal",
+            Self::History => "history",
+            Self::Failure => "failure",
+            Self::Path => "path",
+            Self::Node => "node",
+            Self::Errors => "errors",
+            Self::Rejected => "rejected",
+            Self::Outline => "outline",
+            Self::Assumptions => "assumptions",
+            Self::Questions => "questions",
+            Self::Feedback => "feedback",
+            Self::Improvements => "improvements",
+            Self::Context => "context",
+            Self::Output => "output",
+        }
+    }
+}
+
+/// Makes the prompt of a session.
+pub fn compose(
+    snapshot: &Snapshot,
+    aim: &Aim,
+    choice: Option<&Choice<'_>>,
+    attempt: Nth,
+    context: &ContextFiles,
+) -> Result<Prompt, PromptFault> {
+    let templates = Templates::new(&snapshot.templates)?;
+    let facts = facts(snapshot, aim, attempt);
+    let render = |section: Section, text: &str| {
+        let mut values = facts.clone();
+        values.insert("text", Value::from(text));
+        templates.render(&format!("{}.md", section.name()), &values).map(|text| text + "\n")
+    };
+    let contract = templates.render("contract.md", &facts)?
+        + "\n"
+        + &templates.render(&format!("{}.md", aim.mode().as_str()), &facts)?
+        + "\n";
+    let mut parts = vec![fixed(Section::Contract, contract)];
+    for (section, text) in texts(snapshot, aim, choice, context) {
+        let rendered = render(section, &text)?;
+        parts.push(Part { section, text: Some(text), rendered, cut: None });
+    }
+    parts.push(fixed(Section::Output, templates.render("output.md", &facts)?));
+
+    let note = |cuts: &[Cut]| note(&templates, cuts);
+    let budget = usize::try_from(snapshot.config.prompt_budget_bytes.get()).unwrap_or(usize::MAX);
+    let over = fit(&mut parts, budget, note, render)?;
+    if over > 0 {
+        return Err(PromptFault::TooLarge { bytes: budget + over, budget });
+    }
+    assemble(parts, note)
+}
+
+fn fixed(section: Section, rendered: String) -> Part {
+    Part { section, text: None, rendered, cut: None }
+}
+
+/// Puts the parts together, with the note of what was cut before the answer's form.
+fn assemble(
+    mut parts: Vec<Part>,
+    note: impl Fn(&[Cut]) -> Result<String, PromptFault>,
+) -> Result<Prompt, PromptFault> {
+    let cuts: Vec<Cut> = parts.iter().filter_map(|part| part.cut).collect();
+    let output = parts.pop();
+    let mut text: String = parts.iter().map(|part| part.rendered.as_str()).collect();
+    if !cuts.is_empty() {
+        text.push_str(&note(&cuts)?);
+    }
+    text.extend(output.map(|part| part.rendered));
+    let sha256 = Sha256::of(text.as_bytes());
+    Ok(Prompt { text, sha256, cuts })
+}
+
+fn note(templates: &Templates<'_>, cuts: &[Cut]) -> Result<String, PromptFault> {
+    let lines: Vec<Value> = cuts.iter().map(|cut| Value::from(cut.to_string())).collect();
+    templates.render("cuts.md", &BTreeMap::from([("cuts", Value::from(lines))])).map(|note| note + "\n")
+}
+
+/// What every template may use.
+fn facts(snapshot: &Snapshot, aim: &Aim, attempt: Nth) -> BTreeMap<&'static str, Value> {
+    let config = &snapshot.config;
+    let removal = match config.plan.removal {
+        Removal::Refuse => "refuse",
+        Removal::Record => "record",
+    };
+    let protected: Vec<String> =
+        config.guard.protected.iter().map(|pattern| format!("`{}`", one_line(pattern))).collect();
+    BTreeMap::from([
+        ("mode", Value::from(aim.mode().as_str())),
+        ("run_id", Value::from(snapshot.run_id.as_str())),
+        ("iteration", Value::from(snapshot.state.next_iter.to_string())),
+        ("node", Value::from(aim.node().map(NodeId::as_str).unwrap_or_default())),
+        ("attempt", Value::from(attempt.nth)),
+        ("attempts_max", Value::from(attempt.of)),
+        ("guard", Value::from(one_line(&config.guard.command.words().join(" ")))),
+        ("protected", Value::from(protected.join(", "))),
+        ("removal", Value::from(removal)),
+    ])
+}
+
+/// The sections that hold text from outside, in their order; one with nothing to say is not there.
+fn texts(
+    snapshot: &Snapshot,
+    aim: &Aim,
+    choice: Option<&Choice<'_>>,
+    context: &ContextFiles,
+) -> Vec<(Section, String)> {
+    let memory = &snapshot.memory;
+    let selected = choice.map(|choice| &choice.leaf.id);
+    let repair = match aim {
+        Aim::Repair(repair) => Some(repair),
+        Aim::Leaf(_) | Aim::Replan(_) => None,
+    };
+    let node = choice.map(|choice| String::from_utf8_lossy(&canonical_json(choice.leaf)).into_owned());
+    let errors = repair.map(|repair| {
+        repair.errors.iter().map(|error| format!("- {}\n", one_line(error))).collect::<String>()
+    });
+    let own = selected.and_then(|id| snapshot.node_contexts.get(id));
+    let sections = [
+        (Section::Project, Some(snapshot.goal.clone())),
+        (Section::Goal, Some(context.goal.clone())),
+        (Section::History, context.history.clone()),
+        (Section::Failure, context.failure.clone()),
+        (Section::Path, choice.map(outline::path)),
+        (Section::Node, node),
+        (Section::Errors, errors),
+        (Section::Rejected, repair.map(|repair| repair.rejected.clone())),
+        (Section::Outline, Some(outline::rest(&snapshot.tree, selected))),
+        (Section::Assumptions, written(&memory.assumptions, Doc::Assumptions)),
+        (Section::Questions, written(&memory.questions, Doc::Questions)),
+        (Section::Feedback, written(&memory.feedback, Doc::Feedback)),
+        (Section::Improvements, written(&memory.improvements, Doc::Improvements)),
+        (Section::Context, own.cloned()),
+    ];
+    let told = |(section, text): (Section, Option<String>)| {
+        let text = lines(text?.trim());
+        (!text.is_empty()).then_some((section, text))
+    };
+    sections.into_iter().filter_map(told).collect()
+}
+
+/// A memory file, if anything was ever added to it.
+fn written(text: &str, doc: Doc) -> Option<String> {
+    let text = text.trim();
+    let is_told = !text.is_empty() && text.as_bytes() != doc.scaffold().trim_ascii();
+    is_told.then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! Fitting the sections into the budget: they shrink, then drop, in a fixed order, and it is said.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::Section;
+use crate::text::{head, tail};
+
+/// A section that is shrunk keeps at least this much of its text; with less it would say nothing.
+const SHRUNK_BYTES_MIN: usize = 256;
+/// Room for the line that says how much is missing.
+const MARK_BYTES_MAX: usize = 48;
+
+/// Sections that shrink and then drop, the first first.
+const DROPPED: [Section; 8] = [
+    Section::Outline,
+    Section::Assumptions,
+    Section::Questions,
+    Section::Improvements,
+    Section::Feedback,
+    Section::History,
+    Section::Failure,
+    Section::Context,
+];
+/// Sections that are never dropped, and shrink only when all of the above is gone.
+const SHRUNK: [Section; 6] =
+    [Section::Rejected, Section::Errors, Section::Node, Section::Project, Section::Goal, Section::Path];
+
+/// What was cut from one section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Cut {
+    /// The section.
+    pub section: Section,
+    /// How many bytes of its text are missing.
+    pub bytes: usize,
+    /// Whether the section is gone altogether.
+    pub dropped: bool,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.section.name();
+        match self.dropped {
+            true => write!(f, "{name}: left out, {} bytes", self.bytes),
+            false => write!(f, "{name}: {} bytes left out", self.bytes),
+        }
+    }
+}
+
+/// A section on its way into the prompt.
+pub(super) struct Part {
+    pub(super) section: Section,
+    /// The text that may be cut; none for what is fixed.
+    pub(super) text: Option<String>,
+    pub(super) rendered: String,
+    pub(super) cut: Option<Cut>,
+}
+
+/// Cuts parts until all of them, with a note about the cuts, fit into the budget. Gives the bytes that are too
+/// many even so.
+pub(super) fn fit<E>(
+    parts: &mut [Part],
+    budget: usize,
+    note: impl Fn(&[Cut]) -> Result<String, E>,
+    render: impl Fn(Section, &str) -> Result<String, E>,
+) -> Result<usize, E> {
+    let total = |parts: &[Part]| parts.iter().map(|part| part.rendered.len()).sum::<usize>();
+    if total(parts) <= budget {
+        return Ok(0);
+    }
+    // Room for the longest note there can be, so that cutting never has to be done twice.
+    let longest = parts.iter().filter_map(|part| {
+        let bytes = part.text.as_ref()?.len();
+        Some(Cut { section: part.section, bytes, dropped: true })
+    });
+    let note_bytes = note(&longest.collect::<Vec<_>>())?.len();
+    for section in DROPPED.into_iter().chain(SHRUNK) {
+        let over = (total(parts) + note_bytes).saturating_sub(budget);
+        let part = parts.iter_mut().find(|part| part.section == section);
+        if let Some(part) = part.filter(|_| over > 0) {
+            cut(part, over, &render)?;
+        }
+    }
+    Ok((total(parts) + note_bytes).saturating_sub(budget))
+}
+
+/// Takes `over` bytes from a part, or as many as it can give.
+fn cut<E>(
+    part: &mut Part,
+    over: usize,
+    render: &impl Fn(Section, &str) -> Result<String, E>,
+) -> Result<(), E> {
+    let Some(text) = part.text.as_deref() else { return Ok(()) };
+    let may_drop = DROPPED.contains(&part.section);
+    let room = text.len().saturating_sub(over + MARK_BYTES_MAX);
+    if may_drop && room < SHRUNK_BYTES_MIN {
+        part.cut = Some(Cut { section: part.section, bytes: text.len(), dropped: true });
+        part.rendered.clear();
+        return Ok(());
+    }
+    let room = room.max(SHRUNK_BYTES_MIN);
+    if text.len() <= room + MARK_BYTES_MAX {
+        return Ok(());
+    }
+    let (shrunk, bytes) = shrink(part.section, text, room);
+    part.rendered = render(part.section, &shrunk)?;
+    part.cut = Some(Cut { section: part.section, bytes, dropped: false });
+    Ok(())
+}
+
+/// What is newest is worth most: files that grow at the end keep their end, everything else its beginning.
+fn shrink(section: Section, text: &str, room: usize) -> (String, usize) {
+    let (keeps_end, kept) = match section {
+        Section::Assumptions
+        | Section::Questions
+        | Section::Feedback
+        | Section::Improvements
+        | Section::Failure => (true, tail(text, room)),
+        Section::Contract
+        | Section::Project
+        | Section::Goal
+        | Section::History
+        | Section::Path
+        | Section::Node
+        | Section::Errors
+        | Section::Rejected
+        | Section::Outline
+        | Section::Context
+        | Section::Output => (false, head(text, room)),
+    };
+    let bytes = text.len() - kept.len();
+    let mark = format!("[{bytes} bytes left out]");
+    (if keeps_end { format!("{mark}\n{kept}") } else { format!("{kept}\n{mark}") }, bytes)
+}

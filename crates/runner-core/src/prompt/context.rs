@@ -1,0 +1,86 @@
+//! The files of `.runner/context/`: what the session is for, what went before, what the guard said.
+
+use std::fmt::Write as _;
+
+use crate::run_state::Lesson;
+use crate::step::{Aim, Outcome, Snapshot};
+use crate::text::{lines, one_line};
+use crate::tree::{Choice, Node};
+
+/// The files, as text; one that is absent is not written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextFiles {
+    /// goal.md
+    pub goal: String,
+    /// history.md: after a retry, a broken rule, or a session that gave no answer.
+    pub history: Option<String>,
+    /// failure.md: after a guard that failed.
+    pub failure: Option<String>,
+}
+
+/// The context of a session.
+pub fn context_files(snapshot: &Snapshot, aim: &Aim, choice: Option<&Choice<'_>>) -> ContextFiles {
+    let lesson = aim.node().and_then(|node| snapshot.state.lesson(node));
+    let guard = snapshot.config.guard.command.words().join(" ");
+    ContextFiles {
+        goal: choice.map_or_else(|| repair_goal(aim), |choice| node_goal(choice.leaf)),
+        history: lesson.and_then(history),
+        failure: lesson.and_then(|lesson| failure(lesson, &guard)),
+    }
+}
+
+fn node_goal(leaf: &Node) -> String {
+    let mut text = format!("# {}\n\n{}\n", one_line(&leaf.title), lines(leaf.goal.trim()));
+    if !leaf.acceptance.is_empty() {
+        text.push_str("\n## Acceptance\n\n");
+        for point in &leaf.acceptance {
+            let _ = writeln!(text, "- {}", lines(point.trim()).replace('\n', "\n  "));
+        }
+    }
+    text
+}
+
+fn repair_goal(aim: &Aim) -> String {
+    let mut text = String::from("# Mend tree.json\n\n");
+    if let Aim::Repair(repair) = aim {
+        let _ = writeln!(
+            text,
+            "Iteration {}, on node {}, left a tree.json that was refused. Write what was meant as a valid tree.",
+            repair.iter, repair.node
+        );
+    }
+    text
+}
+
+fn history(lesson: &Lesson) -> Option<String> {
+    let own_words = lesson.outcome != Outcome::GuardFailed && !lesson.summary.trim().is_empty();
+    let mut text = format!("Iteration {} on this node ended as `{}`.\n", lesson.iter, lesson.outcome);
+    if own_words {
+        let _ = write!(text, "\nIts summary:\n\n{}\n", lines(lesson.summary.trim()));
+    }
+    if !lesson.notes.is_empty() {
+        text.push_str("\nWhat the runner found:\n\n");
+        for note in &lesson.notes {
+            let _ = writeln!(text, "- {}", one_line(note));
+        }
+    }
+    if let Some(then) = lesson.then {
+        let _ = write!(
+            text,
+            "\nA later session gave no answer (`{then}`). What it did to the files is still there.\n"
+        );
+    }
+    let worth_telling =
+        lesson.outcome != Outcome::GuardFailed || !lesson.notes.is_empty() || lesson.then.is_some();
+    worth_telling.then_some(text)
+}
+
+fn failure(lesson: &Lesson, guard: &str) -> Option<String> {
+    let output = lesson.guard_output.as_ref()?;
+    let mut text = format!("Iteration {} said `done`, and the guard `{guard}` failed.\n", lesson.iter);
+    if !lesson.summary.trim().is_empty() {
+        let _ = write!(text, "\nIts summary:\n\n{}\n", lines(lesson.summary.trim()));
+    }
+    let _ = write!(text, "\nWhat the guard printed:\n\n{}\n", output.trim_end());
+    Some(text)
+}

@@ -1,0 +1,204 @@
+//! What comes back from outside, as values: a session of an agent, and a run of the guard.
+//!
+//! An agent that fails, lies, hangs or talks nonsense is one of these. Nothing here is judged yet.
+
+use serde::{Deserialize, Serialize};
+
+use super::outcome::{Interruption, Outcome};
+use crate::repo_path::RepoPath;
+
+/// What one agent session left behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// How it ended.
+    pub exit: Exit,
+    /// Its answer.
+    pub answer: FileLeft,
+    /// The tree.json it left.
+    pub tree: FileLeft,
+    /// Whether it changed anything outside `.runner/`.
+    pub work: Work,
+    /// The protected paths to know of: every one that it changed, and every one there now that was not there
+    /// when the run started.
+    pub protected: Vec<ProtectedPath>,
+    /// What it cost, as far as it said so.
+    pub usage: Usage,
+    /// How many of its processes were still there at its end and had to be ended.
+    pub processes_left: u32,
+}
+
+/// A file as a session left it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileLeft {
+    /// What is in it.
+    Bytes(Vec<u8>),
+    /// It is not there.
+    Missing,
+    /// Something else is there: a folder, a link, a pipe.
+    NotAFile,
+    /// More bytes than are read.
+    TooLarge(u64),
+}
+
+/// How a session ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Exit {
+    /// By itself. The code is recorded and decides nothing.
+    Finished { code: i32 },
+    /// By a signal that was not the runner's.
+    Killed { signal: i32 },
+    /// The iteration's time was over.
+    TimedOut,
+    /// It was silent for too long.
+    Idle,
+    /// A signal to the runner, or the runner's own death.
+    Interrupted { by: Interruption },
+    /// The program could not be started.
+    NotStarted { why: String },
+    /// The provider behind the agent failed it, by the agent's own structured word.
+    Provider { fault: ProviderFault },
+}
+
+/// How a provider fails an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "fault", rename_all = "snake_case")]
+pub enum ProviderFault {
+    /// Too many requests.
+    RateLimited { retry_after_secs: Option<u32> },
+    /// The provider is overloaded.
+    Overloaded,
+    /// No connection.
+    Disconnected,
+    /// The plan's allowance is used up, until a moment that may be known (seconds since 1970).
+    UsageLimit { resets_unix_secs: Option<u64> },
+    /// The provider will not serve this at all: key, account, model, request.
+    Refused { why: String },
+}
+
+impl Exit {
+    /// The outcome, if the session was broken off from outside: then its answer does not count.
+    pub(crate) fn broken_off(&self) -> Option<Outcome> {
+        match self {
+            Self::TimedOut => Some(Outcome::TimedOut),
+            Self::Idle => Some(Outcome::Idle),
+            Self::Interrupted { .. } => Some(Outcome::Interrupted),
+            Self::NotStarted { .. } => Some(Outcome::AgentNotStarted),
+            Self::Finished { .. } | Self::Killed { .. } | Self::Provider { .. } => None,
+        }
+    }
+
+    /// The outcome of a session that ended this way and gave no answer.
+    pub(crate) fn without_answer(&self) -> Outcome {
+        match self {
+            Self::TimedOut => Outcome::TimedOut,
+            Self::Idle => Outcome::Idle,
+            Self::Interrupted { .. } => Outcome::Interrupted,
+            Self::NotStarted { .. } => Outcome::AgentNotStarted,
+            Self::Finished { .. } => Outcome::NoAnswer,
+            Self::Killed { .. } => Outcome::AgentCrashed,
+            Self::Provider { fault } => match fault {
+                ProviderFault::RateLimited { .. } => Outcome::RateLimited,
+                ProviderFault::Overloaded => Outcome::Overloaded,
+                ProviderFault::Disconnected => Outcome::Disconnected,
+                ProviderFault::UsageLimit { .. } => Outcome::UsageLimit,
+                ProviderFault::Refused { .. } => Outcome::ProviderRefused,
+            },
+        }
+    }
+
+    /// In the runner's own words, if there is something to say about it.
+    pub(crate) fn why(&self) -> Option<String> {
+        match self {
+            Self::NotStarted { why } | Self::Provider { fault: ProviderFault::Refused { why } } => {
+                Some(why.clone())
+            }
+            Self::Killed { signal } => Some(format!("the agent was ended by signal {signal}")),
+            Self::Finished { code } if *code != 0 => Some(format!("the agent exited with code {code}")),
+            Self::Finished { .. }
+            | Self::TimedOut
+            | Self::Idle
+            | Self::Interrupted { .. }
+            | Self::Provider { .. } => None,
+        }
+    }
+}
+
+/// What a session changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// Something outside `.runner/`.
+    Execute,
+    /// Nothing outside `.runner/`.
+    Decompose,
+}
+
+/// A protected path that a session changed, or that is newer than the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProtectedPath {
+    /// Which one.
+    pub path: RepoPath,
+    /// Whether it was there when the run started.
+    pub existed_at_start: bool,
+    /// Whether this session changed, made or removed it.
+    pub changed: bool,
+    /// Whether it is there now.
+    pub exists: bool,
+}
+
+/// What a session cost, as far as known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens read.
+    pub input_tokens: Option<u64>,
+    /// Tokens written.
+    pub output_tokens: Option<u64>,
+    /// Millionths of a dollar.
+    pub cost_microdollars: Option<u64>,
+}
+
+/// What a run of the guard gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The guard was not asked.
+    Skipped,
+    /// It ran to its end.
+    Ended {
+        /// How.
+        exit: GuardExit,
+        /// What it printed, as far as it was kept.
+        output: Vec<u8>,
+    },
+    /// It could not be started.
+    NotStarted {
+        /// Why.
+        why: String,
+    },
+    /// The iteration's time was over.
+    TimedOut,
+    /// A signal to the runner broke it off.
+    Interrupted {
+        /// Which one.
+        by: Interruption,
+    },
+}
+
+/// How the guard's process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GuardExit {
+    /// With this code; 0 alone means that the work is good.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl std::fmt::Display for GuardExit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "{code}"),
+            Self::Signal(signal) => write!(f, "signal {signal}"),
+        }
+    }
+}

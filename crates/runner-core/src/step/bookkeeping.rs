@@ -1,0 +1,226 @@
+//! The run's book-keeping after an iteration, and what the next session on the node is told.
+
+use super::attempt::Verdict;
+use super::interpret::{Claim, Finding};
+use super::outcome::{Nature, Next, Outcome};
+use super::plan::{Aim, Job};
+use super::settle::Ruling;
+use super::snapshot::Snapshot;
+use crate::id::NodeId;
+use crate::repo_path::RepoPath;
+use crate::run_state::{Lesson, Repair, RunState, SEMANTICS};
+use crate::text::{head, lines, tail};
+use crate::tree::Tree;
+
+/// How much of a summary is kept; the whole is in output.json.
+pub const SUMMARY_BYTES_MAX: usize = 8 << 10;
+/// How much of the guard's output is kept: a quarter from its beginning, the rest from its end.
+pub const GUARD_OUTPUT_BYTES_MAX: usize = 16 << 10;
+/// How many notes or errors are kept, and how much of each.
+const NOTES_MAX: usize = 100;
+const NOTE_BYTES_MAX: usize = 500;
+/// How many nodes are remembered that were worked on and are still open.
+const LESSONS_MAX: usize = 8;
+
+/// The state after the iteration.
+pub(super) fn after(
+    snapshot: &Snapshot,
+    job: &Job,
+    claim: &Claim,
+    verdict: &Verdict,
+    (ruling, tree, next): (&Ruling<'_>, &Tree, &Next),
+) -> RunState {
+    let before = &snapshot.state;
+    let nature = ruling.outcome.nature();
+    let stops = matches!(next, Next::Stop(_));
+    RunState {
+        run_id: Some(snapshot.run_id.clone()),
+        next_iter: job.iteration.next(),
+        last_status: Some(ruling.status),
+        last_summary: last_summary(claim, verdict),
+        last_guard: Some(ruling.guard),
+        last_node: job.aim.node().cloned(),
+        last_outcome: Some(ruling.outcome),
+        failures_in_row: match nature {
+            Nature::Answered => 0,
+            // The user looked: the next invocation has all its failures before it again.
+            Nature::Failure if stops => 0,
+            Nature::Failure => before.failures_in_row.saturating_add(1),
+            Nature::Cut | Nature::Interrupted | Nature::Transient => before.failures_in_row,
+        },
+        transients_in_row: match nature {
+            Nature::Transient => before.transients_in_row.saturating_add(1),
+            Nature::Interrupted => before.transients_in_row,
+            Nature::Answered | Nature::Cut | Nature::Failure => 0,
+        },
+        lessons: lessons(before, job, claim, verdict, (ruling, tree)),
+        repair: repair(before, job, claim, ruling.outcome),
+        replanned: replanned(before, job, ruling.outcome),
+        pinned: pinned(before, claim, ruling.outcome),
+        semantics: SEMANTICS,
+    }
+}
+
+/// What the iteration said of itself: the agent's words, or the rules that it broke.
+pub(super) fn last_summary(claim: &Claim, verdict: &Verdict) -> Option<String> {
+    let listed = |all: &[String]| Some(all.join("\n")).filter(|text| !text.is_empty());
+    let told = match &claim.finding {
+        Finding::Silent { why, .. } => listed(why),
+        Finding::InvalidTree { .. } | Finding::Broken { .. } => listed(&findings(claim)),
+        Finding::Lawful { answer, .. } => match verdict {
+            Verdict::NotStarted { why } => Some(format!("the guard could not be started: {why}")),
+            Verdict::Skipped | Verdict::Ended { .. } | Verdict::TimedOut | Verdict::Interrupted { .. } => {
+                Some(answer.summary.clone())
+            }
+        },
+    };
+    told.map(|text| head(&text, SUMMARY_BYTES_MAX).to_owned())
+}
+
+/// Everything that was found against a session, one line each, bounded.
+pub(super) fn findings(claim: &Claim) -> Vec<String> {
+    let found: Vec<String> = match &claim.finding {
+        Finding::Silent { why, .. } => why.clone(),
+        Finding::InvalidTree { errors, violations, .. } => {
+            let errors = errors.iter().map(|error| format!("tree.json: {error}"));
+            errors.chain(violations.iter().map(ToString::to_string)).collect()
+        }
+        Finding::Broken { violations, .. } => violations.iter().map(ToString::to_string).collect(),
+        Finding::Lawful { .. } => Vec::new(),
+    };
+    bounded(found)
+}
+
+fn bounded(notes: Vec<String>) -> Vec<String> {
+    let more = notes.len().saturating_sub(NOTES_MAX);
+    let kept = notes.into_iter().take(NOTES_MAX).map(|note| head(&note, NOTE_BYTES_MAX).to_owned());
+    kept.chain((more > 0).then(|| format!("and {more} more"))).collect()
+}
+
+/// The lessons after the iteration: those of nodes that still wait, the newest last.
+fn lessons(
+    before: &RunState,
+    job: &Job,
+    claim: &Claim,
+    verdict: &Verdict,
+    (ruling, tree): (&Ruling<'_>, &Tree),
+) -> Vec<Lesson> {
+    let mut lessons = before.lessons.clone();
+    if let Some(node) = job.aim.node() {
+        let last = lessons.iter().position(|lesson| lesson.node == *node).map(|at| lessons.remove(at));
+        lessons.extend(lesson(node, last, job, claim, (verdict, ruling)));
+    }
+    let waits = |id: &NodeId| {
+        tree.path_to(id).is_some_and(|path| path.last().is_some_and(|node| node.is_leaf() && !node.passes))
+    };
+    lessons.retain(|lesson| waits(&lesson.node));
+    lessons.split_off(lessons.len().saturating_sub(LESSONS_MAX))
+}
+
+/// What the next session on this node is told. A session without an answer leaves what was known before.
+fn lesson(
+    node: &NodeId,
+    last: Option<Lesson>,
+    job: &Job,
+    claim: &Claim,
+    (verdict, ruling): (&Verdict, &Ruling<'_>),
+) -> Option<Lesson> {
+    let outcome = ruling.outcome;
+    if outcome.nature() != Nature::Answered {
+        let then = Some(outcome);
+        return Some(match last {
+            Some(last) => Lesson { then, ..last },
+            None => Lesson {
+                node: node.clone(),
+                iter: job.iteration,
+                outcome,
+                summary: String::new(),
+                notes: Vec::new(),
+                guard_output: None,
+                then: None,
+            },
+        });
+    }
+    let restored = claim.protected.restore.iter();
+    let restored = restored.map(|path| format!("`{path}` is protected: your change to it was undone"));
+    Some(Lesson {
+        node: node.clone(),
+        iter: job.iteration,
+        outcome,
+        summary: summary(claim),
+        notes: bounded(findings(claim).into_iter().chain(restored).collect()),
+        guard_output: guard_output(verdict).filter(|_| outcome == Outcome::GuardFailed),
+        then: None,
+    })
+}
+
+fn summary(claim: &Claim) -> String {
+    match &claim.finding {
+        Finding::InvalidTree { answer, .. }
+        | Finding::Broken { answer, .. }
+        | Finding::Lawful { answer, .. } => head(&answer.summary, SUMMARY_BYTES_MAX).to_owned(),
+        Finding::Silent { .. } => String::new(),
+    }
+}
+
+/// What the guard printed, clean and bounded.
+fn guard_output(verdict: &Verdict) -> Option<String> {
+    let Verdict::Ended { output, .. } = verdict else { return None };
+    let text = lines(&String::from_utf8_lossy(output));
+    if text.len() <= GUARD_OUTPUT_BYTES_MAX {
+        return Some(text);
+    }
+    let start = head(&text, GUARD_OUTPUT_BYTES_MAX / 4);
+    let end = tail(&text, GUARD_OUTPUT_BYTES_MAX - GUARD_OUTPUT_BYTES_MAX / 4);
+    let left_out = text.len() - start.len() - end.len();
+    Some(format!("{start}\n[{left_out} bytes left out]\n{end}"))
+}
+
+/// The rejected tree that waits for a repair.
+fn repair(before: &RunState, job: &Job, claim: &Claim, outcome: Outcome) -> Option<Repair> {
+    let rejected = match &claim.finding {
+        Finding::InvalidTree { rejected, .. } | Finding::Broken { rejected, .. } => rejected.clone(),
+        Finding::Silent { .. } | Finding::Lawful { .. } => String::new(),
+    };
+    match (&job.aim, outcome) {
+        (Aim::Leaf(node) | Aim::Replan(node), Outcome::InvalidTree) => Some(Repair {
+            iter: job.iteration,
+            node: node.clone(),
+            mode: job.aim.mode(),
+            tries: 0,
+            rejected,
+            errors: findings(claim),
+        }),
+        (Aim::Repair(last), Outcome::RepairFailed) => Some(Repair {
+            iter: job.iteration,
+            node: last.node.clone(),
+            mode: last.mode,
+            tries: last.tries.saturating_add(1),
+            rejected,
+            errors: findings(claim),
+        }),
+        (_, Outcome::Repaired | Outcome::RepairGivenUp) => None,
+        (_, _) => before.repair.clone(),
+    }
+}
+
+fn replanned(before: &RunState, job: &Job, outcome: Outcome) -> Vec<NodeId> {
+    let mut replanned = before.replanned.clone();
+    if let (Aim::Replan(node), Nature::Answered) = (&job.aim, outcome.nature()) {
+        replanned.push(node.clone());
+        replanned.sort();
+        replanned.dedup();
+    }
+    replanned
+}
+
+/// A guard file that took part in a pass is pinned from then on.
+fn pinned(before: &RunState, claim: &Claim, outcome: Outcome) -> Vec<RepoPath> {
+    let mut pinned = before.pinned.clone();
+    if outcome == Outcome::Passed {
+        pinned.extend(claim.protected.unpinned.iter().cloned());
+        pinned.sort();
+        pinned.dedup();
+    }
+    pinned
+}

@@ -1,0 +1,111 @@
+//! What meta.json says of an iteration, but for the times, which the host adds.
+
+use serde::Serialize;
+
+use super::attempt::{Exit, GuardExit, Usage, Work};
+use super::bookkeeping::findings;
+use super::interpret::Claim;
+use super::mark::Mark;
+use super::merge::PlanEdit;
+use super::outcome::{Next, Outcome};
+use super::plan::{Job, Mode, Nth};
+use super::settle::{Charge, Ruling};
+use super::snapshot::Snapshot;
+use crate::agent_output::Status;
+use crate::digest::Sha256;
+use crate::id::{Iteration, NodeId, RunId};
+use crate::prompt::Cut;
+use crate::run_state::{GuardResult, SEMANTICS};
+
+/// One iteration's record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Meta {
+    /// The run.
+    pub run_id: RunId,
+    /// The iteration.
+    pub iter: Iteration,
+    /// What the session was for.
+    pub session: Mode,
+    /// The selected node; null in a repair.
+    pub node: Option<NodeId>,
+    /// The ids on the way to it.
+    pub path: String,
+    /// Which try it was.
+    pub attempt: Nth,
+    /// `execute` when anything outside `.runner/` changed, else `decompose`.
+    pub mode: Work,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The status in the commit's subject.
+    pub status: Status,
+    /// The guard's result in the commit's subject.
+    pub guard: GuardResult,
+    /// How the guard's process ended; null where it did not run to its end.
+    pub guard_exit: Option<GuardExit>,
+    /// Whether it cost an attempt.
+    pub charge: Charge,
+    /// How the session ended.
+    pub exit: Exit,
+    /// What was found against the session: broken rules, faults of the tree, the cause of a failure.
+    pub findings: Vec<String>,
+    /// Every accepted edit of the plan.
+    pub plan_edits: Vec<PlanEdit>,
+    /// What should be seen.
+    pub marks: Vec<Mark>,
+    /// The prompt's fingerprint.
+    pub prompt_sha256: Sha256,
+    /// The prompt's size.
+    pub prompt_bytes: usize,
+    /// What was cut from it.
+    pub prompt_cuts: Vec<Cut>,
+    /// The tree before, by fingerprint.
+    pub tree_before_sha256: Sha256,
+    /// The tree after, by fingerprint.
+    pub tree_after_sha256: Sha256,
+    /// What the session cost.
+    pub usage: Usage,
+    /// How many processes it left behind.
+    pub processes_left: u32,
+    /// What follows.
+    pub next: Next,
+    /// The version of the rules.
+    pub semantics: u32,
+}
+
+impl Meta {
+    pub(super) fn new(
+        snapshot: &Snapshot,
+        job: &Job,
+        claim: &Claim,
+        ruling: &Ruling<'_>,
+        (marks, tree_after_sha256, next): (Vec<Mark>, Sha256, Next),
+    ) -> Self {
+        Self {
+            run_id: job.run_id.clone(),
+            iter: job.iteration,
+            session: job.aim.mode(),
+            node: job.aim.node().cloned(),
+            path: job.path.clone(),
+            attempt: job.attempt,
+            mode: claim.work,
+            outcome: ruling.outcome,
+            status: ruling.status,
+            guard: ruling.guard,
+            guard_exit: ruling.guard_exit,
+            charge: ruling.charge(),
+            exit: claim.exit.clone(),
+            findings: findings(claim),
+            plan_edits: ruling.edits.to_vec(),
+            marks,
+            prompt_sha256: job.prompt.sha256,
+            prompt_bytes: job.prompt.text.len(),
+            prompt_cuts: job.prompt.cuts.clone(),
+            tree_before_sha256: Sha256::of(&snapshot.tree.to_bytes()),
+            tree_after_sha256,
+            usage: claim.usage,
+            processes_left: claim.processes_left,
+            next,
+            semantics: SEMANTICS,
+        }
+    }
+}

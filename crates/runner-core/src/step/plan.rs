@@ -1,0 +1,191 @@
+//! Snapshot to job: which session comes next, decided so completely that carrying it out leaves no choice.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::outcome::Stop;
+use super::snapshot::Snapshot;
+use crate::config::{Argv, Executor, OnStuck, Protect};
+use crate::id::{Iteration, NodeId, RunId};
+use crate::prompt::{self, ContextFiles, Prompt, PromptFault};
+use crate::run_state::Repair;
+use crate::tree::{Choice, Selection, path_text, select};
+
+/// How many repairs a rejected tree gets before the loop goes on without it.
+pub const REPAIRS_MAX: u32 = 2;
+
+/// What a session is for, as `RUNNER_MODE` has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Mode {
+    /// To work on a leaf.
+    Leaf,
+    /// To mend a rejected tree.
+    Repair,
+    /// To rewrite or split a leaf that is stuck.
+    Replan,
+}
+
+impl Mode {
+    /// The mode as agents see it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Leaf => "leaf",
+            Self::Repair => "repair",
+            Self::Replan => "replan",
+        }
+    }
+}
+
+/// What a session is for, with the node it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Aim {
+    /// To work on this leaf.
+    Leaf(NodeId),
+    /// To rewrite or split this leaf.
+    Replan(NodeId),
+    /// To mend this rejected tree; no leaf is selected.
+    Repair(Box<Repair>),
+}
+
+impl Aim {
+    /// The mode.
+    pub fn mode(&self) -> Mode {
+        match self {
+            Self::Leaf(_) => Mode::Leaf,
+            Self::Replan(_) => Mode::Replan,
+            Self::Repair(_) => Mode::Repair,
+        }
+    }
+
+    /// The selected node.
+    pub fn node(&self) -> Option<&NodeId> {
+        match self {
+            Self::Leaf(node) | Self::Replan(node) => Some(node),
+            Self::Repair(_) => None,
+        }
+    }
+}
+
+/// What comes next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// Nothing: the run stops here, and no iteration is made.
+    Stop(Stop),
+    /// This session.
+    Work(Box<Job>),
+}
+
+/// One session, complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// The run.
+    pub run_id: RunId,
+    /// The iteration's number.
+    pub iteration: Iteration,
+    /// What the session is for.
+    pub aim: Aim,
+    /// The ids from the root to the selected node, `root/api/login`; empty in a repair.
+    pub path: String,
+    /// The selected node's title; empty in a repair.
+    pub title: String,
+    /// Which try this is.
+    pub attempt: Nth,
+    /// The files for `.runner/context/`.
+    pub context: ContextFiles,
+    /// The prompt.
+    pub prompt: Prompt,
+    /// The agent.
+    pub executor: Executor,
+    /// The guard's program and arguments.
+    pub guard: Argv,
+    /// The patterns of protected paths.
+    pub protected: Vec<String>,
+    /// What happens to changes of them.
+    pub protect: Protect,
+    /// What bounds the session.
+    pub limits: Limits,
+}
+
+/// One of so many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Nth {
+    /// From 1.
+    pub nth: u32,
+    /// How many there are.
+    pub of: u32,
+}
+
+/// What bounds a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How long agent and guard may take together.
+    pub iteration_secs: u64,
+    /// How long the agent may be silent; none where that limit is off.
+    pub idle_secs: Option<u64>,
+    /// How much of each of the agent's streams is kept.
+    pub executor_output_bytes: u64,
+    /// How much of the guard's output is kept.
+    pub guard_output_bytes: u64,
+}
+
+/// Decides what comes next. A function of the snapshot alone; a fault is the user's to mend.
+pub fn plan(snapshot: &Snapshot) -> Result<Plan, PromptFault> {
+    let (aim, choice) = match decide(snapshot) {
+        Ok(found) => found,
+        Err(stop) => return Ok(Plan::Stop(stop)),
+    };
+    let attempt = match (&aim, &choice) {
+        (Aim::Leaf(_), Some(choice)) => {
+            Nth { nth: choice.leaf.attempts.saturating_add(1), of: choice.leaf.max_attempts }
+        }
+        (Aim::Repair(repair), _) => Nth { nth: repair.tries.saturating_add(1), of: REPAIRS_MAX },
+        (Aim::Leaf(_) | Aim::Replan(_), _) => Nth { nth: 1, of: 1 },
+    };
+    let context = prompt::context_files(snapshot, &aim, choice.as_ref());
+    let prompt = prompt::compose(snapshot, &aim, choice.as_ref(), attempt, &context)?;
+    let config = &snapshot.config;
+    let bytes = |limit: i64| u64::try_from(limit).unwrap_or_default();
+    Ok(Plan::Work(Box::new(Job {
+        run_id: snapshot.run_id.clone(),
+        iteration: snapshot.state.next_iter,
+        path: choice.as_ref().map(|choice| path_text(&choice.path)).unwrap_or_default(),
+        title: choice.map(|choice| choice.leaf.title.clone()).unwrap_or_default(),
+        aim,
+        attempt,
+        context,
+        prompt,
+        executor: config.executor.clone(),
+        guard: config.guard.command.clone(),
+        protected: config.guard.protected.clone(),
+        protect: config.guard.protect,
+        limits: Limits {
+            iteration_secs: bytes(config.iteration_timeout_secs.get()),
+            idle_secs: Some(bytes(config.idle_timeout_secs.get())).filter(|secs| *secs > 0),
+            executor_output_bytes: bytes(config.executor_output_limit_bytes.get()),
+            guard_output_bytes: bytes(config.guard_output_limit_bytes.get()),
+        },
+    })))
+}
+
+/// The one way through the reasons to stop and to go on, in their order.
+fn decide(snapshot: &Snapshot) -> Result<(Aim, Option<Choice<'_>>), Stop> {
+    let state = &snapshot.state;
+    let replan = |choice: &Choice<'_>| {
+        snapshot.config.on_stuck == OnStuck::Replan && !state.replanned.contains(&choice.leaf.id)
+    };
+    let aimed = match (select(&snapshot.tree), &state.repair) {
+        (Selection::Complete, _) => return Err(Stop::Complete),
+        (Selection::Leaf(_) | Selection::Stuck(_), Some(repair)) => {
+            (Aim::Repair(Box::new(repair.clone())), None)
+        }
+        (Selection::Leaf(choice), None) => (Aim::Leaf(choice.leaf.id.clone()), Some(choice)),
+        (Selection::Stuck(choice), None) if replan(&choice) => {
+            (Aim::Replan(choice.leaf.id.clone()), Some(choice))
+        }
+        (Selection::Stuck(choice), None) => return Err(Stop::Stuck { node: choice.leaf.id.clone() }),
+    };
+    let max = u32::try_from(snapshot.config.max_iterations.get()).unwrap_or(u32::MAX);
+    if state.next_iter.get() > max { Err(Stop::MaxIterations { max }) } else { Ok(aimed) }
+}

@@ -1,0 +1,286 @@
+//! Claim and verdict to transition: the update table, and everything that is written because of it.
+
+use super::attempt::{Exit, GuardExit, ProviderFault, Verdict};
+use super::bookkeeping;
+use super::interpret::{Claim, Finding};
+use super::mark::marks;
+use super::merge::PlanEdit;
+use super::message;
+use super::meta::Meta;
+use super::outcome::{Interruption, Nature, Next, Outcome, Stop, Wait};
+use super::plan::{Aim, Job, Mode, REPAIRS_MAX};
+use super::snapshot::Snapshot;
+use crate::agent_output::Status;
+use crate::digest::Sha256;
+use crate::id::NodeId;
+use crate::repo_path::RepoPath;
+use crate::run_state::{GuardResult, RunState};
+use crate::tree::{MAX_ATTEMPTS_RANGE, Node, Tree};
+
+/// So many failures in a row that waiting does not mend stop the loop.
+pub const FAILURES_MAX: u32 = 3;
+
+/// One iteration's end: what is committed and what follows. A function of snapshot, attempt and verdict alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transition {
+    /// The tree after the iteration.
+    pub tree: Tree,
+    /// The run's book-keeping after it.
+    pub state: RunState,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The commit's message, whole.
+    pub message: String,
+    /// What meta.json says, but for the times.
+    pub meta: Meta,
+    /// Protected files to commit as the last commit has them.
+    pub restore: Vec<RepoPath>,
+    /// What follows.
+    pub next: Next,
+}
+
+/// Whether the iteration cost the node an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Charge {
+    /// It did.
+    Charged,
+    /// It did not.
+    Free,
+}
+
+/// What becomes of the tree.
+#[derive(Clone, Copy, Debug)]
+enum Change<'c> {
+    /// It is as before.
+    Restored,
+    /// It is as before, and the selected node has one attempt more.
+    RestoredCharged,
+    /// The agent's plan is taken.
+    Taken(&'c Tree),
+    /// The agent's plan is taken, and the selected node has one attempt more.
+    TakenCharged(&'c Tree),
+    /// The agent's plan is taken, and the selected node passes.
+    TakenPassed(&'c Tree),
+    /// The agent's plan is taken, and this rewritten leaf gets new attempts.
+    TakenGranted(&'c Tree, &'c NodeId),
+}
+
+/// One row of the update table, as it applies.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ruling<'c> {
+    pub(super) outcome: Outcome,
+    pub(super) status: Status,
+    pub(super) guard: GuardResult,
+    pub(super) guard_exit: Option<GuardExit>,
+    /// The accepted edits of the plan.
+    pub(super) edits: &'c [PlanEdit],
+    change: Change<'c>,
+}
+
+impl Ruling<'_> {
+    pub(super) fn charge(&self) -> Charge {
+        match self.change {
+            Change::RestoredCharged | Change::TakenCharged(_) => Charge::Charged,
+            Change::Restored | Change::Taken(_) | Change::TakenPassed(_) | Change::TakenGranted(..) => {
+                Charge::Free
+            }
+        }
+    }
+}
+
+/// Settles an iteration.
+pub fn settle(snapshot: &Snapshot, job: &Job, claim: &Claim, verdict: &Verdict) -> Transition {
+    let ruling = rule(snapshot, job, claim, verdict);
+    let tree = changed_tree(snapshot, job, ruling.change);
+    let marks = marks(job, claim, &ruling);
+    let next = next(snapshot, job, claim, verdict, ruling.outcome);
+    let state = bookkeeping::after(snapshot, job, claim, verdict, (&ruling, &tree, &next));
+    let tree_sha256 = Sha256::of(&tree.to_bytes());
+    let message = message::compose(job, claim, &ruling, &marks, tree_sha256);
+    let meta = Meta::new(snapshot, job, claim, &ruling, (marks, tree_sha256, next.clone()));
+    let restore = claim.protected.restore.clone();
+    Transition { tree, state, outcome: ruling.outcome, message, meta, restore, next }
+}
+
+/// The update table.
+fn rule<'c>(snapshot: &Snapshot, job: &'c Job, claim: &'c Claim, verdict: &Verdict) -> Ruling<'c> {
+    let row = |outcome, status, change| Ruling {
+        outcome,
+        status,
+        guard: GuardResult::Skipped,
+        guard_exit: None,
+        edits: &[],
+        change,
+    };
+    match (&claim.finding, &job.aim) {
+        (Finding::Silent { outcome, .. }, _) => row(*outcome, Status::Retry, Change::Restored),
+        (Finding::InvalidTree { .. }, Aim::Leaf(_)) => {
+            row(Outcome::InvalidTree, Status::Retry, Change::RestoredCharged)
+        }
+        (Finding::InvalidTree { .. }, Aim::Replan(_)) => {
+            row(Outcome::InvalidTree, Status::Retry, Change::Restored)
+        }
+        (Finding::Broken { .. }, Aim::Leaf(_)) => {
+            row(Outcome::RuleBroken, Status::Retry, Change::RestoredCharged)
+        }
+        (Finding::Broken { .. }, Aim::Replan(_)) => {
+            row(Outcome::ReplanRefused, Status::Retry, Change::Restored)
+        }
+        (Finding::InvalidTree { .. } | Finding::Broken { .. }, Aim::Repair(repair)) => {
+            let over = repair.tries.saturating_add(1) >= REPAIRS_MAX;
+            let outcome = if over { Outcome::RepairGivenUp } else { Outcome::RepairFailed };
+            row(outcome, Status::Retry, Change::Restored)
+        }
+        (Finding::Lawful { answer, tree, edits }, Aim::Repair(repair)) => {
+            let rewritten = repair.mode == Mode::Replan && is_rewritten(snapshot, tree, &repair.node);
+            let change =
+                if rewritten { Change::TakenGranted(tree, &repair.node) } else { Change::Taken(tree) };
+            Ruling { edits, ..row(Outcome::Repaired, answer.status, change) }
+        }
+        (Finding::Lawful { answer, tree, edits }, Aim::Replan(node)) => {
+            let taken = |change| Ruling { edits, ..row(Outcome::Replanned, answer.status, change) };
+            if answer.status == Status::Decomposed {
+                taken(Change::Taken(tree))
+            } else if is_rewritten(snapshot, tree, node) {
+                taken(Change::TakenGranted(tree, node))
+            } else {
+                row(Outcome::ReplanRefused, answer.status, Change::Restored)
+            }
+        }
+        (Finding::Lawful { answer, tree, edits }, Aim::Leaf(_)) => {
+            let taken = |outcome, change| Ruling { edits, ..row(outcome, answer.status, change) };
+            match answer.status {
+                Status::Retry => taken(Outcome::Retry, Change::TakenCharged(tree)),
+                Status::Decomposed => taken(Outcome::Decomposed, Change::Taken(tree)),
+                Status::Done => rule_done(verdict, tree, edits),
+            }
+        }
+    }
+}
+
+/// The rows of a lawful `done`: the guard's word decides, and without one nothing is taken.
+fn rule_done<'c>(verdict: &Verdict, tree: &'c Tree, edits: &'c [PlanEdit]) -> Ruling<'c> {
+    let unsaid = |outcome| Ruling {
+        outcome,
+        status: Status::Done,
+        guard: GuardResult::Skipped,
+        guard_exit: None,
+        edits: &[],
+        change: Change::Restored,
+    };
+    let said = |outcome, guard, exit: GuardExit, change| Ruling {
+        guard,
+        guard_exit: Some(exit),
+        edits,
+        change,
+        ..unsaid(outcome)
+    };
+    match verdict {
+        Verdict::Ended { exit: exit @ GuardExit::Code(0), .. } => {
+            said(Outcome::Passed, GuardResult::Pass, *exit, Change::TakenPassed(tree))
+        }
+        Verdict::Ended { exit, .. } => {
+            said(Outcome::GuardFailed, GuardResult::Fail, *exit, Change::TakenCharged(tree))
+        }
+        Verdict::NotStarted { .. } | Verdict::Skipped => unsaid(Outcome::GuardNotStarted),
+        Verdict::TimedOut => unsaid(Outcome::GuardTimedOut),
+        Verdict::Interrupted { .. } => unsaid(Outcome::Interrupted),
+    }
+}
+
+/// Whether a leaf is still one and asks for something else than before.
+fn is_rewritten(snapshot: &Snapshot, after: &Tree, id: &NodeId) -> bool {
+    let node = |tree: &Tree| tree.path_to(id).and_then(|path| path.last().map(|node| (*node).clone()));
+    match (node(&snapshot.tree), node(after)) {
+        (Some(was), Some(is)) => is.is_leaf() && (was.goal != is.goal || was.acceptance != is.acceptance),
+        (None | Some(_), _) => false,
+    }
+}
+
+fn changed_tree(snapshot: &Snapshot, job: &Job, change: Change<'_>) -> Tree {
+    let selected = job.aim.node();
+    let charge = |node: &mut Node| node.attempts = node.attempts.saturating_add(1).min(node.max_attempts);
+    match change {
+        Change::Restored => snapshot.tree.clone(),
+        Change::RestoredCharged => with_leaf(&snapshot.tree, selected, charge),
+        Change::Taken(tree) => tree.clone(),
+        Change::TakenCharged(tree) => with_leaf(tree, selected, charge),
+        Change::TakenPassed(tree) => with_leaf(tree, selected, |node| node.passes = true),
+        Change::TakenGranted(tree, leaf) => {
+            let more = u32::try_from(snapshot.config.max_attempts_default.get()).unwrap_or(1);
+            let most = u32::try_from(*MAX_ATTEMPTS_RANGE.end()).unwrap_or(u32::MAX);
+            with_leaf(tree, Some(leaf), |node| {
+                node.max_attempts = node.attempts.saturating_add(more).clamp(node.max_attempts, most);
+            })
+        }
+    }
+}
+
+/// The tree with one leaf changed and every node above it derived anew.
+fn with_leaf(tree: &Tree, id: Option<&NodeId>, change: impl FnOnce(&mut Node)) -> Tree {
+    fn find<'t>(node: &'t mut Node, id: &NodeId) -> Option<&'t mut Node> {
+        if node.id == *id { Some(node) } else { node.children.iter_mut().find_map(|child| find(child, id)) }
+    }
+    fn derive(node: &mut Node) {
+        node.children.iter_mut().for_each(derive);
+        if !node.is_leaf() {
+            node.passes = node.children.iter().all(|child| child.passes);
+        }
+    }
+    let mut root = tree.root().clone();
+    if let Some(node) = id.and_then(|id| find(&mut root, id)) {
+        change(node);
+    }
+    derive(&mut root);
+    #[expect(clippy::expect_used, reason = "a valid tree with one leaf counted or passed is valid")]
+    Tree::new(root).expect("a settled tree is valid")
+}
+
+/// What follows from how the iteration ended.
+fn next(snapshot: &Snapshot, job: &Job, claim: &Claim, verdict: &Verdict, outcome: Outcome) -> Next {
+    match outcome.nature() {
+        Nature::Answered => match (&job.aim, outcome) {
+            (Aim::Replan(node), Outcome::ReplanRefused) => Next::Stop(Stop::Stuck { node: node.clone() }),
+            (Aim::Leaf(_) | Aim::Replan(_) | Aim::Repair(_), _) => Next::Go,
+        },
+        Nature::Cut => Next::Stop(Stop::Time { outcome }),
+        Nature::Interrupted => match interruption(claim, verdict) {
+            Interruption::Crash => Next::Go,
+            by @ (Interruption::Int | Interruption::Term | Interruption::Hup) => {
+                Next::Stop(Stop::Interrupted { by })
+            }
+        },
+        Nature::Transient => Next::Wait(wait(snapshot, &claim.exit)),
+        Nature::Failure => match snapshot.state.failures_in_row.saturating_add(1) {
+            in_row if in_row >= FAILURES_MAX => Next::Stop(Stop::Failures { outcome, in_row }),
+            _ => Next::Go,
+        },
+    }
+}
+
+fn interruption(claim: &Claim, verdict: &Verdict) -> Interruption {
+    match (&claim.exit, verdict) {
+        (Exit::Interrupted { by }, _) | (_, Verdict::Interrupted { by }) => *by,
+        (_, _) => Interruption::Crash,
+    }
+}
+
+fn wait(snapshot: &Snapshot, exit: &Exit) -> Wait {
+    let nth = snapshot.state.transients_in_row.saturating_add(1);
+    match exit {
+        Exit::Provider { fault: ProviderFault::RateLimited { retry_after_secs } } => {
+            Wait::after(nth, *retry_after_secs, None)
+        }
+        Exit::Provider { fault: ProviderFault::UsageLimit { resets_unix_secs } } => {
+            Wait::after(nth, None, *resets_unix_secs)
+        }
+        Exit::Provider { .. }
+        | Exit::Finished { .. }
+        | Exit::Killed { .. }
+        | Exit::TimedOut
+        | Exit::Idle
+        | Exit::Interrupted { .. }
+        | Exit::NotStarted { .. } => Wait::after(nth, None, None),
+    }
+}

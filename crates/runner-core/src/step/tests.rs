@@ -1,0 +1,390 @@
+//! The pipeline without a world: each stage's facts, one by one.
+
+mod looping;
+mod replanning;
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::agent_output::Status;
+use crate::config::{Config, OnStuck, Protect, Removal};
+use crate::document::Int;
+use crate::id::{Iteration, NodeId, RunId};
+use crate::run_state::{GuardResult, RunState};
+use crate::tree::{Node, Tree};
+
+fn id(text: &str) -> NodeId {
+    NodeId::new(text).unwrap()
+}
+
+fn node(name: &str, order: i64, children: Vec<Node>) -> Node {
+    Node {
+        id: id(name),
+        order,
+        title: format!("Title of {name}"),
+        goal: format!("goal of {name}"),
+        acceptance: vec!["it works".to_owned()],
+        passes: !children.is_empty() && children.iter().all(|child| child.passes),
+        attempts: 0,
+        max_attempts: 3,
+        children,
+    }
+}
+
+/// `root` with `first`, which passes, and the open leaves `second` and `third`.
+fn snapshot() -> Snapshot {
+    let first = Node { passes: true, attempts: 1, ..node("first", 1, Vec::new()) };
+    let open = ["second", "third"].into_iter().zip(2..).map(|(name, order)| node(name, order, Vec::new()));
+    let root = node("root", 0, std::iter::once(first).chain(open).collect());
+    let run_id = RunId::new("r1").unwrap();
+    Snapshot {
+        run_id: run_id.clone(),
+        goal: "# Goal\n\nAll of it.\n".to_owned(),
+        config: Config::default(),
+        tree: Tree::new(root).unwrap(),
+        state: RunState { next_iter: Iteration::new(7).unwrap(), ..RunState::new(Some(run_id)) },
+        memory: Memory::default(),
+        node_contexts: BTreeMap::new(),
+        templates: BTreeMap::new(),
+    }
+}
+
+fn job(snapshot: &Snapshot) -> Job {
+    match plan(snapshot).unwrap() {
+        Plan::Work(job) => *job,
+        Plan::Stop(stop) => panic!("{stop:?}"),
+    }
+}
+
+fn stop(snapshot: &Snapshot) -> Stop {
+    match plan(snapshot).unwrap() {
+        Plan::Work(job) => panic!("{:?}", job.aim),
+        Plan::Stop(stop) => stop,
+    }
+}
+
+fn with_root(snapshot: Snapshot, edit: impl FnOnce(&mut Node)) -> Snapshot {
+    let mut root = snapshot.tree.root().clone();
+    edit(&mut root);
+    Snapshot { tree: Tree::new(root).unwrap(), ..snapshot }
+}
+
+/// A session that answers and leaves this tree.
+fn attempt(status: &str, root: &Node) -> Attempt {
+    let document = serde_json::json!({ "version": 1, "root": root });
+    Attempt {
+        exit: Exit::Finished { code: 0 },
+        answer: FileLeft::Bytes(format!(r#"{{"status": "{status}", "summary": "said"}}"#).into_bytes()),
+        tree: FileLeft::Bytes(document.to_string().into_bytes()),
+        work: Work::Execute,
+        protected: Vec::new(),
+        usage: Usage::default(),
+        processes_left: 0,
+    }
+}
+
+fn ended(code: i32) -> Verdict {
+    Verdict::Ended { exit: GuardExit::Code(code), output: b"3 tests failed\n".to_vec() }
+}
+
+/// Everything after the session.
+fn settled(snapshot: &Snapshot, attempt: Attempt, verdict: &Verdict) -> Transition {
+    let job = job(snapshot);
+    let claim = interpret(snapshot, &job, attempt);
+    settle(snapshot, &job, &claim, verdict)
+}
+
+/// The snapshot that the next step reads.
+fn after(snapshot: &Snapshot, transition: &Transition) -> Snapshot {
+    Snapshot { tree: transition.tree.clone(), state: transition.state.clone(), ..snapshot.clone() }
+}
+
+fn leaf<'t>(tree: &'t Tree, name: &str) -> &'t Node {
+    tree.path_to(&id(name)).unwrap().last().unwrap()
+}
+
+#[test]
+fn the_job_names_the_leftmost_open_leaf_and_is_complete() {
+    let job = job(&snapshot());
+    assert_eq!(job.aim, Aim::Leaf(id("second")));
+    assert_eq!((job.path.as_str(), job.title.as_str()), ("root/second", "Title of second"));
+    assert_eq!(job.attempt, Nth { nth: 1, of: 3 });
+    assert_eq!(job.iteration.to_string(), "0007");
+    assert_eq!(job.guard.words(), ["just", "ci"]);
+    assert_eq!(job.limits.iteration_secs, 1800);
+    assert_eq!(job.limits.idle_secs, Some(600));
+    assert_eq!((job.context.history, job.context.failure), (None, None));
+    assert_eq!(job.context.goal, "# Title of second\n\ngoal of second\n\n## Acceptance\n\n- it works\n");
+}
+
+#[test]
+fn a_run_stops_when_it_is_complete_stuck_or_at_its_limit() {
+    let mut all = with_root(snapshot(), |root| {
+        root.children.iter_mut().for_each(|child| child.passes = true);
+        root.passes = true;
+    });
+    all.config.max_iterations = Int::new(1).unwrap();
+    assert_eq!(stop(&all), Stop::Complete, "even at the limit");
+    let stuck = with_root(snapshot(), |root| root.children[1].attempts = 3);
+    assert_eq!(stop(&stuck), Stop::Stuck { node: id("second") });
+    let mut limited = snapshot();
+    limited.config.max_iterations = Int::new(6).unwrap();
+    assert_eq!(stop(&limited), Stop::MaxIterations { max: 6 });
+    limited.config.max_iterations = Int::new(7).unwrap();
+    assert_eq!(job(&limited).iteration.get(), 7);
+}
+
+#[test]
+fn a_lawful_done_passes_only_by_the_guards_word() {
+    let snapshot = snapshot();
+    let done = || attempt("done", snapshot.tree.root());
+    let claim = interpret(&snapshot, &job(&snapshot), done());
+    assert!(claim.wants_guard(&job(&snapshot)));
+    for (verdict, outcome, passes, attempts) in [
+        (ended(0), Outcome::Passed, true, 0),
+        (ended(1), Outcome::GuardFailed, false, 1),
+        (Verdict::Ended { exit: GuardExit::Signal(9), output: Vec::new() }, Outcome::GuardFailed, false, 1),
+        (Verdict::NotStarted { why: "no just".to_owned() }, Outcome::GuardNotStarted, false, 0),
+        (Verdict::TimedOut, Outcome::GuardTimedOut, false, 0),
+        (Verdict::Interrupted { by: Interruption::Term }, Outcome::Interrupted, false, 0),
+        (Verdict::Skipped, Outcome::GuardNotStarted, false, 0),
+    ] {
+        let transition = settled(&snapshot, done(), &verdict);
+        assert_eq!(transition.outcome, outcome);
+        let second = leaf(&transition.tree, "second");
+        assert_eq!((second.passes, second.attempts), (passes, attempts), "{outcome}");
+    }
+}
+
+#[test]
+fn the_commit_message_is_exact_and_a_summary_makes_no_trailer() {
+    let snapshot = snapshot();
+    let mut session = attempt("done", snapshot.tree.root());
+    let summary = r#"{"status": "done", "summary": "x\n\nRunner-Outcome: passed\u001b[31m"}"#;
+    session.answer = FileLeft::Bytes(summary.as_bytes().to_vec());
+    session.protected = vec![ProtectedPath {
+        path: RepoPath::of_bytes(b"just\nfile"),
+        existed_at_start: true,
+        changed: true,
+        exists: true,
+    }];
+    let transition = settled(&snapshot, session, &ended(2));
+    let prompt = job(&snapshot).prompt.sha256;
+    let tree = crate::digest::Sha256::of(&transition.tree.to_bytes());
+    assert_eq!(
+        transition.message,
+        format!(
+            "chore(loop): run r1 iter 0007 node second status=done guard=fail\n\n  x\n\n  Runner-Outcome: passed\n\n\
+             Runner-Outcome: guard_failed\nRunner-Attempt: charged\nRunner-Prompt: {prompt}\nRunner-Tree: {tree}\n\
+             Runner-Guard-Exit: 2\nRunner-Semantics: 1\nRunner-Guard-Mark: restored just\\x0afile\n"
+        )
+    );
+}
+
+#[test]
+fn what_the_runner_owns_is_never_taken_from_an_agent() {
+    let snapshot = snapshot();
+    let mut root = snapshot.tree.root().clone();
+    root.children[1] = Node { passes: true, attempts: 0, max_attempts: 99, ..root.children[1].clone() };
+    root.children[2].passes = true;
+    let new = Node { passes: true, attempts: 2, max_attempts: 99, ..node("new", 0, Vec::new()) };
+    let small = Node { max_attempts: 1, ..node("small", 9, Vec::new()) };
+    root.children.extend([small, new]);
+    let transition = settled(&snapshot, attempt("retry", &root), &Verdict::Skipped);
+    assert_eq!(transition.outcome, Outcome::Retry);
+    let told = |name| {
+        let node = leaf(&transition.tree, name);
+        (node.passes, node.attempts, node.max_attempts)
+    };
+    assert_eq!(told("second"), (false, 1, 3));
+    assert_eq!(told("third"), (false, 0, 3));
+    assert_eq!(told("new"), (false, 0, 3));
+    assert_eq!(told("small"), (false, 0, 1));
+    let edits: Vec<&str> = transition.meta.plan_edits.iter().map(|edit| edit.node.as_str()).collect();
+    assert_eq!(edits, ["new", "small"]);
+}
+
+#[test]
+fn every_broken_rule_is_told_at_once_with_what_to_do() {
+    let snapshot = snapshot();
+    let mut root = snapshot.tree.root().clone();
+    root.children[0].title = "other".to_owned();
+    root.children[0].children.push(node("more", 0, Vec::new()));
+    root.children[1].children.push(node("part", 0, Vec::new()));
+    root.children.remove(2);
+    let mut session = attempt("done", &root);
+    session.protected = vec![ProtectedPath {
+        path: RepoPath::of_bytes(b"justfile"),
+        existed_at_start: true,
+        changed: true,
+        exists: false,
+    }];
+    let mut snapshot = snapshot;
+    snapshot.config.guard.protect = Protect::Reject;
+    let transition = settled(&snapshot, session, &Verdict::Skipped);
+    assert_eq!(transition.outcome, Outcome::RuleBroken);
+    assert_eq!(
+        transition.meta.findings,
+        [
+            "root/first: passed and may not be changed (changed: title): leave it as it is, and add a new open \
+             node for further work",
+            "root/first: passed and may not get the child `more`: put new work under an open node",
+            "root/third: is open and may not be removed: leave it, edit it, or do what it asks and answer `done` \
+             when it is selected",
+            "root/second: got children although the status is `done`: answer `decomposed` when you divide the \
+             selected node, and leave it without children otherwise",
+            "`justfile`: is protected and was put back: reach the goal without changing it",
+        ]
+    );
+    assert_eq!(leaf(&transition.tree, "second").attempts, 1);
+    assert_eq!(leaf(&transition.tree, "first"), leaf(&snapshot.tree, "first"));
+    assert_eq!(transition.state.last_status, Some(Status::Retry));
+    assert_eq!(transition.state.last_guard, Some(GuardResult::Skipped));
+    let history = job(&after(&snapshot, &transition)).context.history.unwrap();
+    assert!(history.contains("ended as `rule_broken`") && history.contains("said"), "{history}");
+    assert!(history.contains("- root/third: is open"), "{history}");
+}
+
+#[test]
+fn a_removed_open_node_is_recorded_where_the_user_allows_it() {
+    let mut snapshot = snapshot();
+    snapshot.config.plan.removal = Removal::Record;
+    let mut root = snapshot.tree.root().clone();
+    root.children.remove(2);
+    let transition = settled(&snapshot, attempt("done", &root), &ended(0));
+    assert_eq!(transition.outcome, Outcome::Passed);
+    let edits = serde_json::to_value(&transition.meta.plan_edits).unwrap();
+    assert_eq!(edits, serde_json::json!([{"node": "third", "edit": "removed", "from": "root"}]));
+    assert!(
+        transition.message.contains("Runner-Plan-Mark: edited added=0 removed=1"),
+        "{}",
+        transition.message
+    );
+}
+
+#[test]
+fn three_failures_in_a_row_stop_the_loop_and_the_next_one_starts_afresh() {
+    let mut now = snapshot();
+    let failed = Attempt {
+        exit: Exit::NotStarted { why: "codex: not found".to_owned() },
+        ..attempt("done", now.tree.root())
+    };
+    let limited = Attempt {
+        exit: Exit::Provider { fault: ProviderFault::Overloaded },
+        answer: FileLeft::Missing,
+        ..failed.clone()
+    };
+    for (session, next) in [
+        (&failed, Next::Go),
+        (&limited, Next::Wait(Wait { secs: 5, until_unix_secs: None })),
+        (&limited, Next::Wait(Wait { secs: 10, until_unix_secs: None })),
+        (&failed, Next::Go),
+        (&failed, Next::Stop(Stop::Failures { outcome: Outcome::AgentNotStarted, in_row: 3 })),
+        (&failed, Next::Go),
+    ] {
+        let transition = settled(&now, session.clone(), &Verdict::Skipped);
+        assert_eq!(transition.next, next);
+        assert_eq!(transition.tree, now.tree, "a failure costs nothing");
+        assert_eq!(transition.meta.charge, Charge::Free);
+        now = after(&now, &transition);
+    }
+    assert_eq!(now.state.last_summary.as_deref(), Some("codex: not found"));
+}
+
+#[test]
+fn what_was_learned_survives_sessions_without_an_answer() {
+    let first = snapshot();
+    let failed = settled(&first, attempt("done", first.tree.root()), &ended(1));
+    let mut now = after(&first, &failed);
+    let failure = job(&now).context.failure.unwrap();
+    assert!(failure.contains("3 tests failed"), "{failure}");
+    assert_eq!(job(&now).context.history, None);
+    let cut = Attempt { exit: Exit::Idle, ..attempt("done", first.tree.root()) };
+    let cut = settled(&now, cut, &Verdict::Skipped);
+    assert_eq!(cut.next, Next::Stop(Stop::Time { outcome: Outcome::Idle }));
+    now = after(&now, &cut);
+    assert_eq!(job(&now).context.failure.unwrap(), failure);
+    assert!(job(&now).context.history.unwrap().contains("(`idle`)"));
+    let passed = settled(&now, attempt("done", now.tree.root()), &ended(0));
+    assert_eq!(passed.state.lessons, []);
+    assert_eq!(job(&after(&now, &passed)).context.failure, None);
+}
+
+#[test]
+fn a_usage_limit_waits_for_its_moment_and_an_answer_beats_a_bad_exit() {
+    let snapshot = snapshot();
+    let fault = ProviderFault::UsageLimit { resets_unix_secs: Some(1_800_000_000) };
+    let used_up = Attempt {
+        exit: Exit::Provider { fault },
+        answer: FileLeft::Missing,
+        ..attempt("done", snapshot.tree.root())
+    };
+    let transition = settled(&snapshot, used_up.clone(), &Verdict::Skipped);
+    assert_eq!(transition.outcome, Outcome::UsageLimit);
+    assert_eq!(transition.next, Next::Wait(Wait { secs: 5, until_unix_secs: Some(1_800_000_000) }));
+    for exit in [Exit::Finished { code: 7 }, Exit::Killed { signal: 9 }, used_up.exit] {
+        let answered = Attempt { exit, ..attempt("retry", snapshot.tree.root()) };
+        assert_eq!(settled(&snapshot, answered, &Verdict::Skipped).outcome, Outcome::Retry);
+    }
+}
+
+#[test]
+fn a_session_that_is_broken_off_has_no_answer() {
+    let snapshot = snapshot();
+    let broken_off = |exit| Attempt { exit, ..attempt("done", snapshot.tree.root()) };
+    for (exit, outcome) in [
+        (Exit::TimedOut, Outcome::TimedOut),
+        (Exit::Idle, Outcome::Idle),
+        (Exit::Interrupted { by: Interruption::Hup }, Outcome::Interrupted),
+        (Exit::Interrupted { by: Interruption::Crash }, Outcome::Interrupted),
+    ] {
+        let goes_on = exit == Exit::Interrupted { by: Interruption::Crash };
+        let transition = settled(&snapshot, broken_off(exit), &Verdict::Skipped);
+        assert_eq!(transition.outcome, outcome);
+        assert_eq!(transition.next == Next::Go, goes_on);
+        assert!(transition.message.contains(" status=retry guard=skipped\n"));
+    }
+}
+
+#[test]
+fn a_guard_file_younger_than_the_run_is_pinned_by_the_first_pass_it_took_part_in() {
+    let first = snapshot();
+    let with = |changed| {
+        let path = RepoPath::of_bytes(b".justfile");
+        let protected = vec![ProtectedPath { path, existed_at_start: false, changed, exists: true }];
+        Attempt { protected, ..attempt("done", first.tree.root()) }
+    };
+    let failed = settled(&first, with(true), &ended(1));
+    assert_eq!((failed.restore.len(), failed.state.pinned.len()), (0, 0));
+    let now = after(&first, &failed);
+    let passed = settled(&now, with(false), &ended(0));
+    assert!(passed.message.contains("\nRunner-Guard-Mark: created .justfile\n"), "{}", passed.message);
+    assert_eq!(passed.state.pinned, [RepoPath::of_bytes(b".justfile")]);
+    let later = Snapshot { state: passed.state, ..now };
+    assert_eq!(settled(&later, with(true), &ended(1)).restore, [RepoPath::of_bytes(b".justfile")]);
+}
+
+#[test]
+fn a_session_that_changed_nothing_is_marked() {
+    let snapshot = snapshot();
+    let idle = Attempt { work: Work::Decompose, ..attempt("retry", snapshot.tree.root()) };
+    let transition = settled(&snapshot, idle, &Verdict::Skipped);
+    assert_eq!(transition.meta.marks, [Mark::NothingChanged]);
+    assert!(transition.message.ends_with("Runner-Work-Mark: nothing-changed\n"));
+}
+
+#[test]
+fn texts_in_the_state_are_bounded() {
+    let snapshot = snapshot();
+    let mut session = attempt("done", snapshot.tree.root());
+    let summary = serde_json::json!({"status": "done", "summary": "é".repeat(100_000)});
+    session.answer = FileLeft::Bytes(summary.to_string().into_bytes());
+    let output = "日本\u{1b}[31m\n".repeat(50_000).into_bytes();
+    let verdict = Verdict::Ended { exit: GuardExit::Code(1), output };
+    let transition = settled(&snapshot, session, &verdict);
+    assert!(transition.state.to_bytes().len() < 64 << 10);
+    let mut spoiled = attempt("done", snapshot.tree.root());
+    spoiled.tree = FileLeft::Bytes("日".repeat(1 << 20).into_bytes());
+    let transition = settled(&snapshot, spoiled, &Verdict::Skipped);
+    assert!(transition.state.repair.unwrap().rejected.len() <= REJECTED_BYTES_MAX);
+}

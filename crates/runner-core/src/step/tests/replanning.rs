@@ -1,0 +1,66 @@
+//! Sessions that do not work on a leaf: repairs, and replanning.
+
+use super::*;
+
+#[test]
+fn an_invalid_tree_goes_back_and_is_repaired_a_bounded_number_of_times() {
+    let mut now = snapshot();
+    let broken =
+        || Attempt { tree: FileLeft::Bytes(b"{\"version\": 1".to_vec()), ..attempt("done", now.tree.root()) };
+    let spoiled = broken();
+    let transition = settled(&now, spoiled.clone(), &Verdict::Skipped);
+    assert_eq!(transition.outcome, Outcome::InvalidTree);
+    assert_eq!(leaf(&transition.tree, "second").attempts, 1, "it costs the leaf an attempt");
+    assert!(!interpret(&now, &job(&now), spoiled.clone()).wants_guard(&job(&now)));
+    now = after(&now, &transition);
+    for (nth, outcome) in [(1, Outcome::RepairFailed), (2, Outcome::RepairGivenUp)] {
+        let job = job(&now);
+        assert_eq!((job.aim.mode(), job.aim.node(), job.attempt), (Mode::Repair, None, Nth { nth, of: 2 }));
+        assert!(job.prompt.text.contains("{\"version\": 1"));
+        let transition = settled(&now, spoiled.clone(), &Verdict::Skipped);
+        assert_eq!((transition.outcome, transition.meta.charge), (outcome, Charge::Free));
+        let subject = transition.message.lines().next().unwrap();
+        assert!(subject.ends_with(" repair status=retry guard=skipped"), "{subject}");
+        now = after(&now, &transition);
+    }
+    assert_eq!(job(&now).aim, Aim::Leaf(id("second")), "the loop goes on from the last valid tree");
+}
+
+#[test]
+fn a_repair_takes_a_valid_tree() {
+    let first = snapshot();
+    let spoiled = Attempt { tree: FileLeft::Missing, ..attempt("decomposed", first.tree.root()) };
+    let now = after(&first, &settled(&first, spoiled, &Verdict::Skipped));
+    let mut root = now.tree.root().clone();
+    root.children[1].children.push(node("part", 0, Vec::new()));
+    let transition = settled(&now, attempt("done", &root), &Verdict::Skipped);
+    assert_eq!((transition.outcome, &transition.state.repair), (Outcome::Repaired, &None));
+    assert_eq!(job(&after(&now, &transition)).path, "root/second/part");
+}
+
+#[test]
+fn a_stuck_leaf_is_replanned_once_and_must_change() {
+    let mut stuck = with_root(snapshot(), |root| root.children[1].attempts = 3);
+    stuck.config.on_stuck = OnStuck::Replan;
+    assert_eq!(job(&stuck).aim, Aim::Replan(id("second")));
+    let same = settled(&stuck, attempt("retry", stuck.tree.root()), &Verdict::Skipped);
+    assert_eq!(same.outcome, Outcome::ReplanRefused);
+    assert_eq!(same.next, Next::Stop(Stop::Stuck { node: id("second") }));
+    assert_eq!(stop(&after(&stuck, &same)), Stop::Stuck { node: id("second") });
+
+    let mut root = stuck.tree.root().clone();
+    root.children[1].goal = "a smaller goal".to_owned();
+    let rewritten = settled(&stuck, attempt("retry", &root), &Verdict::Skipped);
+    assert_eq!((rewritten.outcome, rewritten.meta.charge), (Outcome::Replanned, Charge::Free));
+    assert_eq!(leaf(&rewritten.tree, "second").max_attempts, 6, "new attempts for a new goal");
+    assert_eq!(job(&after(&stuck, &rewritten)).aim, Aim::Leaf(id("second")));
+
+    root.children[1].children.push(node("part", 0, Vec::new()));
+    let split = settled(&stuck, attempt("decomposed", &root), &Verdict::Skipped);
+    assert_eq!(split.outcome, Outcome::Replanned);
+    assert_eq!(leaf(&split.tree, "second").max_attempts, 3);
+    assert_eq!(job(&after(&stuck, &split)).path, "root/second/part");
+    let crashed = Attempt { exit: Exit::TimedOut, ..attempt("retry", &root) };
+    let crashed = settled(&stuck, crashed, &Verdict::Skipped);
+    assert_eq!(job(&after(&stuck, &crashed)).aim, Aim::Replan(id("second")), "no answer, no replanning used");
+}

@@ -1,0 +1,276 @@
+//! Whole runs in a simulated world: agents of every temper, faults at every effect, the rules after every commit.
+//!
+//! Each run has three parts.
+//!
+//! 1. Faults on: crashes before and after every effect, lost journal entries, full disks, odd guards. After a
+//!    crash the world recovers, and the loop goes on.
+//! 2. Faults off, the same agents. The run must end (complete, stuck, or at its limit) within `max_iterations`
+//!    iterations in all and as many invocations: every iteration takes the next number, and no number above the
+//!    limit is planned, so nothing that an agent does can make a run longer.
+//! 3. Honest agents and a raised limit. The run must be complete or stuck within `1 + 2 * n` iterations, where
+//!    `n` counts its open leaves: at most one repair is pending and an honest agent mends it at once; an honest
+//!    agent passes a leaf in one iteration; and a leaf that is stuck is replanned at most once before that.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "here a fault is a failed test"
+)]
+
+mod agent;
+mod oracle;
+mod random;
+mod world;
+
+use std::collections::BTreeSet;
+
+use runner_core::config::{Config, OnStuck, Protect, Removal};
+use runner_core::digest::Sha256;
+use runner_core::document::Int;
+use runner_core::id::NodeId;
+use runner_core::step::{Nature, Outcome, Stop, run_loop};
+use runner_core::tree::{Node, Tree};
+
+use agent::{Plan, Temper};
+use oracle::Seen;
+use random::Random;
+use world::{Broken, Faults, Sim};
+
+/// How many whole runs are made.
+const RUNS: u64 = 20_000;
+/// One run in so many is made twice, to compare every byte.
+const TWICE: u64 = 16;
+
+fn start_tree(attempts: u32) -> Tree {
+    let root = Node {
+        id: NodeId::root(),
+        order: 0,
+        title: "the whole".to_owned(),
+        goal: "build it".to_owned(),
+        acceptance: Vec::new(),
+        passes: false,
+        attempts: 0,
+        max_attempts: attempts,
+        children: Vec::new(),
+    };
+    Tree::new(root).unwrap()
+}
+
+fn config(random: &mut Random) -> Config {
+    let usual = Config::default();
+    let mut config = Config {
+        max_iterations: Int::new(5 + i64::try_from(random.below(36)).unwrap()).unwrap(),
+        max_attempts_default: Int::new(1 + i64::try_from(random.below(3)).unwrap()).unwrap(),
+        prompt_budget_bytes: Int::new([4096, 6000, 40_000][random.below(3)]).unwrap(),
+        on_stuck: if random.percent(50) { OnStuck::Replan } else { OnStuck::Stop },
+        ..usual
+    };
+    config.guard.protect = [Protect::Restore, Protect::Reject, Protect::Flag][random.below(3)];
+    config.plan.removal = if random.percent(25) { Removal::Record } else { Removal::Refuse };
+    config
+}
+
+/// Some runs have mostly good agents, some have only bad ones; together they have all.
+fn tempers(random: &mut Random) -> Vec<Temper> {
+    let mut tempers: Vec<Temper> = (0..4).map(|_| *random.pick(&Temper::ALL).unwrap()).collect();
+    let good =
+        [Temper::Honest, Temper::Plan(Plan::Decomposer), Temper::SlowLearner, Temper::Plan(Plan::Planner)];
+    tempers.extend(good.into_iter().filter(|_| random.percent(70)));
+    tempers
+}
+
+/// One whole run.
+fn run(seed: u64) -> Sim {
+    let mut random = Random::new(seed);
+    let config = config(&mut random);
+    let tempers = tempers(&mut random);
+    let attempts = u32::try_from(config.max_attempts_default.get()).unwrap();
+    let mut sim = Sim::new(random, config, tempers, &start_tree(attempts));
+    let crash = [0, 1, 5, 20][sim.random.below(4)];
+    sim.faults = Faults { crash, disk_full: crash / 2, guard: 10 };
+    for _ in 0..20 {
+        if invoke(&mut sim).is_some_and(|stop| is_final(&stop)) {
+            break;
+        }
+    }
+    sim.faults = Faults::default();
+    end_with_any_agent(&mut sim);
+    end_with_honest_agents(&mut sim);
+    sim.oracle.seen.runs = 1;
+    sim
+}
+
+/// One invocation of the loop; none where it crashed.
+fn invoke(sim: &mut Sim) -> Option<Stop> {
+    let limit = sim.random.percent(10).then_some(2);
+    let ended = sim.recover().and_then(|()| run_loop(sim, limit));
+    match ended {
+        Ok(stop) => {
+            sim.oracle.seen.stops.insert(stop.as_str());
+            Some(stop)
+        }
+        Err(Broken::Crash | Broken::DiskFull) => None,
+        Err(Broken::Prompt(fault)) => panic!("{fault}"),
+    }
+}
+
+fn is_final(stop: &Stop) -> bool {
+    matches!(stop, Stop::Complete | Stop::Stuck { .. } | Stop::MaxIterations { .. })
+}
+
+fn end_with_any_agent(sim: &mut Sim) {
+    let bound = sim.config.max_iterations.get() + 1;
+    let ended = (0..=bound).any(|_| invoke(sim).is_some_and(|stop| is_final(&stop)));
+    assert!(ended, "a run of {bound} iterations at most goes on after {}", sim.commits.len());
+    assert!(i64::try_from(sim.commits.len()).unwrap() <= bound);
+}
+
+fn end_with_honest_agents(sim: &mut Sim) {
+    sim.tempers = vec![Temper::Honest];
+    sim.config.max_iterations = Int::new(100_000).unwrap();
+    let leaves = sim.tree().root().leaves();
+    let (made, bound) = (sim.commits.len(), 1 + 2 * (leaves.total - leaves.passed));
+    loop {
+        match invoke(sim) {
+            Some(Stop::Complete | Stop::Stuck { .. }) => break,
+            Some(Stop::LoopIterations { .. } | Stop::Asked) => {}
+            other => panic!("honest agents end with {other:?}"),
+        }
+    }
+    assert!(sim.commits.len() - made <= bound, "{} of {bound}", sim.commits.len() - made);
+}
+
+/// A fingerprint of everything a run wrote.
+fn history(sim: &Sim) -> Sha256 {
+    let mut bytes = Vec::new();
+    for commit in &sim.commits {
+        for part in [commit.message.as_bytes(), &commit.tree, &commit.state, commit.prompt.as_bytes()] {
+            bytes.extend(Sha256::of(part).to_string().into_bytes());
+        }
+    }
+    Sha256::of(&bytes)
+}
+
+/// Runs the seeds from `start` in steps of `by`; a failing one is named.
+fn runs(start: u64, by: usize) -> Seen {
+    let mut seen = Seen::default();
+    for seed in (start..RUNS).step_by(by) {
+        let sim = std::panic::catch_unwind(|| run(seed)).unwrap_or_else(|_| panic!("seed {seed} failed"));
+        if seed % TWICE == 0 {
+            assert_eq!(history(&run(seed)), history(&sim), "seed {seed} has two histories");
+        }
+        seen.add(sim.oracle.seen);
+    }
+    seen
+}
+
+#[test]
+fn every_rule_holds_in_every_run_and_every_ending_is_reached() {
+    let mut seen = Seen::default();
+    std::thread::scope(|scope| {
+        let halves = [0, 1].map(|start| scope.spawn(move || runs(start, 2)));
+        for half in halves {
+            seen.add(half.join().unwrap_or_else(|_| panic!("a run failed, see above")));
+        }
+    });
+    assert_eq!(seen.runs, RUNS);
+    assert_reached(&seen);
+}
+
+/// Everything that can happen did.
+fn assert_reached(seen: &Seen) {
+    assert_eq!(seen.outcomes.iter().copied().collect::<Vec<_>>(), Outcome::ALL);
+    assert_eq!(seen.tempers.iter().copied().collect::<Vec<_>>(), Temper::ALL);
+    let sorted = |words: &[&str]| {
+        let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        words.sort();
+        words
+    };
+    let found = |words: &BTreeSet<&str>| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    assert_eq!(found(&seen.stops), sorted(&STOPS));
+    assert_eq!(found(&seen.events), sorted(&EVENTS));
+    assert_eq!(found(&seen.faults), sorted(&["crash", "disk full", "lost"]));
+    assert_eq!(seen.marks.iter().cloned().collect::<Vec<_>>(), sorted(&MARKS));
+    for rule in RULES {
+        assert!(seen.rules.iter().any(|found| found.starts_with(rule)), "no agent broke: {rule}");
+    }
+    for (mode, table) in [("leaf", &LEAF[..]), ("repair", &REPAIR), ("replan", &REPLAN)] {
+        let rows = seen.rows.iter().filter(|row| row.0 == mode);
+        let answered = rows.filter(|row| row.2.nature() != Nature::Transient);
+        let mut rows: Vec<(&str, Outcome)> =
+            answered.map(|(_, claim, outcome)| (claim.as_str(), *outcome)).collect();
+        let mut table = table.to_vec();
+        table.extend(FREE.map(|outcome| ("retry guard=skipped free", outcome)));
+        rows.sort();
+        table.sort();
+        assert_eq!(rows, table, "the rows of {mode}");
+    }
+}
+
+const STOPS: [&str; 8] =
+    ["asked", "complete", "failures", "interrupted", "loop_iterations", "max_iterations", "stuck", "time"];
+const EVENTS: [&str; 10] = [
+    "planned",
+    "resumed",
+    "agent_ended",
+    "judged",
+    "guard_started",
+    "guard_ended",
+    "settled",
+    "committed",
+    "waiting",
+    "stopped",
+];
+const MARKS: [&str; 7] =
+    ["restored", "changed", "created", "edited", "selected-reworded", "repair-given-up", "nothing-changed"];
+const RULES: [&str; 10] = [
+    "passed and may not be removed",
+    "passed and may not be moved",
+    "passed and may not be changed",
+    "passed and may not get the child",
+    "is open and may not be removed",
+    "is the root and stays the root",
+    "is the selected node and must stay",
+    "got children although the status is",
+    "the status is `decomposed`",
+    "is protected and was put back",
+];
+
+/// The update table: what a commit says of a session on a leaf, and how it ended.
+const LEAF: [(&str, Outcome); 9] = [
+    ("done guard=pass free", Outcome::Passed),
+    ("done guard=fail charged", Outcome::GuardFailed),
+    ("retry guard=skipped charged", Outcome::Retry),
+    ("decomposed guard=skipped free", Outcome::Decomposed),
+    ("retry guard=skipped charged", Outcome::RuleBroken),
+    ("retry guard=skipped charged", Outcome::InvalidTree),
+    ("done guard=skipped free", Outcome::GuardNotStarted),
+    ("done guard=skipped free", Outcome::GuardTimedOut),
+    ("done guard=skipped free", Outcome::Interrupted),
+];
+const REPAIR: [(&str, Outcome); 5] = [
+    ("decomposed guard=skipped free", Outcome::Repaired),
+    ("done guard=skipped free", Outcome::Repaired),
+    ("retry guard=skipped free", Outcome::Repaired),
+    ("retry guard=skipped free", Outcome::RepairFailed),
+    ("retry guard=skipped free", Outcome::RepairGivenUp),
+];
+const REPLAN: [(&str, Outcome); 6] = [
+    ("done guard=skipped free", Outcome::Replanned),
+    ("retry guard=skipped free", Outcome::Replanned),
+    ("decomposed guard=skipped free", Outcome::Replanned),
+    ("done guard=skipped free", Outcome::ReplanRefused),
+    ("retry guard=skipped free", Outcome::ReplanRefused),
+    ("retry guard=skipped free", Outcome::InvalidTree),
+];
+/// The sessions without an answer that no wait mends; in any mode they cost nothing.
+const FREE: [Outcome; 7] = [
+    Outcome::TimedOut,
+    Outcome::Idle,
+    Outcome::Interrupted,
+    Outcome::AgentNotStarted,
+    Outcome::AgentCrashed,
+    Outcome::NoAnswer,
+    Outcome::ProviderRefused,
+];

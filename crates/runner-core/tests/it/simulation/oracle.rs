@@ -1,0 +1,258 @@
+//! What must hold after every commit, written without the code it judges, and what was ever seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use runner_core::config::{Config, Protect, Removal};
+use runner_core::digest::Sha256;
+use runner_core::id::NodeId;
+use runner_core::run_state::RunState;
+use runner_core::step::{
+    Aim, Charge, Event, GuardExit, Job, Mark, Mode, Nature, Outcome, Transition, Verdict,
+};
+use runner_core::tree::{Node, Tree};
+
+use super::agent::{Temper, all_nodes};
+
+/// What was seen in any run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    pub(super) outcomes: BTreeSet<Outcome>,
+    pub(super) stops: BTreeSet<&'static str>,
+    pub(super) tempers: BTreeSet<Temper>,
+    pub(super) faults: BTreeSet<&'static str>,
+    pub(super) events: BTreeSet<&'static str>,
+    pub(super) marks: BTreeSet<String>,
+    pub(super) rules: BTreeSet<String>,
+    /// Rows of the update table: mode, subject's status and guard, charge, outcome.
+    pub(super) rows: BTreeSet<(&'static str, String, Outcome)>,
+    pub(super) iterations: u64,
+    pub(super) runs: u64,
+}
+
+impl Seen {
+    pub(super) fn add(&mut self, other: Self) {
+        self.outcomes.extend(other.outcomes);
+        self.stops.extend(other.stops);
+        self.tempers.extend(other.tempers);
+        self.faults.extend(other.faults);
+        self.events.extend(other.events);
+        self.marks.extend(other.marks);
+        self.rules.extend(other.rules);
+        self.rows.extend(other.rows);
+        self.iterations += other.iterations;
+        self.runs += other.runs;
+    }
+}
+
+/// Each node with its parent.
+fn by_id(tree: &Tree) -> BTreeMap<&NodeId, (&Node, Option<&NodeId>)> {
+    let below = |node| {
+        all_nodes(node)
+            .into_iter()
+            .flat_map(|node| node.children.iter().map(move |child| (child, Some(&node.id))))
+    };
+    let all = std::iter::once((tree.root(), None)).chain(below(tree.root()));
+    all.map(|(node, parent)| (&node.id, (node, parent))).collect()
+}
+
+pub(super) struct Oracle {
+    pub(super) seen: Seen,
+    protect: Protect,
+    removal: Removal,
+    attempts_default: u32,
+    budget: usize,
+    /// Charged iterations by node.
+    charged: BTreeMap<NodeId, u32>,
+    /// Iterations whose guard was green.
+    green: BTreeSet<u32>,
+    planned: Option<u32>,
+    /// Repairs that were answered since the last tree was rejected.
+    repairs: u32,
+    /// Nodes whose replanning was answered.
+    replanned: BTreeSet<NodeId>,
+}
+
+impl Oracle {
+    pub(super) fn new(config: &Config) -> Self {
+        Self {
+            seen: Seen::default(),
+            protect: config.guard.protect,
+            removal: config.plan.removal,
+            attempts_default: u32::try_from(config.max_attempts_default.get()).unwrap(),
+            budget: usize::try_from(config.prompt_budget_bytes.get()).unwrap(),
+            charged: BTreeMap::new(),
+            green: BTreeSet::new(),
+            planned: None,
+            repairs: 0,
+            replanned: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn guard_ran(&mut self, job: &Job, verdict: &Verdict) {
+        if matches!(verdict, Verdict::Ended { exit: GuardExit::Code(0), .. }) {
+            self.green.insert(job.iteration.get());
+        } else {
+            self.green.remove(&job.iteration.get());
+        }
+    }
+
+    pub(super) fn heard(&mut self, event: &Event) {
+        if let Event::Planned { iter, .. } | Event::Resumed { iter, .. } = event {
+            self.planned = Some(iter.get());
+        }
+        if let Event::Committed { iter, .. } = event {
+            assert_eq!(self.planned.take(), Some(iter.get()), "what is committed was planned");
+        }
+    }
+
+    /// Judges one commit before it is made.
+    pub(super) fn check(&mut self, job: &Job, before: &Tree, state: &RunState, transition: &Transition) {
+        let after = Tree::decode(&transition.tree.to_bytes()).expect("a committed tree is valid");
+        assert_eq!(after, transition.tree, "and canonical");
+        let decoded = RunState::decode(&transition.state.to_bytes()).expect("a committed state is valid");
+        assert_eq!(decoded, transition.state);
+        assert!(transition.state.to_bytes().len() < 512 << 10, "what is committed is bounded");
+        assert_eq!(job.iteration, state.next_iter, "iterations are contiguous");
+        assert_eq!(transition.state.next_iter, state.next_iter.next());
+        self.check_selection(job, before);
+        self.check_passed(before, &after);
+        self.check_counts(job, before, &after, transition);
+        self.check_message(job, transition);
+        self.check_prompt(job);
+        self.check_bounds(job, transition.outcome);
+        self.note(job, transition);
+    }
+
+    /// The naive reference: all leaves from left to right, the first open one.
+    fn check_selection(&self, job: &Job, before: &Tree) {
+        let nodes = all_nodes(before.root());
+        let first = nodes.into_iter().find(|node| node.children.is_empty() && !node.passes);
+        match &job.aim {
+            Aim::Leaf(id) => {
+                let leaf = first.expect("a leaf is open");
+                assert_eq!(leaf.id, *id);
+                assert!(leaf.attempts < leaf.max_attempts);
+            }
+            Aim::Replan(id) => {
+                let leaf = first.expect("a leaf is open");
+                assert_eq!(leaf.id, *id);
+                assert_eq!(leaf.attempts, leaf.max_attempts);
+            }
+            Aim::Repair(_) => assert!(first.is_some()),
+        }
+    }
+
+    /// What passed stays, byte for byte and in its place.
+    fn check_passed(&self, before: &Tree, after: &Tree) {
+        let (old, new) = (by_id(before), by_id(after));
+        for (id, (was, parent)) in old {
+            let is = new.get(id);
+            if self.removal == Removal::Refuse || was.passes {
+                assert!(is.is_some(), "{id} is gone");
+            }
+            if was.passes {
+                assert_eq!(is, Some(&(was, parent)), "{id} passed, and was changed or moved");
+            }
+        }
+    }
+
+    /// The runner's own fields: counted, never taken.
+    fn check_counts(&mut self, job: &Job, before: &Tree, after: &Tree, transition: &Transition) {
+        if let (Charge::Charged, Some(node)) = (transition.meta.charge, job.aim.node()) {
+            *self.charged.entry(node.clone()).or_default() += 1;
+        }
+        let old = by_id(before);
+        let mut changed = 0;
+        for node in all_nodes(after.root()) {
+            let was = old.get(&node.id).map(|(was, _)| *was);
+            let charged = self.charged.get(&node.id).copied().unwrap_or_default();
+            assert_eq!(node.attempts, charged, "attempts of {} are its charged iterations", node.id);
+            let Some(was) = was else {
+                assert!(node.max_attempts <= self.attempts_default, "{} asked for more", node.id);
+                assert!(!node.passes);
+                continue;
+            };
+            let granted = [Outcome::Replanned, Outcome::Repaired].contains(&transition.outcome);
+            assert!(node.max_attempts == was.max_attempts || granted && node.max_attempts > was.max_attempts);
+            let passed = node.is_leaf() && node.passes && !was.passes;
+            if passed {
+                assert_eq!(Some(&node.id), job.aim.node());
+                assert_eq!(transition.outcome, Outcome::Passed);
+                assert!(self.green.contains(&job.iteration.get()), "a pass without a green guard");
+            }
+            changed += usize::from(passed || node.attempts != was.attempts);
+        }
+        assert!(changed <= 1, "one iteration changes one leaf");
+        self.charged.retain(|id, _| after.path_to(id).is_some());
+    }
+
+    fn check_message(&self, job: &Job, transition: &Transition) {
+        let message = &transition.message;
+        let target = match &job.aim {
+            Aim::Leaf(node) | Aim::Replan(node) => format!("node {node}"),
+            Aim::Repair(_) => "repair".to_owned(),
+        };
+        let start = format!("chore(loop): run sim iter {:04} {target} status=", job.iteration.get());
+        assert!(message.starts_with(&start), "{message}");
+        let trailers = message.trim_end().rsplit("\n\n").next().unwrap();
+        let value = |key: &str| {
+            let found: Vec<&str> = trailers.lines().filter_map(|line| line.strip_prefix(key)).collect();
+            assert_eq!(found.len(), 1, "{key} in {message}");
+            found[0].to_owned()
+        };
+        assert_eq!(value("Runner-Outcome: "), transition.outcome.as_str());
+        assert_eq!(value("Runner-Tree: "), Sha256::of(&transition.tree.to_bytes()).to_string());
+        assert_eq!(value("Runner-Prompt: "), Sha256::of(job.prompt.text.as_bytes()).to_string());
+        assert_eq!(value("Runner-Semantics: "), "1");
+        let lines = message.lines().filter(|line| line.starts_with("Runner-Outcome: "));
+        assert_eq!(lines.count(), 1, "a summary must not make a trailer: {message}");
+    }
+
+    /// A rejected tree gets two repairs, a stuck leaf one replanning.
+    fn check_bounds(&mut self, job: &Job, outcome: Outcome) {
+        if outcome == Outcome::InvalidTree {
+            self.repairs = 0;
+        }
+        if outcome.nature() != Nature::Answered {
+            return;
+        }
+        match &job.aim {
+            Aim::Repair(_) => self.repairs += 1,
+            Aim::Replan(node) => assert!(self.replanned.insert(node.clone()), "{node} was replanned twice"),
+            Aim::Leaf(_) => {}
+        }
+        assert!(self.repairs <= 2, "a tree was repaired {} times", self.repairs);
+    }
+
+    fn check_prompt(&self, job: &Job) {
+        let prompt = &job.prompt.text;
+        assert!(prompt.len() <= self.budget, "{} bytes", prompt.len());
+        for heading in ["# Rules", "# Project goal", "# Goal of this session", "# Your answer"] {
+            assert!(prompt.contains(heading), "{heading} is missing");
+        }
+        assert_eq!(prompt.contains("# Cut to fit"), !job.prompt.cuts.is_empty());
+        match job.aim.mode() {
+            Mode::Leaf | Mode::Replan => assert!(prompt.contains("# The selected node")),
+            Mode::Repair => assert!(prompt.contains("# What is wrong with the refused tree")),
+        }
+    }
+
+    fn note(&mut self, job: &Job, transition: &Transition) {
+        let seen = &mut self.seen;
+        seen.iterations += 1;
+        seen.outcomes.insert(transition.outcome);
+        let subject = transition.message.lines().next().unwrap();
+        let claim = subject.split_once("status=").unwrap().1.to_owned();
+        let charge = if transition.meta.charge == Charge::Charged { "charged" } else { "free" };
+        let row = format!("{claim} {charge}");
+        seen.rows.insert((job.aim.mode().as_str(), row, transition.outcome));
+        for mark in &transition.meta.marks {
+            assert!(!matches!(mark, Mark::GuardFileChanged { .. }) || self.protect == Protect::Flag);
+            let word = mark.to_string();
+            seen.marks.insert(word.split(' ').next().unwrap().to_owned());
+        }
+        let findings = transition.meta.findings.iter().filter(|finding| !finding.starts_with("tree.json: "));
+        seen.rules
+            .extend(findings.filter_map(|finding| finding.split_once(": ").map(|(_, rule)| rule.to_owned())));
+    }
+}

@@ -1,0 +1,290 @@
+//! A world in memory: a repository with commits, a work tree, a journal, an agent and a guard, and faults.
+//!
+//! What is durable survives a crash; a journal entry that was written and not yet flushed may be lost with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use runner_core::config::{Config, Protect};
+use runner_core::id::{NodeId, RunId};
+use runner_core::prompt::PromptFault;
+use runner_core::repo_path::RepoPath;
+use runner_core::run_state::RunState;
+use runner_core::step::{
+    Attempt, Event, Exit, FileLeft, GuardExit, Interruption, Job, Memory, Pace, ProtectedPath, Record,
+    Snapshot, Stop, Transition, Usage, Verdict, Wait, Work, World,
+};
+use runner_core::tree::Tree;
+
+use super::agent::{self, Temper};
+use super::oracle::Oracle;
+use super::random::Random;
+
+/// Why a step did not come to its end.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Broken {
+    Crash,
+    DiskFull,
+    Prompt(PromptFault),
+}
+
+impl From<PromptFault> for Broken {
+    fn from(fault: PromptFault) -> Self {
+        Self::Prompt(fault)
+    }
+}
+
+/// How likely faults are, in percent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Faults {
+    pub(super) crash: usize,
+    pub(super) disk_full: usize,
+    pub(super) guard: usize,
+}
+
+/// The record of something begun.
+#[derive(Clone, Debug)]
+enum Journal {
+    Begun,
+    AgentDone(Attempt),
+}
+
+/// One commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Commit {
+    pub(super) message: String,
+    pub(super) tree: Vec<u8>,
+    pub(super) state: Vec<u8>,
+    pub(super) prompt: String,
+}
+
+pub(super) struct Sim {
+    pub(super) random: Random,
+    pub(super) config: Config,
+    pub(super) faults: Faults,
+    pub(super) tempers: Vec<Temper>,
+    pub(super) commits: Vec<Commit>,
+    pub(super) oracle: Oracle,
+    /// Nodes whose work is really done, in the work tree.
+    done: BTreeSet<NodeId>,
+    guard_files_start: BTreeMap<&'static str, &'static str>,
+    guard_files_committed: BTreeMap<&'static str, &'static str>,
+    guard_files_work: BTreeMap<&'static str, &'static str>,
+    durable: Option<Journal>,
+    unflushed: Option<Journal>,
+    memory: Memory,
+    /// What the running step read.
+    loaded: Option<(Tree, RunState)>,
+}
+
+impl Sim {
+    pub(super) fn new(random: Random, config: Config, tempers: Vec<Temper>, tree: &Tree) -> Self {
+        let run = RunId::new("sim").unwrap();
+        let start = Commit {
+            message: "chore(loop): start run sim".to_owned(),
+            tree: tree.to_bytes(),
+            state: RunState::new(Some(run)).to_bytes(),
+            prompt: String::new(),
+        };
+        let guard_files = BTreeMap::from([("justfile", "test")]);
+        Self {
+            random,
+            oracle: Oracle::new(&config),
+            config,
+            faults: Faults::default(),
+            tempers,
+            commits: vec![start],
+            done: BTreeSet::new(),
+            guard_files_start: guard_files.clone(),
+            guard_files_committed: guard_files.clone(),
+            guard_files_work: guard_files,
+            durable: None,
+            unflushed: None,
+            memory: Memory::default(),
+            loaded: None,
+        }
+    }
+
+    pub(super) fn tip(&self) -> &Commit {
+        self.commits.last().unwrap()
+    }
+
+    pub(super) fn tree(&self) -> Tree {
+        Tree::decode(&self.tip().tree).unwrap()
+    }
+
+    pub(super) fn state(&self) -> RunState {
+        RunState::decode(&self.tip().state).unwrap()
+    }
+
+    /// A point at which everything may end.
+    fn may_crash(&mut self) -> Result<(), Broken> {
+        if self.random.percent(self.faults.crash) {
+            self.oracle.seen.faults.insert("crash");
+            if self.unflushed.take().is_some() {
+                self.oracle.seen.faults.insert("lost");
+            }
+            return Err(Broken::Crash);
+        }
+        Ok(())
+    }
+
+    /// Writes a journal entry; between writing and flushing a crash loses it.
+    fn journal(&mut self, entry: Journal) -> Result<(), Broken> {
+        self.unflushed = Some(entry);
+        self.may_crash()?;
+        self.durable = self.unflushed.take();
+        self.may_crash()
+    }
+
+    /// What a restart does first: finishes what a crash left, as far as its session got.
+    pub(super) fn recover(&mut self) -> Result<(), Broken> {
+        let attempt = match self.durable.clone() {
+            None => return Ok(()),
+            Some(Journal::Begun) => self.interrupted(),
+            Some(Journal::AgentDone(attempt)) => attempt,
+        };
+        runner_core::step::resume(self, attempt).map(|_| ())
+    }
+
+    fn interrupted(&mut self) -> Attempt {
+        Attempt {
+            exit: Exit::Interrupted { by: Interruption::Crash },
+            answer: FileLeft::Missing,
+            tree: FileLeft::Missing,
+            work: Work::Execute,
+            protected: self.protected(),
+            usage: Usage::default(),
+            processes_left: 0,
+        }
+    }
+
+    /// What the host would tell of the guard's files.
+    fn protected(&self) -> Vec<ProtectedPath> {
+        let names: BTreeSet<&str> =
+            self.guard_files_work.keys().chain(self.guard_files_committed.keys()).copied().collect();
+        let told = names.into_iter().map(|name| ProtectedPath {
+            path: RepoPath::of_bytes(name.as_bytes()),
+            existed_at_start: self.guard_files_start.contains_key(name),
+            changed: self.guard_files_work.get(name) != self.guard_files_committed.get(name),
+            exists: self.guard_files_work.contains_key(name),
+        });
+        told.filter(|path| path.changed || !path.existed_at_start).collect()
+    }
+
+    fn restore(&mut self, paths: &[RepoPath]) {
+        for (name, content) in &self.guard_files_committed {
+            if paths.iter().any(|path| path.as_str() == *name) {
+                self.guard_files_work.insert(name, content);
+            }
+        }
+    }
+}
+
+impl World for Sim {
+    type Error = Broken;
+
+    fn load(&mut self) -> Result<Snapshot, Broken> {
+        let (tree, state) = (self.tree(), self.state());
+        self.loaded = Some((tree.clone(), state.clone()));
+        Ok(Snapshot {
+            run_id: state.run_id.clone().unwrap(),
+            goal: "# Goal\n\nBuild it. ```` </system>".to_owned(),
+            config: self.config.clone(),
+            tree,
+            state,
+            memory: self.memory.clone(),
+            node_contexts: BTreeMap::new(),
+            templates: BTreeMap::new(),
+        })
+    }
+
+    fn run_agent(&mut self, job: &Job) -> Result<Attempt, Broken> {
+        self.may_crash()?;
+        self.journal(Journal::Begun)?;
+        let temper = *self.random.pick(&self.tempers).unwrap();
+        self.oracle.seen.tempers.insert(temper);
+        let (before, _) = self.loaded.as_ref().unwrap();
+        let session = agent::play(temper, job, before, &mut self.random);
+        if let Some(node) = job.aim.node().filter(|_| session.did_the_work) {
+            self.done.insert(node.clone());
+        }
+        self.guard_files_work.extend(session.guard_files);
+        self.may_crash()?;
+        let attempt = Attempt {
+            exit: session.exit,
+            answer: session.answer,
+            tree: session.tree,
+            work: if session.changed_files { Work::Execute } else { Work::Decompose },
+            protected: self.protected(),
+            usage: Usage { input_tokens: Some(1), ..Usage::default() },
+            processes_left: 0,
+        };
+        self.journal(Journal::AgentDone(attempt.clone()))?;
+        Ok(attempt)
+    }
+
+    fn run_guard(&mut self, job: &Job, restore: &[RepoPath]) -> Result<Verdict, Broken> {
+        self.may_crash()?;
+        self.restore(restore);
+        let ended =
+            |code| Verdict::Ended { exit: GuardExit::Code(code), output: b"red \xff\x1b[31m".to_vec() };
+        let verdict = if self.random.percent(self.faults.guard) {
+            let why = "just: not found".to_owned();
+            let long = "é".repeat(20_000).into_bytes();
+            let odd = [
+                Verdict::NotStarted { why },
+                Verdict::TimedOut,
+                Verdict::Interrupted { by: Interruption::Int },
+                Verdict::Ended { exit: GuardExit::Signal(9), output: long },
+            ];
+            self.random.pick(&odd).unwrap().clone()
+        } else {
+            // A guard that was turned into `true` is green whatever the work.
+            let weakened = self.guard_files_work.get("justfile") == Some(&"true");
+            assert!(!weakened || job.protect == Protect::Flag, "the guard is the one of the start");
+            let done = job.aim.node().is_some_and(|node| self.done.contains(node));
+            ended(if done || weakened { 0 } else { 1 })
+        };
+        self.oracle.guard_ran(job, &verdict);
+        self.may_crash()?;
+        Ok(verdict)
+    }
+
+    fn commit(&mut self, job: &Job, transition: &Transition) -> Result<Record, Broken> {
+        self.may_crash()?;
+        if self.random.percent(self.faults.disk_full) {
+            self.oracle.seen.faults.insert("disk full");
+            return Err(Broken::DiskFull);
+        }
+        let (before, state) = self.loaded.take().unwrap();
+        self.oracle.check(job, &before, &state, transition);
+        self.restore(&transition.restore);
+        self.guard_files_committed = self.guard_files_work.clone();
+        if self.random.percent(20) {
+            self.memory.assumptions.push_str("an agent took something for granted, and wrote it down\n");
+        }
+        self.commits.push(Commit {
+            message: transition.message.clone(),
+            tree: transition.tree.to_bytes(),
+            state: transition.state.to_bytes(),
+            prompt: job.prompt.text.clone(),
+        });
+        // The commit is one rename: whatever comes after it finds the iteration done and the journal stale.
+        (self.durable, self.unflushed) = (None, None);
+        self.may_crash()?;
+        Ok(Record { commit: format!("{:040}", self.commits.len()) })
+    }
+
+    fn announce(&mut self, event: &Event) {
+        self.oracle.seen.events.insert(event.name());
+        self.oracle.heard(event);
+    }
+}
+
+impl Pace for Sim {
+    fn pause(&mut self, wait: Option<Wait>) -> Result<Option<Stop>, Broken> {
+        assert!(wait.is_none_or(|wait| (5..=3600).contains(&wait.secs)));
+        self.may_crash()?;
+        Ok(self.random.percent(1).then_some(Stop::Asked))
+    }
+}
