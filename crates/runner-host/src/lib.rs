@@ -13,7 +13,9 @@ mod journal;
 mod lock;
 mod moving;
 mod paths;
+pub mod process;
 mod programs;
+pub mod signals;
 pub mod start;
 mod store;
 
