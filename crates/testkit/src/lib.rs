@@ -1,4 +1,5 @@
 //! What only tests use.
 #![expect(clippy::expect_used, clippy::panic, reason = "here a fault is a failed test")]
 
+pub mod processes;
 pub mod repo;

@@ -8,6 +8,7 @@ mod output;
 mod reading;
 mod shapes;
 mod start;
+mod supervise;
 
 use testkit::repo::Sandbox;
 
