@@ -10,7 +10,7 @@
 //! service manager, cron) start something for it. Elsewhere (macOS) only the program's process group is ended.
 //!
 //! Time is the monotonic clock: it does not jump with the clock on the wall and stands still while the machine
-//! sleeps.
+//! sleeps, or the runner was stopped by Ctrl-Z.
 
 mod capped;
 mod control;
@@ -22,7 +22,7 @@ mod session;
 mod supervisor;
 mod wire;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -182,6 +182,14 @@ pub enum How {
     Stopped,
     /// Its supervisor died or did not answer any more. Everything that fell to the runner was ended.
     Lost,
+}
+
+/// Ends every process that has this variable with this value, and what descends from it.
+///
+/// For what a killed runner left behind when its supervisor was killed, too. The variable must name one session
+/// only, such as the path of the file that it answers to.
+pub fn end_marked(name: &OsStr, value: &OsStr) -> Leftovers {
+    family::end_marked(name, value)
 }
 
 /// Waits until something is there, or time is up.

@@ -1,6 +1,7 @@
 //! What the user or the system sends to the runner itself.
 //!
-//! The first signal asks for a polite end, the second for one at once. Signals that were ignored when the runner
+//! The first signal asks for a polite end, the second for one at once; Ctrl-Z lets the program stand still, too.
+//! Signals that were ignored when the runner
 //! was started stay ignored: `nohup` means what it says.
 
 use std::io;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGXFSZ};
 use signal_hook::iterator::{Handle, Signals};
 
 use crate::error::Error;
@@ -62,7 +63,8 @@ impl Listener {
     pub fn begin(control: &Control) -> Result<Self, Error> {
         let fail = || Error::io::<io::Error>("listen to", Path::new("signals"));
         let ignored = ignored_signals();
-        let wanted = Caught::ALL.map(Caught::number).into_iter().filter(|signal| !ignored.contains(*signal));
+        let known = Caught::ALL.map(Caught::number).into_iter().chain([SIGTSTP]);
+        let wanted = known.filter(|signal| !ignored.contains(*signal));
         let mut signals = Signals::new(wanted).map_err(fail())?;
         let handle = signals.handle();
         let first = Arc::new(AtomicI32::new(0));
@@ -91,6 +93,10 @@ fn caught(first: &AtomicI32) -> Option<Caught> {
 }
 
 fn hear(signal: i32, first: &AtomicI32, control: &Control) {
+    if signal == SIGTSTP {
+        control.pause();
+        return;
+    }
     let is_first = first.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_ok();
     if is_first && control.wish() == Wish::GoOn {
         control.stop();

@@ -3,3 +3,4 @@
 
 pub mod processes;
 pub mod repo;
+pub mod seven;

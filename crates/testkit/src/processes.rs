@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -101,7 +101,7 @@ impl Scene {
         fs::write(&order, serde_json::to_vec(&self.spec).expect("json")).expect("an order");
         command.arg("run").arg(order);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        Runner { child: child.unwrap_or_else(|error| panic!("{command:?}: {error}")) }
+        Runner { child: Some(child.unwrap_or_else(|error| panic!("{command:?}: {error}"))) }
     }
 
     /// Runs it to its end.
@@ -114,7 +114,9 @@ impl Scene {
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(self.folder.path(), fs::Permissions::from_mode(0o777)).expect("permissions");
         let copy = self.path("launch");
-        fs::copy(&self.launch, &copy).expect("a copy");
+        // Not by this process: while a child of another test inherits the copy open for writing, it cannot run.
+        let status = Command::new("cp").arg(&self.launch).arg(&copy).status().expect("cp");
+        assert!(status.success(), "cp: {status}");
         copy
     }
 
@@ -151,13 +153,13 @@ impl Drop for Scene {
 /// A runner at work.
 #[derive(Debug)]
 pub struct Runner {
-    child: Child,
+    child: Option<Child>,
 }
 
 impl Runner {
     /// Asks it for something: `stop` or `kill`.
     pub fn ask(&mut self, word: &str) {
-        let stdin = self.child.stdin.as_mut().expect("a pipe");
+        let stdin = self.child.as_mut().and_then(|child| child.stdin.as_mut()).expect("a pipe");
         writeln!(stdin, "{word}").expect("a listener");
     }
 
@@ -168,20 +170,35 @@ impl Runner {
 
     /// Its number.
     pub fn pid(&self) -> Pid {
-        Pid::from_child(&self.child)
+        Pid::from_child(self.child.as_ref().expect("a process"))
     }
 
     /// What it says of the end, after asserting that it ended well.
     pub fn ended(self) -> Value {
-        let output = self.child.wait_with_output().expect("an end");
+        let output = self.output();
         assert!(output.status.success(), "{output:?}");
         serde_json::from_slice(&output.stdout).expect("json")
     }
 
     /// Its exit code, and what it said.
     pub fn left(self) -> (Option<i32>, String) {
-        let output = self.child.wait_with_output().expect("an end");
+        let output = self.output();
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    fn output(mut self) -> Output {
+        let child = self.child.take().expect("a process");
+        child.wait_with_output().expect("an end")
+    }
+}
+
+impl Drop for Runner {
+    /// Also a test that fails leaves nothing behind.
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Error;
 
@@ -30,8 +30,16 @@ pub struct Control {
 #[derive(Debug)]
 struct Shared {
     wish: AtomicU8,
+    pause: Mutex<Pause>,
     bell: UnixStream,
     ear: UnixStream,
+}
+
+/// Who lets the runner itself stand still: whoever runs a program must tell its supervisor first.
+#[derive(Debug, Default)]
+struct Pause {
+    is_attended: bool,
+    is_wanted: bool,
 }
 
 impl Control {
@@ -41,7 +49,14 @@ impl Control {
         let (bell, ear) = UnixStream::pair().map_err(fail())?;
         bell.set_nonblocking(true).map_err(fail())?;
         ear.set_nonblocking(true).map_err(fail())?;
-        Ok(Self { shared: Arc::new(Shared { wish: AtomicU8::new(Wish::GoOn as u8), bell, ear }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                wish: AtomicU8::new(Wish::GoOn as u8),
+                pause: Mutex::default(),
+                bell,
+                ear,
+            }),
+        })
     }
 
     /// Asks for a polite end.
@@ -63,8 +78,47 @@ impl Control {
         }
     }
 
+    /// Lets the runner stand still, and the program with it, until it is continued (Ctrl-Z, `fg`).
+    pub fn pause(&self) {
+        let is_attended = self.with_pause(|pause| {
+            pause.is_wanted = pause.is_attended;
+            pause.is_attended
+        });
+        if is_attended {
+            self.ring();
+        } else {
+            stand_still();
+        }
+    }
+
+    /// From now on the caller asks for pauses.
+    pub(super) fn attend_pauses(&self) {
+        self.with_pause(|pause| pause.is_attended = true);
+    }
+
+    /// And now no longer.
+    pub(super) fn leave_pauses(&self) {
+        let is_wanted = self.with_pause(|pause| std::mem::take(pause).is_wanted);
+        if is_wanted {
+            stand_still();
+        }
+    }
+
+    /// Whether to stand still now.
+    pub(super) fn is_pause_wanted(&self) -> bool {
+        self.with_pause(|pause| std::mem::take(&mut pause.is_wanted))
+    }
+
+    fn with_pause<T>(&self, change: impl FnOnce(&mut Pause) -> T) -> T {
+        change(&mut self.shared.pause.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     fn ask(&self, wish: Wish) {
         self.shared.wish.fetch_max(wish as u8, Ordering::SeqCst);
+        self.ring();
+    }
+
+    fn ring(&self) {
         // A bell that cannot be rung is one that nobody has answered yet: it still rings.
         let _ = (&self.shared.bell).write(&[1]);
     }
@@ -79,6 +133,11 @@ impl Control {
         let mut rung = [0; 16];
         while (&self.shared.ear).read(&mut rung).is_ok_and(|count| count == rung.len()) {}
     }
+}
+
+/// Stops this process here and now; returns when it is continued.
+pub(super) fn stand_still() {
+    let _ = signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTSTP);
 }
 
 #[cfg(test)]

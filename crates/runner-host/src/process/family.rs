@@ -6,7 +6,9 @@
 //! the user's service manager), is none and is not found here.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
@@ -36,7 +38,7 @@ pub(super) fn adopt_orphans() -> rustix::io::Result<()> {
 
 /// Ends all descendants, of which `itself` is not counted.
 pub(super) fn end_all(itself: Pid) -> Leftovers {
-    end(|_| true, Some(itself))
+    end(own_children, Some(itself))
 }
 
 /// Ends what fell to this process when a supervisor died.
@@ -45,43 +47,63 @@ pub(super) fn end_all(itself: Pid) -> Leftovers {
 /// while this process's other children never leave it.
 pub(super) fn end_foreign_sessions() -> Leftovers {
     let own = rustix::process::getsid(None).map_or(0, Pid::as_raw_pid);
-    end(|member| member.session != own, None)
+    end(|| own_children().into_iter().filter(|member| member.session != own).collect(), None)
 }
 
-/// Ends all descendants, beginning with those children that are `chosen`, and reaps them.
+/// Ends every process that has this variable with this value, and what descends from it. This process is spared.
+pub(super) fn end_marked(name: &OsStr, value: &OsStr) -> Leftovers {
+    let mark = [name.as_bytes(), b"=", value.as_bytes()].concat();
+    let is_marked = |member: &Member| {
+        let variables = fs::read(format!("/proc/{}/environ", member.pid)).unwrap_or_default();
+        member.pid != rustix::process::getpid() && variables.split(|byte| *byte == 0).any(|one| one == mark)
+    };
+    end(|| everyone().filter(is_marked).collect(), None)
+}
+
+/// Lets all descendants stand still.
+pub(super) fn pause_all() {
+    stop(&own_children, Instant::now() + GONE_WITHIN);
+}
+
+/// Lets them go on.
+pub(super) fn continue_all() {
+    for member in descended(own_children()) {
+        member.signal(Signal::CONT);
+    }
+}
+
+/// Ends the processes that are found, with all that descends from them, and reaps those that fell to this one.
 ///
 /// They are stopped from the top down until no new ones appear, so that none starts another behind the back of
 /// this walk, then killed; and all that again until none is there.
-fn end(chosen: impl Fn(&Member) -> bool, itself: Option<Pid>) -> Leftovers {
+fn end(find: impl Fn() -> Vec<Member>, itself: Option<Pid>) -> Leftovers {
     let until = Instant::now() + GONE_WITHIN;
     let mut pause = FIRST_PAUSE;
     let mut killed = BTreeSet::new();
     loop {
-        let members = stop_all(&chosen, until);
+        let members = stop(&find, until);
         for member in members.values() {
             if !member.is_dead && member.signal(Signal::KILL) && Some(member.pid) != itself {
                 killed.insert((member.pid.as_raw_pid(), member.started));
             }
         }
         reap(members.values());
-        let alive = descendants(&chosen);
-        if alive.is_empty() || Instant::now() >= until {
-            return Leftovers {
-                killed: killed.len(),
-                alive: alive.iter().filter(|left| !left.is_dead).count(),
-            };
+        let left = descended(find());
+        if left.is_empty() || Instant::now() >= until {
+            let alive = left.iter().filter(|member| !member.is_dead).count();
+            return Leftovers { killed: killed.len(), alive };
         }
         std::thread::sleep(pause);
         pause = LONGEST_PAUSE.min(pause * 2);
     }
 }
 
-/// Stops descendants until no new ones appear.
-fn stop_all(chosen: &impl Fn(&Member) -> bool, until: Instant) -> BTreeMap<i32, Member> {
+/// Stops what is found and what descends from it, until no new ones appear.
+fn stop(find: &impl Fn() -> Vec<Member>, until: Instant) -> BTreeMap<i32, Member> {
     let mut members = BTreeMap::new();
     loop {
         let before = members.len();
-        for member in descendants(chosen) {
+        for member in descended(find()) {
             if members.insert(member.pid.as_raw_pid(), member) != Some(member) && !member.is_dead {
                 member.signal(Signal::STOP);
             }
@@ -100,10 +122,9 @@ fn reap<'a>(members: impl Iterator<Item = &'a Member>) {
     }
 }
 
-/// All that descends from the chosen children, parents before their children.
-fn descendants(chosen: &impl Fn(&Member) -> bool) -> Vec<Member> {
+/// These, and all that descends from them, parents before their children.
+fn descended(mut found: Vec<Member>) -> Vec<Member> {
     let mut known = BTreeSet::new();
-    let mut found: Vec<Member> = children_of(rustix::process::getpid()).into_iter().filter(chosen).collect();
     let mut next = 0;
     while let Some(member) = found.get(next).copied() {
         next += 1;
@@ -112,6 +133,10 @@ fn descendants(chosen: &impl Fn(&Member) -> bool) -> Vec<Member> {
         }
     }
     found
+}
+
+fn own_children() -> Vec<Member> {
+    children_of(rustix::process::getpid())
 }
 
 fn children_of(pid: Pid) -> Vec<Member> {
@@ -132,9 +157,12 @@ fn children_of(pid: Pid) -> Vec<Member> {
 
 /// The same, by asking every process of the machine.
 fn children_by_search(pid: Pid) -> Vec<Member> {
-    let Ok(all) = fs::read_dir("/proc") else { return Vec::new() };
-    let members = all.flatten().filter_map(|entry| member_of(entry.file_name().to_str()?));
-    members.filter(|member| member.parent == pid.as_raw_pid()).collect()
+    everyone().filter(|member| member.parent == pid.as_raw_pid()).collect()
+}
+
+fn everyone() -> impl Iterator<Item = Member> {
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    all.filter_map(|entry| member_of(entry.file_name().to_str()?))
 }
 
 fn member_of(number: &str) -> Option<Member> {

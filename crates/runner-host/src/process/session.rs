@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags};
 use super::capped::Bytes;
 use super::pump::{Pump, Writers};
 use super::wire::{self, Cause, Leftovers, Order, Report, Status};
-use super::{Control, Ended, How, Input, Launch, Wish, family};
+use super::{Control, Ended, How, Input, Launch, Wish, control, family};
 use crate::error::Error;
 
 /// How long a supervisor may take to end everything before it is taken for dead.
@@ -31,7 +31,9 @@ pub fn run(launch: &Launch<'_>, control: &Control) -> Result<Ended, Error> {
     let order = order_of(launch)?;
     let (pump, writers) = Pump::open(&launch.output, launch.stream.as_ref(), started)?;
     let mut session = Session::begin(&order, writers, pump)?;
+    control.attend_pauses();
     let report = session.attend(launch, control);
+    control.leave_pauses();
     let (how, leftovers) = session.end(report.as_ref());
     let pumped = session.pump.finish();
     Ok(Ended {
@@ -117,6 +119,9 @@ impl Session {
     fn attend(&mut self, launch: &Launch<'_>, control: &Control) -> Option<Report> {
         let mut idle = Idle::new(launch);
         loop {
+            if control.is_pause_wanted() {
+                idle.delay(self.pause());
+            }
             let now = Instant::now();
             self.pass_on(control.wish(), launch.stop.grace, now);
             if idle.is_over(now) {
@@ -141,6 +146,17 @@ impl Session {
                 Heard::Death => return None,
             }
         }
+    }
+
+    /// Stands still, and the program with it; says for how long it did.
+    fn pause(&mut self) -> Duration {
+        let since = Instant::now();
+        let _ = self.socket.write_all(&[wire::PAUSE]);
+        control::stand_still();
+        let _ = self.socket.write_all(&[wire::CONTINUE]);
+        let paused = since.elapsed();
+        self.overdue = self.overdue.and_then(|overdue| overdue.checked_add(paused));
+        paused
     }
 
     /// Passes a new wish on, once.
@@ -235,6 +251,11 @@ impl<'a> Idle<'a> {
         if self.until.is_some() {
             self.until = Instant::now().checked_add(self.limit);
         }
+    }
+
+    /// Time passed that does not count.
+    fn delay(&mut self, paused: Duration) {
+        self.until = self.until.and_then(|until| until.checked_add(paused));
     }
 
     /// Whether nothing happened for too long. True only once.

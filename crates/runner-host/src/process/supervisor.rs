@@ -50,13 +50,18 @@ fn supervise() -> io::Result<()> {
     let order = wire::receive(&mut socket)?;
     let child = match start(&order) {
         Ok(child) => child,
-        Err(error) => return wire::answer(&Report::CouldNotStart(error.raw_os_error().unwrap_or(0)), socket),
+        Err(error) => return wire::answer(&Report::CouldNotStart(number_of(&error)), socket),
     };
     let mut watch = Watch::new(&order, child, &socket, &deaths);
     let status = watch.until_the_end();
     let leftovers = family::end_all(child);
     let status = status.unwrap_or(Status::Killed);
     wire::answer(&Report::Ended { status, cause: watch.cause, leftovers }, &socket)
+}
+
+/// The system's number for an error. What the standard library refuses by itself is an invalid argument.
+fn number_of(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(rustix::io::Errno::INVAL.raw_os_error())
 }
 
 /// Starts the program in a group of its own.
@@ -88,6 +93,8 @@ struct Watch<'a> {
     deaths: &'a UnixStream,
     /// When time is up: for the program at first, then for its grace.
     until: Option<Instant>,
+    /// Since when the program stands still, if it does.
+    paused: Option<Instant>,
     /// Why the program was told to end, if it was.
     cause: Option<Cause>,
 }
@@ -95,7 +102,7 @@ struct Watch<'a> {
 impl<'a> Watch<'a> {
     fn new(order: &'a Order, child: Pid, socket: &'a UnixStream, deaths: &'a UnixStream) -> Self {
         let until = Instant::now().checked_add(Duration::from_millis(order.wall_ms));
-        Self { order, child, socket, deaths, until, cause: None }
+        Self { order, child, socket, deaths, until, paused: None, cause: None }
     }
 
     /// Watches until everything has to end; gives how the program did, if it did by itself.
@@ -115,7 +122,8 @@ impl<'a> Watch<'a> {
         let readable = {
             let mut watched =
                 [PollFd::new(self.socket, PollFlags::IN), PollFd::new(self.deaths, PollFlags::IN)];
-            wait_until(&mut watched, self.until)?;
+            let until = if self.paused.is_some() { None } else { self.until };
+            wait_until(&mut watched, until)?;
             watched.map(|one| !one.revents().is_empty())
         };
         let [is_told, is_death] = readable;
@@ -125,7 +133,7 @@ impl<'a> Watch<'a> {
         if is_told && self.listen()? {
             return Ok(Some(Over::KillNow));
         }
-        if self.until.is_some_and(|until| Instant::now() >= until) {
+        if self.paused.is_none() && self.until.is_some_and(|until| Instant::now() >= until) {
             if self.cause.is_some() {
                 return Ok(Some(Over::KillNow));
             }
@@ -146,6 +154,8 @@ impl<'a> Watch<'a> {
                     self.cause = self.cause.or(Some(Cause::Asked));
                     return Ok(true);
                 }
+                wire::PAUSE => self.pause(),
+                wire::CONTINUE => self.go_on(),
                 _ => {}
             }
         }
@@ -166,6 +176,17 @@ impl<'a> Watch<'a> {
             Reach::Program => rustix::process::kill_process(self.child, signal),
             Reach::Group => rustix::process::kill_process_group(self.child, signal),
         };
+    }
+
+    fn pause(&mut self) {
+        self.paused = self.paused.or_else(|| Some(Instant::now()));
+        family::pause_all();
+    }
+
+    fn go_on(&mut self) {
+        let Some(since) = self.paused.take() else { return };
+        self.until = self.until.and_then(|until| until.checked_add(since.elapsed()));
+        family::continue_all();
     }
 
     /// Takes note of all deaths, also of orphans; gives the program's own.

@@ -30,6 +30,11 @@ pub(super) const STOP_IDLE: u8 = b'i';
 /// Asks for an end at once.
 pub(super) const KILL: u8 = b'k';
 
+/// Lets the program stand still, and its time with it.
+pub(super) const PAUSE: u8 = b'p';
+/// Lets it go on.
+pub(super) const CONTINUE: u8 = b'c';
+
 /// Why a program was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Cause {

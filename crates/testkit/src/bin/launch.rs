@@ -9,8 +9,7 @@
 )]
 
 use std::cell::Cell;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use runner_host::process::{
@@ -18,7 +17,8 @@ use runner_host::process::{
 };
 use runner_host::signals::{self, Listener};
 use serde_json::{Value, json};
-use testkit::processes::{Spec, alive, kilobytes, wait_for};
+use testkit::processes::{Spec, kilobytes};
+use testkit::seven;
 
 fn main() -> ExitCode {
     if process::is_supervisor() {
@@ -26,61 +26,9 @@ fn main() -> ExitCode {
     }
     let args: Vec<String> = std::env::args().collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [_, "run", order] => return run(order),
-        [_, "seven", token, after] => seven(token, after),
-        [_, "nap", ..] => nap(),
-        [_, "session", token] => {
-            rustix::process::setsid().unwrap();
-            return become_nap(token);
-        }
-        [_, "daemon", token] => {
-            rustix::process::setsid().unwrap();
-            spawn(&mut me(&["nap", token]));
-            return become_nap(token);
-        }
-        [_, "orphan", what, token] => spawn(&mut me(&[what, token])),
-        _ => return ExitCode::FAILURE,
-    }
-    ExitCode::SUCCESS
-}
-
-/// This program again.
-fn me(args: &[&str]) -> Command {
-    let mut command = Command::new(std::env::args_os().next().unwrap());
-    command.args(args);
-    command
-}
-
-#[expect(clippy::zombie_processes, reason = "these programs are here to misbehave")]
-fn spawn(command: &mut Command) {
-    command.spawn().unwrap();
-}
-
-fn become_nap(token: &str) -> ExitCode {
-    let failed = me(&["nap", token]).exec();
-    println!("{failed}");
-    ExitCode::FAILURE
-}
-
-fn nap() {
-    loop {
-        std::thread::park();
-    }
-}
-
-/// A plain child, one in its own session, an orphan in its own session and its child, one behind `nohup`, an orphan
-/// in its own group, and this process itself.
-fn seven(token: &str, after: &str) {
-    let program = std::env::args_os().next().unwrap();
-    spawn(&mut me(&["nap", token]));
-    spawn(&mut me(&["session", token]));
-    me(&["orphan", "daemon", token]).status().unwrap();
-    me(&["orphan", "nap", token]).process_group(0).status().unwrap();
-    spawn(Command::new("nohup").arg(program).args(["nap", token]));
-    wait_for("seven processes", || alive(token).len() == 7);
-    println!("seven");
-    if after == "stay" {
-        nap();
+        [_, "run", order] => run(order),
+        [_, args @ ..] => seven::main(args),
+        [] => ExitCode::FAILURE,
     }
 }
 

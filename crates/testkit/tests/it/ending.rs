@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use runner_host::process::{self, Leftovers};
 use rustix::process::Signal;
 use serde_json::json;
 use testkit::processes::{Scene, children_of, wait_for};
@@ -110,6 +111,31 @@ fn all_die_when_the_program_kills_its_supervisor() {
 }
 
 #[test]
+fn what_outlives_both_runner_and_supervisor_is_found_by_its_mark() {
+    let mut scene = Scene::seven(LAUNCH, "stay");
+    scene
+        .spec
+        .environment
+        .push(("RUNNER_OUTPUT".to_owned(), scene.path("output.json").display().to_string()));
+    let runner = scene.start();
+    wait_for("all seven", || scene.has_written("stdout", "seven\n"));
+    let supervisors = children_of(runner.pid());
+    runner.signal(Signal::STOP);
+    for pid in supervisors.iter().chain([&runner.pid()]) {
+        rustix::process::kill_process(*pid, Signal::KILL).unwrap();
+    }
+    assert_eq!((runner.left().0, scene.alive()), (None, 7));
+    let other = scene.path("output");
+    assert_eq!(process::end_marked("RUNNER_OUTPUT".as_ref(), other.as_os_str()).killed, 0);
+    let mark = scene.path("output.json");
+    assert_eq!(
+        process::end_marked("RUNNER_OUTPUT".as_ref(), mark.as_os_str()),
+        Leftovers { killed: 7, alive: 0 }
+    );
+    assert_eq!(scene.alive(), 0);
+}
+
+#[test]
 fn a_program_that_kills_its_parent_is_noticed() {
     let scene = Scene::sh(LAUNCH, "setsid sleep 1000 & kill -9 $PPID; sleep 1000");
     let ended = scene.run();
@@ -118,7 +144,8 @@ fn a_program_that_kills_its_parent_is_noticed() {
 
 #[test]
 fn a_program_that_kills_its_own_group_harms_only_itself() {
-    let scene = Scene::sh(LAUNCH, "setsid sleep 1000 & kill -9 0");
+    let script = "setsid sh -c 'echo >up; exec sleep 1000' & while [ ! -e up ]; do :; done; kill -9 0";
+    let scene = Scene::sh(LAUNCH, script);
     let ended = scene.run();
     assert_eq!((&ended["how"], &ended["killed"]), (&json!({"signalled": 9}), &json!(1)));
 }

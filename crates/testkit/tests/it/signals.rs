@@ -1,10 +1,11 @@
 //! Real signals to a real runner.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
-use testkit::processes::{Scene, wait_for};
+use testkit::processes::{Scene, alive, wait_for};
 
 use crate::LAUNCH;
 
@@ -57,4 +58,30 @@ fn a_limit_on_file_sizes_does_not_kill_the_runner() {
     let ended = scene.start_with(&mut command).ended();
     assert_eq!((&ended["how"], &ended["stdout"][0]), (&json!({"exited": 0}), &json!(5_000_000)));
     assert!(ended["fault"].is_string(), "{ended}");
+}
+
+#[test]
+fn while_the_runner_stands_still_so_does_the_program_and_its_time() {
+    let script = "echo ready; while [ ! -e go ]; do sleep 0.01; done; exit 5";
+    let mut scene = Scene::sh(LAUNCH, script);
+    (scene.spec.wall_ms, scene.spec.idle_ms) = (8_000, 8_000);
+    let runner = scene.start();
+    wait_for("the program", || scene.has_written("stdout", "ready\n"));
+    runner.signal(Signal::TSTP);
+    wait_for("the runner to stand still", || state(runner.pid()) == 'T');
+    // A shell that is stopped in the middle of starting a command waits for a child that is stopped, too.
+    let is_still = |pid| matches!(state(pid), 'T' | 'D');
+    wait_for("the program to stand still", || alive(&scene.token).into_iter().all(is_still));
+    let since = Instant::now();
+    wait_for("more time than the program has", || since.elapsed() > Duration::from_secs(9));
+    std::fs::write(scene.path("go"), "").unwrap();
+    assert_eq!(scene.alive(), 1);
+    runner.signal(Signal::CONT);
+    assert_eq!(runner.ended()["how"], json!({"exited": 5}));
+}
+
+/// How the system names what a process does; a space for one that is gone.
+fn state(pid: Pid) -> char {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.lines().find_map(|line| line.strip_prefix("State:\t")?.chars().next()).unwrap_or(' ')
 }
