@@ -3,7 +3,7 @@
 //! Memory stays flat however much comes, and the program never waits for more than the writing of one piece.
 //! Reading ends when the program has ended, not when the pipe does: whatever it left behind may hold the pipe open.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{ErrorKind, PipeReader, PipeWriter, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -142,8 +142,15 @@ impl Channel {
     }
 }
 
+/// A new file in the place of whatever is there. What an agent put there, a link or a pipe, is not written to.
 fn create(log: &Log) -> Result<File, Error> {
-    File::create(&log.path).map_err(Error::io("create", &log.path))
+    match fs::remove_file(&log.path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(Error::io("replace", &log.path)(error));
+        }
+        Ok(()) | Err(_) => {}
+    }
+    File::create_new(&log.path).map_err(Error::io("create", &log.path))
 }
 
 fn elapsed_ms(since: Instant) -> u64 {

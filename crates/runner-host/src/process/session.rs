@@ -18,7 +18,7 @@ use super::{Control, Ended, How, Input, Launch, Wish, control, family};
 use crate::error::Error;
 
 /// How long a supervisor may take to end everything before it is taken for dead.
-const ANSWER_WITHIN: Duration = Duration::from_secs(15);
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// Runs a program to its end. Afterwards nothing of it is left.
 ///

@@ -78,9 +78,11 @@ fn start(order: &Order) -> io::Result<Pid> {
     Ok(Pid::from_child(&child))
 }
 
-/// Why the watch is over although the program is not.
+/// Why the watch is over.
 enum Over {
+    /// The program has ended.
     Ended(Status),
+    /// It has to, now.
     KillNow,
 }
 

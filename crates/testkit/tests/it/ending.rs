@@ -299,8 +299,8 @@ fn an_idle_program_is_ended_and_a_busy_one_is_not() {
     assert!(ended["ms"].as_u64().unwrap() >= 300, "{ended}");
 
     let mut talking =
-        Scene::sh(LAUNCH, "i=0; while [ $i -lt 40 ]; do echo $i >&2; sleep 0.05; i=$((i+1)); done");
-    talking.spec.idle_ms = 1_500;
+        Scene::sh(LAUNCH, "i=0; while [ $i -lt 10 ]; do echo $i >&2; sleep 0.5; i=$((i+1)); done");
+    talking.spec.idle_ms = 4_000;
     assert_eq!(talking.run()["how"], json!({"exited": 0}));
 
     let mut writing = Scene::sh(LAUNCH, "sleep 1000");

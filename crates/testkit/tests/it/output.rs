@@ -1,7 +1,6 @@
 //! However much a program writes, memory stays flat and the logs stay small; whatever it reads, nobody waits.
 
 use std::fs;
-use std::path::Path;
 
 use serde_json::{Value, json};
 use testkit::processes::{Scene, wait_for};
@@ -82,7 +81,7 @@ fn the_stream_holds_every_line_with_its_time() {
     let raw: Vec<&Value> = lines.iter().map(|line| &line["raw"]).collect();
     assert_eq!(raw, [&json!({"type": "item"}), &json!("plain"), &json!("{\"half")]);
     let t: Vec<u64> = lines.iter().map(|line| line["t"].as_u64().unwrap()).collect();
-    assert!(t[1] >= t[0] + 250 && t[2] >= t[1], "{t:?}");
+    assert!(t.is_sorted() && t[1] >= 300, "{t:?}");
 }
 
 #[test]
@@ -130,13 +129,13 @@ fn without_an_input_there_is_nothing_to_read() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_does_not_block_the_program() {
-    let mut scene = Scene::sh(LAUNCH, "head -c 3000000 /dev/zero; echo end >&2");
-    fs::remove_file(scene.path("stdout")).unwrap_or_default();
-    std::os::unix::fs::symlink(Path::new("/dev/full"), scene.path("stdout")).unwrap();
-    scene.spec.bytes_max = 1 << 20;
-    let ended = scene.run();
-    assert_eq!((&ended["how"], &ended["stdout"][0]), (&json!({"exited": 0}), &json!(3_000_000)));
-    assert!(ended["fault"].as_str().unwrap().contains("stdout"), "{ended}");
-    assert_eq!(scene.log("stderr"), "end\n");
+fn nothing_is_written_through_what_was_planted() {
+    let scene = Scene::sh(LAUNCH, "echo mine");
+    let victim = scene.path("victim");
+    fs::write(&victim, "precious").unwrap();
+    std::os::unix::fs::symlink(&victim, scene.path("stdout")).unwrap();
+    fs::hard_link(&victim, scene.path("stderr")).unwrap();
+    std::os::unix::net::UnixListener::bind(scene.path("stream")).unwrap();
+    assert_eq!(scene.run()["how"], json!({"exited": 0}));
+    assert_eq!((scene.log("stdout").as_str(), scene.log("victim").as_str()), ("mine\n", "precious"));
 }

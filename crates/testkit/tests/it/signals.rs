@@ -50,14 +50,15 @@ fn nohup_means_what_it_says() {
 }
 
 #[test]
-fn a_limit_on_file_sizes_does_not_kill_the_runner() {
-    let mut scene = Scene::sh(LAUNCH, "head -c 5000000 /dev/zero");
+fn a_limit_on_file_sizes_is_told_and_stops_neither_runner_nor_program() {
+    let mut scene = Scene::sh(LAUNCH, "head -c 5000000 /dev/zero; echo end >&2");
     scene.spec.bytes_max = 10 << 20;
     let mut command = Command::new("/bin/sh");
     command.args(["-c", "ulimit -f 1000 && exec \"$0\" \"$@\"", LAUNCH]);
     let ended = scene.start_with(&mut command).ended();
     assert_eq!((&ended["how"], &ended["stdout"][0]), (&json!({"exited": 0}), &json!(5_000_000)));
-    assert!(ended["fault"].is_string(), "{ended}");
+    assert!(ended["fault"].as_str().unwrap().contains("stdout"), "{ended}");
+    assert_eq!(scene.log("stderr"), "end\n");
 }
 
 #[test]
