@@ -14,6 +14,8 @@ use tempfile::TempDir;
 
 /// How long anything may take before a test fails: far more than it takes on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The variable that tells what belongs to a scene.
+const MARK: &str = "TESTKIT_TOKEN";
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// What `launch` is to run.
@@ -45,7 +47,7 @@ pub struct Spec {
     pub changes: u32,
 }
 
-/// A scratch folder, and processes known by a word of their own on their command line.
+/// A scratch folder, and processes known by a word of their own on their command line or in their environment.
 #[derive(Debug)]
 pub struct Scene {
     folder: TempDir,
@@ -66,7 +68,10 @@ impl Scene {
         let spec = Spec {
             argv: argv.iter().map(|arg| arg.replace("TOKEN", &token)).collect(),
             folder: folder.path().to_owned(),
-            environment: vec![("PATH".to_owned(), std::env::var("PATH").unwrap_or_default())],
+            environment: vec![
+                ("PATH".to_owned(), std::env::var("PATH").unwrap_or_default()),
+                (MARK.to_owned(), token.clone()),
+            ],
             input: None,
             logs: folder.path().to_owned(),
             is_together: false,
@@ -211,16 +216,17 @@ pub fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The living processes with a word on their command line, `launch run` not among them.
+/// The living processes with a word on their command line or as their mark.
 pub fn alive(token: &str) -> Vec<Pid> {
+    let mark = format!("{MARK}={token}");
     let all = fs::read_dir("/proc").expect("/proc").flatten();
     let pids = all.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
-    // The command line of a dead process is empty.
-    pids.filter(|pid| {
-        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.split(|byte| *byte == 0).any(|word| word == token.as_bytes())
-    })
-    .collect()
+    // Both are empty when a process is dead.
+    let has = |pid: &Pid, file: &str, word: &str| {
+        let words = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        words.split(|byte| *byte == 0).any(|one| one == word.as_bytes())
+    };
+    pids.filter(|pid| has(pid, "cmdline", token) || has(pid, "environ", &mark)).collect()
 }
 
 /// The processes that a process started and that still live, or are not reaped yet.

@@ -76,7 +76,7 @@ fn while_the_runner_stands_still_so_does_the_program_and_its_time() {
     let since = Instant::now();
     wait_for("more time than the program has", || since.elapsed() > Duration::from_secs(9));
     std::fs::write(scene.path("go"), "").unwrap();
-    assert_eq!(scene.alive(), 1);
+    assert!(scene.alive() > 0);
     runner.signal(Signal::CONT);
     assert_eq!(runner.ended()["how"], json!({"exited": 5}));
 }
