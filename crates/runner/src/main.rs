@@ -1,5 +1,10 @@
 //! The `runner` command.
 
-fn main() -> std::process::ExitCode {
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    if runner_host::process::is_supervisor() {
+        return runner_host::process::supervise();
+    }
     runner::main()
 }

@@ -3,5 +3,9 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "here a fault is a failed test")]
 
 pub mod bad_trees;
+pub mod oracle;
+pub mod processes;
 pub mod repo;
+pub mod setup;
+pub mod seven;
 pub mod trees;

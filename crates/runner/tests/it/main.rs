@@ -9,6 +9,7 @@ mod output;
 mod reading;
 mod shapes;
 mod start;
+mod supervise;
 
 use testkit::repo::Sandbox;
 

@@ -1,0 +1,206 @@
+//! The one door to programs that are not trusted: an agent, the guard.
+//!
+//! A program runs under a small supervisor (this binary, started again), which lets nothing of it live on: not
+//! when it ends, not when its time is up, not when the user stops it, and not when the runner is killed. Its input
+//! is a file, its output goes into files of limited size, and what it does is a value ([`Ended`]), never an error.
+//!
+//! On Linux every descendant is found by descent. If the program kills its supervisor, everything falls to the
+//! runner, which ends it then. What remains possible without a sandbox: a program that kills supervisor *and* runner
+//! at once, one that gains another user's rights, and one that has a service of the system (a container daemon, a
+//! service manager, cron) start something for it. Elsewhere (macOS) only the program's process group is ended.
+//!
+//! Time is the monotonic clock: it does not jump with the clock on the wall and stands still while the machine
+//! sleeps, or the runner was stopped by Ctrl-Z.
+
+mod capped;
+mod control;
+#[cfg_attr(not(target_os = "linux"), path = "process/family_by_group.rs")]
+mod family;
+mod lines;
+mod pump;
+mod session;
+mod supervisor;
+mod wire;
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, Timespec};
+use serde::{Deserialize, Serialize};
+
+pub use capped::Bytes;
+pub use control::{Control, Wish};
+pub use session::run;
+pub use wire::Leftovers;
+
+/// The word after the program's name that makes this binary a supervisor.
+const SUPERVISE: &str = "__supervise";
+
+/// Whether this process was started as a supervisor. To be asked before anything else is done.
+pub fn is_supervisor() -> bool {
+    std::env::args_os().nth(1).is_some_and(|word| word == SUPERVISE)
+}
+
+/// Runs this process as a supervisor.
+pub fn supervise() -> ExitCode {
+    supervisor::main()
+}
+
+/// A program about to be run.
+pub struct Launch<'a> {
+    /// The program, by its absolute path, and its arguments.
+    pub argv: Vec<OsString>,
+    /// Where it runs.
+    pub folder: PathBuf,
+    /// All variables that it sees.
+    pub environment: Vec<(OsString, OsString)>,
+    /// What it can read.
+    pub input: Input,
+    /// Where its output goes.
+    pub output: Output,
+    /// A copy of its standard output line by line, with times. Of both streams, if they go together.
+    pub stream: Option<Log>,
+    /// How long it may run.
+    pub limits: Limits,
+    /// How it is asked to end.
+    pub stop: Stop,
+    /// Whether files changed since this was last asked. Asked only when the program seems idle.
+    pub has_changed_files: &'a dyn Fn() -> bool,
+}
+
+/// A program's standard input.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Nothing.
+    Nothing,
+    /// A file, read by the program itself, when and if it likes.
+    File(PathBuf),
+}
+
+/// A file that takes what a program writes.
+#[derive(Clone, Debug)]
+pub struct Log {
+    /// Where it is; what was there is overwritten.
+    pub path: PathBuf,
+    /// Its size at most. Of more, the beginning and the end are kept.
+    pub bytes_max: u64,
+}
+
+/// Where standard output and standard error go.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// Into one log, in the order in which they were written.
+    Together(Log),
+    /// Each into its own.
+    Apart {
+        /// Standard output.
+        stdout: Log,
+        /// Standard error.
+        stderr: Log,
+    },
+}
+
+/// How long a program may run.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// From its start.
+    pub wall: Duration,
+    /// Without output and without a change to files. It is never taken for idle earlier, but, if files changed
+    /// meanwhile, up to twice as late. Zero means without limit.
+    pub idle: Duration,
+}
+
+/// How a program is asked to end before it is killed.
+#[derive(Clone, Copy, Debug)]
+pub struct Stop {
+    /// By which signal.
+    pub polite: Polite,
+    /// Who gets it.
+    pub reach: Reach,
+    /// How long it may take then.
+    pub grace: Duration,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self { polite: Polite::Terminate, reach: Reach::Group, grace: Duration::from_secs(5) }
+    }
+}
+
+/// A signal that a program can catch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Polite {
+    /// SIGINT.
+    Interrupt,
+    /// SIGTERM.
+    Terminate,
+}
+
+/// Who is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reach {
+    /// The program alone: for one that ends its own commands when it is asked.
+    Program,
+    /// Its process group.
+    Group,
+}
+
+/// How it went.
+#[derive(Debug)]
+pub struct Ended {
+    /// How the program ended.
+    pub how: How,
+    /// From start to end, clean-up included.
+    pub elapsed: Duration,
+    /// What it left behind.
+    pub leftovers: Leftovers,
+    /// What it wrote to standard output, or to both streams if they go together.
+    pub stdout: Bytes,
+    /// What it wrote to standard error.
+    pub stderr: Bytes,
+    /// Why a log is not complete, if one could not be written.
+    pub log_fault: Option<crate::Error>,
+}
+
+/// How a program ended.
+#[derive(Debug)]
+pub enum How {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal, which the runner did not send.
+    Signalled(i32),
+    /// It never ran, for this reason.
+    CouldNotStart(io::Error),
+    /// Its time was up.
+    TimedOut,
+    /// Nothing happened for too long.
+    Idle,
+    /// It was stopped through [`Control`], or not even started.
+    Stopped,
+    /// Its supervisor died or did not answer any more. Everything that fell to the runner was ended.
+    Lost,
+}
+
+/// Ends every process that has this variable with this value, and what descends from it.
+///
+/// For what a killed runner left behind when its supervisor was killed, too. The variable must name one session
+/// only, such as the path of the file that it answers to.
+pub fn end_marked(name: &OsStr, value: &OsStr) -> Leftovers {
+    family::end_marked(name, value)
+}
+
+/// Waits until something is there, or time is up.
+fn wait_until(watched: &mut [PollFd<'_>], until: Option<Instant>) -> io::Result<()> {
+    loop {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        match rustix::event::poll(watched, left.as_ref()) {
+            Ok(_) => return Ok(()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Reads what a program writes, as it writes it, into files of limited size.
+//!
+//! Memory stays flat however much comes, and the program never waits for more than the writing of one piece.
+//! Reading ends when the program has ended, not when the pipe does: whatever it left behind may hold the pipe open.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, PipeReader, PipeWriter, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+
+use super::capped::{Bytes, Capped};
+use super::lines::Lines;
+use super::{Log, Output, wait_until};
+use crate::error::Error;
+
+const PIECE_BYTES_MAX: usize = 64 << 10;
+/// How long what is still in the pipes may take to be read when the program has ended.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// The reading ends of a program's pipes, and where their content goes.
+pub(super) struct Pump {
+    started: Instant,
+    channels: Vec<Channel>,
+    copy: Option<(Lines<File>, PathBuf)>,
+    piece: Vec<u8>,
+}
+
+struct Channel {
+    pipe: Option<PipeReader>,
+    log: Capped<File>,
+    path: PathBuf,
+    is_copied: bool,
+}
+
+/// The writing ends, for the program.
+pub(super) struct Writers {
+    pub(super) stdout: PipeWriter,
+    pub(super) stderr: PipeWriter,
+}
+
+/// What came of all the reading.
+pub(super) struct Pumped {
+    pub(super) stdout: Bytes,
+    pub(super) stderr: Bytes,
+    pub(super) fault: Option<Error>,
+}
+
+impl Pump {
+    /// Creates the files and the pipes.
+    pub(super) fn open(
+        output: &Output,
+        copy: Option<&Log>,
+        started: Instant,
+    ) -> Result<(Self, Writers), Error> {
+        let fail = || Error::io("open", Path::new("a pipe"));
+        let mut channels = Vec::new();
+        let writers = match output {
+            Output::Together(log) => {
+                let (channel, stdout) = Channel::open(log)?;
+                channels.push(channel);
+                let stderr = stdout.try_clone().map_err(fail())?;
+                Writers { stdout, stderr }
+            }
+            Output::Apart { stdout, stderr } => {
+                let (first, stdout) = Channel::open(stdout)?;
+                let (second, stderr) = Channel::open(stderr)?;
+                channels.extend([first, second]);
+                Writers { stdout, stderr }
+            }
+        };
+        if let Some(first) = channels.first_mut() {
+            first.is_copied = true;
+        }
+        let copy =
+            copy.map(|log| Ok::<_, Error>((Lines::new(create(log)?, log.bytes_max), log.path.clone())));
+        Ok((Self { started, channels, copy: copy.transpose()?, piece: vec![0; PIECE_BYTES_MAX] }, writers))
+    }
+
+    /// The pipes that are still open, to be waited for.
+    pub(super) fn pipes(&self) -> impl Iterator<Item = PollFd<'_>> {
+        self.channels.iter().filter_map(|channel| Some(PollFd::new(channel.pipe.as_ref()?, PollFlags::IN)))
+    }
+
+    /// Reads one piece of each pipe that has one; says whether any had.
+    pub(super) fn read(&mut self) -> bool {
+        let mut is_any = false;
+        for channel in &mut self.channels {
+            let Some(pipe) = &mut channel.pipe else { continue };
+            match pipe.read(&mut self.piece) {
+                Ok(0) => channel.pipe = None,
+                Ok(count) => {
+                    let bytes = self.piece.get(..count).unwrap_or_default();
+                    is_any = true;
+                    channel.log.push(bytes);
+                    if channel.is_copied
+                        && let Some((copy, _)) = &mut self.copy
+                    {
+                        copy.push(bytes, elapsed_ms(self.started));
+                    }
+                }
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                Err(_) => channel.pipe = None,
+            }
+        }
+        is_any
+    }
+
+    /// Reads what is still there, and closes the files.
+    pub(super) fn finish(mut self) -> Pumped {
+        let until = Instant::now() + DRAIN;
+        while self.read() && Instant::now() < until {}
+        let mut fault = None;
+        if let Some((copy, path)) = self.copy {
+            fault = copy.finish(elapsed_ms(self.started)).map(Error::io("write", path));
+        }
+        let mut bytes = [Bytes::default(); 2];
+        for (channel, bytes) in self.channels.into_iter().zip(&mut bytes) {
+            let (counted, failed) = channel.log.finish();
+            *bytes = counted;
+            fault = fault.or(failed.map(Error::io("write", channel.path)));
+        }
+        let [stdout, stderr] = bytes;
+        Pumped { stdout, stderr, fault }
+    }
+
+    /// Waits until one of these or a pipe has something, or time is up.
+    pub(super) fn wait(&self, others: [PollFd<'_>; 2], until: Option<Instant>) -> std::io::Result<()> {
+        let mut watched: Vec<PollFd<'_>> = others.into_iter().chain(self.pipes()).collect();
+        wait_until(&mut watched, until)
+    }
+}
+
+impl Channel {
+    fn open(log: &Log) -> Result<(Self, PipeWriter), Error> {
+        let fail = || Error::io("open", Path::new("a pipe"));
+        let (pipe, writer) = std::io::pipe().map_err(fail())?;
+        rustix::io::ioctl_fionbio(&pipe, true).map_err(|errno| fail()(errno.into()))?;
+        let file = Capped::new(create(log)?, log.bytes_max);
+        Ok((Self { pipe: Some(pipe), log: file, path: log.path.clone(), is_copied: false }, writer))
+    }
+}
+
+/// A new file in the place of whatever is there. What an agent put there, a link or a pipe, is not written to.
+fn create(log: &Log) -> Result<File, Error> {
+    match fs::remove_file(&log.path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(Error::io("replace", &log.path)(error));
+        }
+        Ok(()) | Err(_) => {}
+    }
+    File::create_new(&log.path).map_err(Error::io("create", &log.path))
+}
+
+fn elapsed_ms(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}

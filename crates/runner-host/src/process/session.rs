@@ -1,0 +1,290 @@
+//! The runner's side of a program that runs: the supervisor, the wishes, the idle limit, the output.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+
+use super::capped::Bytes;
+use super::pump::{Pump, Writers};
+use super::wire::{self, Cause, Leftovers, Order, Report, Status};
+use super::{Control, Ended, How, Input, Launch, Wish, control, family};
+use crate::error::Error;
+
+/// How long a supervisor may take to end everything before it is taken for dead.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// Runs a program to its end. Afterwards nothing of it is left.
+///
+/// One program at a time: what falls to this process when a supervisor dies is taken for that supervisor's.
+pub fn run(launch: &Launch<'_>, control: &Control) -> Result<Ended, Error> {
+    let started = Instant::now();
+    if control.wish() != Wish::GoOn {
+        return Ok(never_ran());
+    }
+    let order = order_of(launch)?;
+    let (pump, writers) = Pump::open(&launch.output, launch.stream.as_ref(), started)?;
+    let mut session = Session::begin(&order, writers, pump)?;
+    control.attend_pauses();
+    let report = session.attend(launch, control);
+    control.leave_pauses();
+    let (how, leftovers) = session.end(report.as_ref());
+    let pumped = session.pump.finish();
+    Ok(Ended {
+        how,
+        elapsed: started.elapsed(),
+        leftovers,
+        stdout: pumped.stdout,
+        stderr: pumped.stderr,
+        log_fault: pumped.fault,
+    })
+}
+
+fn never_ran() -> Ended {
+    Ended {
+        how: How::Stopped,
+        elapsed: Duration::ZERO,
+        leftovers: Leftovers::default(),
+        stdout: Bytes::default(),
+        stderr: Bytes::default(),
+        log_fault: None,
+    }
+}
+
+/// The order, after a check of what is the caller's business, so that a failed start is the program's.
+fn order_of(launch: &Launch<'_>) -> Result<Order, Error> {
+    let input = match &launch.input {
+        Input::Nothing => Path::new("/dev/null"),
+        Input::File(path) => path,
+    };
+    let absolute = |path: &Path| std::path::absolute(path).map_err(Error::io("find", path));
+    File::open(input).map_err(Error::io("open", input))?;
+    fs::metadata(launch.folder.join(".")).map_err(Error::io("enter", &launch.folder))?;
+    Ok(Order {
+        argv: launch.argv.clone(),
+        folder: absolute(&launch.folder)?.into(),
+        environment: launch.environment.clone(),
+        input: absolute(input)?.into(),
+        wall_ms: whole_ms(launch.limits.wall),
+        grace_ms: whole_ms(launch.stop.grace),
+        polite: launch.stop.polite,
+        reach: launch.stop.reach,
+    })
+}
+
+/// A program under way.
+struct Session {
+    supervisor: Child,
+    socket: UnixStream,
+    answer: Vec<u8>,
+    pump: Pump,
+    /// When the supervisor must have answered.
+    overdue: Option<Instant>,
+    wished: Wish,
+}
+
+impl Session {
+    /// Starts the supervisor and gives it its order.
+    fn begin(order: &Order, writers: Writers, pump: Pump) -> Result<Self, Error> {
+        let binary = own_binary()?;
+        let fail = || Error::io::<io::Error>("start", &binary);
+        family::adopt_orphans().map_err(|errno| fail()(errno.into()))?;
+        let (socket, other) = UnixStream::pair().map_err(fail())?;
+        // Its name does not hold the runner's: who kills that by name leaves the supervisor to clean up.
+        let supervisor = Command::new(&binary)
+            .arg0("supervise")
+            .arg(super::SUPERVISE)
+            .env_clear()
+            .stdin(Stdio::from(OwnedFd::from(other)))
+            .stdout(writers.stdout)
+            .stderr(writers.stderr)
+            .spawn()
+            .map_err(fail())?;
+        let limit = Duration::from_millis(order.wall_ms.saturating_add(order.grace_ms));
+        let overdue = limit.checked_add(ANSWER_WITHIN).and_then(|limit| Instant::now().checked_add(limit));
+        // A supervisor that dies this early is found dead by the watch that follows.
+        let _ = wire::send(order, &socket);
+        let _ = socket.set_nonblocking(true);
+        Ok(Self { supervisor, socket, answer: Vec::new(), pump, overdue, wished: Wish::GoOn })
+    }
+
+    /// Reads the program's output, passes wishes on and watches for idleness, until the supervisor has answered.
+    /// None if it died, or is overdue.
+    fn attend(&mut self, launch: &Launch<'_>, control: &Control) -> Option<Report> {
+        let mut idle = Idle::new(launch);
+        loop {
+            if control.is_pause_wanted() {
+                idle.delay(self.pause());
+            }
+            let now = Instant::now();
+            self.pass_on(control.wish(), launch.stop.grace, now);
+            if idle.is_over(now) {
+                self.tell(wire::STOP_IDLE, launch.stop.grace, now);
+            }
+            if self.overdue.is_some_and(|overdue| now >= overdue) {
+                return None;
+            }
+            let until = idle.until.into_iter().chain(self.overdue).min();
+            let others = [
+                PollFd::new(&self.socket, PollFlags::IN),
+                PollFd::from_borrowed_fd(control.ear(), PollFlags::IN),
+            ];
+            self.pump.wait(others, until).ok()?;
+            control.hear();
+            if self.pump.read() {
+                idle.restart();
+            }
+            match self.listen() {
+                Heard::Nothing => {}
+                Heard::Answer(report) => return Some(report),
+                Heard::Death => return None,
+            }
+        }
+    }
+
+    /// Stands still, and the program with it; says for how long it did.
+    fn pause(&mut self) -> Duration {
+        let since = Instant::now();
+        let _ = self.socket.write_all(&[wire::PAUSE]);
+        control::stand_still();
+        let _ = self.socket.write_all(&[wire::CONTINUE]);
+        let paused = since.elapsed();
+        self.overdue = self.overdue.and_then(|overdue| overdue.checked_add(paused));
+        paused
+    }
+
+    /// Passes a new wish on, once.
+    fn pass_on(&mut self, wish: Wish, grace: Duration, now: Instant) {
+        if wish <= self.wished {
+            return;
+        }
+        self.wished = wish;
+        match wish {
+            Wish::GoOn => {}
+            Wish::Stop => self.tell(wire::STOP, grace, now),
+            Wish::Kill => self.tell(wire::KILL, Duration::ZERO, now),
+        }
+    }
+
+    /// Tells the supervisor to end the program, and expects it to have done so.
+    fn tell(&mut self, word: u8, grace: Duration, now: Instant) {
+        let _ = self.socket.write_all(&[word]);
+        let by = grace.checked_add(ANSWER_WITHIN).and_then(|limit| now.checked_add(limit));
+        self.overdue = self.overdue.into_iter().chain(by).min();
+    }
+
+    fn listen(&mut self) -> Heard {
+        let mut bytes = [0; 512];
+        match self.socket.read(&mut bytes) {
+            Ok(0) => Heard::Death,
+            Ok(count) => {
+                self.answer.extend(bytes.iter().take(count));
+                wire::understood(&self.answer).map_or(Heard::Nothing, Heard::Answer)
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                Heard::Nothing
+            }
+            Err(_) => Heard::Death,
+        }
+    }
+
+    /// Sees the supervisor off, and cleans up in its place if it did not.
+    fn end(&mut self, report: Option<&Report>) -> (How, Leftovers) {
+        // It has nothing left to do; one that still lives is stopped by someone, or stuck.
+        let _ = self.supervisor.kill();
+        let _ = self.supervisor.wait();
+        match report {
+            Some(Report::CouldNotStart(errno)) => {
+                (How::CouldNotStart(io::Error::from_raw_os_error(*errno)), Leftovers::default())
+            }
+            Some(Report::Ended { status, cause, leftovers }) => (how(*status, *cause), *leftovers),
+            None => (How::Lost, family::end_foreign_sessions()),
+        }
+    }
+}
+
+fn how(status: Status, cause: Option<Cause>) -> How {
+    match (cause, status) {
+        (Some(Cause::Deadline), _) => How::TimedOut,
+        (Some(Cause::Idle), _) => How::Idle,
+        (Some(Cause::Asked), _) => How::Stopped,
+        (None, Status::Exited(code)) => How::Exited(code),
+        (None, Status::Signalled(signal)) => How::Signalled(signal),
+        // The supervisor could not watch any longer.
+        (None, Status::Killed) => How::Lost,
+    }
+}
+
+/// What came from the supervisor.
+enum Heard {
+    Nothing,
+    Answer(Report),
+    Death,
+}
+
+/// The limit on doing nothing.
+struct Idle<'a> {
+    limit: Duration,
+    /// When it is reached; none when it is off, or has been reached.
+    until: Option<Instant>,
+    has_changed_files: &'a dyn Fn() -> bool,
+}
+
+impl<'a> Idle<'a> {
+    fn new(launch: &Launch<'a>) -> Self {
+        let mut idle =
+            Self { limit: launch.limits.idle, until: None, has_changed_files: launch.has_changed_files };
+        if !idle.limit.is_zero() {
+            idle.until = Instant::now().checked_add(idle.limit);
+        }
+        idle
+    }
+
+    /// Something happened.
+    fn restart(&mut self) {
+        if self.until.is_some() {
+            self.until = Instant::now().checked_add(self.limit);
+        }
+    }
+
+    /// Time passed that does not count.
+    fn delay(&mut self, paused: Duration) {
+        self.until = self.until.and_then(|until| until.checked_add(paused));
+    }
+
+    /// Whether nothing happened for too long. True only once.
+    fn is_over(&mut self, now: Instant) -> bool {
+        if self.until.is_none_or(|until| now < until) {
+            return false;
+        }
+        if (self.has_changed_files)() {
+            self.restart();
+            return false;
+        }
+        self.until = None;
+        true
+    }
+}
+
+/// This very program, also after its file was replaced.
+#[cfg(target_os = "linux")]
+#[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+fn own_binary() -> Result<PathBuf, Error> {
+    Ok(PathBuf::from("/proc/self/exe"))
+}
+
+/// This program's file.
+#[cfg(not(target_os = "linux"))]
+fn own_binary() -> Result<PathBuf, Error> {
+    std::env::current_exe().map_err(Error::io("find", "runner"))
+}
+
+fn whole_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

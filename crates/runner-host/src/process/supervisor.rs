@@ -1,0 +1,214 @@
+//! The small process between the runner and a program: it starts the program, watches it, and lets nothing of it
+//! live on.
+//!
+//! It is the runner's own binary, started again with a hidden word. It stands in a session of its own, out of reach
+//! of signals to the program's group, and orphans of the program fall to it. It ends everything when the program
+//! ends, when time is up, when it is told to, and when the runner dies: then its socket closes.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use signal_hook::consts::{SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+
+use super::wire::{self, Cause, Order, Report, Status};
+use super::{Polite, Reach, family, wait_until};
+
+/// What ends other programs and is none of this one's business: whoever means the runner signals the runner.
+const SHRUGGED_OFF: [i32; 7] = [SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
+
+/// Runs this process as a supervisor, to its end.
+pub(super) fn main() -> ExitCode {
+    match supervise() {
+        Ok(()) => ExitCode::SUCCESS,
+        // Nobody is there to be told: its standard streams are the program's.
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn supervise() -> io::Result<()> {
+    let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    rustix::process::setsid()?;
+    family::adopt_orphans()?;
+    #[cfg(target_os = "linux")]
+    rustix::thread::set_name(c"supervise")?;
+    for signal in SHRUGGED_OFF {
+        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    }
+    let (deaths, bell) = UnixStream::pair()?;
+    signal_hook::low_level::pipe::register(SIGCHLD, bell)?;
+    deaths.set_nonblocking(true)?;
+
+    let order = wire::receive(&mut socket)?;
+    let child = match start(&order) {
+        Ok(child) => child,
+        Err(error) => return wire::answer(&Report::CouldNotStart(number_of(&error)), socket),
+    };
+    let mut watch = Watch::new(&order, child, &socket, &deaths);
+    let status = watch.until_the_end();
+    let leftovers = family::end_all(child);
+    let status = status.unwrap_or(Status::Killed);
+    wire::answer(&Report::Ended { status, cause: watch.cause, leftovers }, &socket)
+}
+
+/// The system's number for an error. What the standard library refuses by itself is an invalid argument.
+fn number_of(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(rustix::io::Errno::INVAL.raw_os_error())
+}
+
+/// Starts the program in a group of its own.
+fn start(order: &Order) -> io::Result<Pid> {
+    let (program, args) = order.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let child = Command::new(program)
+        .args(args)
+        .env_clear()
+        .envs(order.environment.iter().map(|(name, value)| (name, value)))
+        .current_dir(&order.folder)
+        .stdin(File::open(&order.input)?)
+        .process_group(0)
+        .spawn()?;
+    Ok(Pid::from_child(&child))
+}
+
+/// Why the watch is over.
+enum Over {
+    /// The program has ended.
+    Ended(Status),
+    /// It has to, now.
+    KillNow,
+}
+
+/// The watch over a program.
+struct Watch<'a> {
+    order: &'a Order,
+    child: Pid,
+    socket: &'a UnixStream,
+    /// Becomes readable when a child has died.
+    deaths: &'a UnixStream,
+    /// When time is up: for the program at first, then for its grace.
+    until: Option<Instant>,
+    /// Since when the program stands still, if it does.
+    paused: Option<Instant>,
+    /// Why the program was told to end, if it was.
+    cause: Option<Cause>,
+}
+
+impl<'a> Watch<'a> {
+    fn new(order: &'a Order, child: Pid, socket: &'a UnixStream, deaths: &'a UnixStream) -> Self {
+        let until = Instant::now().checked_add(Duration::from_millis(order.wall_ms));
+        Self { order, child, socket, deaths, until, paused: None, cause: None }
+    }
+
+    /// Watches until everything has to end; gives how the program did, if it did by itself.
+    fn until_the_end(&mut self) -> Option<Status> {
+        loop {
+            match self.look() {
+                Ok(None) => {}
+                Ok(Some(Over::Ended(status))) => return Some(status),
+                // A watch that cannot go on would let the program do as it likes.
+                Ok(Some(Over::KillNow)) | Err(_) => return None,
+            }
+        }
+    }
+
+    /// Waits until something happens, and sees to it.
+    fn look(&mut self) -> io::Result<Option<Over>> {
+        let readable = {
+            let mut watched =
+                [PollFd::new(self.socket, PollFlags::IN), PollFd::new(self.deaths, PollFlags::IN)];
+            let until = if self.paused.is_some() { None } else { self.until };
+            wait_until(&mut watched, until)?;
+            watched.map(|one| !one.revents().is_empty())
+        };
+        let [is_told, is_death] = readable;
+        if is_death && let Some(status) = self.reap() {
+            return Ok(Some(Over::Ended(status)));
+        }
+        if is_told && self.listen()? {
+            return Ok(Some(Over::KillNow));
+        }
+        if self.paused.is_none() && self.until.is_some_and(|until| Instant::now() >= until) {
+            if self.cause.is_some() {
+                return Ok(Some(Over::KillNow));
+            }
+            self.ask_to_end(Cause::Deadline);
+        }
+        Ok(None)
+    }
+
+    /// Hears what the runner says; true if everything has to end now.
+    fn listen(&mut self) -> io::Result<bool> {
+        let mut words = [0; 16];
+        let count = self.socket.read(&mut words)?;
+        for word in words.iter().take(count) {
+            match *word {
+                wire::STOP if self.cause.is_none() => self.ask_to_end(Cause::Asked),
+                wire::STOP_IDLE if self.cause.is_none() => self.ask_to_end(Cause::Idle),
+                wire::KILL => {
+                    self.cause = self.cause.or(Some(Cause::Asked));
+                    return Ok(true);
+                }
+                wire::PAUSE => self.pause(),
+                wire::CONTINUE => self.go_on(),
+                _ => {}
+            }
+        }
+        // Nothing at all means that the runner is dead.
+        Ok(count == 0)
+    }
+
+    /// The polite way: the signal, and some time.
+    fn ask_to_end(&mut self, cause: Cause) {
+        self.cause = Some(cause);
+        self.until = Instant::now().checked_add(Duration::from_millis(self.order.grace_ms));
+        let signal = match self.order.polite {
+            Polite::Interrupt => Signal::INT,
+            Polite::Terminate => Signal::TERM,
+        };
+        // A program that is gone already needs no signal.
+        let _ = match self.order.reach {
+            Reach::Program => rustix::process::kill_process(self.child, signal),
+            Reach::Group => rustix::process::kill_process_group(self.child, signal),
+        };
+    }
+
+    fn pause(&mut self) {
+        self.paused = self.paused.or_else(|| Some(Instant::now()));
+        family::pause_all();
+    }
+
+    fn go_on(&mut self) {
+        let Some(since) = self.paused.take() else { return };
+        self.until = self.until.and_then(|until| until.checked_add(since.elapsed()));
+        family::continue_all();
+    }
+
+    /// Takes note of all deaths, also of orphans; gives the program's own.
+    fn reap(&mut self) -> Option<Status> {
+        let mut rung = [0; 64];
+        while self.deaths.read(&mut rung).is_ok_and(|count| count == rung.len()) {}
+        let mut own = None;
+        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+            if pid == self.child {
+                own = Some(status_of(status));
+            }
+        }
+        own
+    }
+}
+
+fn status_of(status: WaitStatus) -> Status {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Status::Exited(code),
+        (None, Some(signal)) => Status::Signalled(signal),
+        (None, None) => Status::Killed,
+    }
+}
