@@ -261,7 +261,37 @@ impl<'t> Fields<'t, Spanned<DeValue<'t>>> {
     }
 }
 
+/// Reads a word as one of an enum's. Serde itself would take `{"done": null}` for `"done"`.
+pub(crate) fn word<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let word = serde::de::IntoDeserializer::<serde::de::value::Error>::into_deserializer(text);
+    T::deserialize(word).map_err(serde::de::Error::custom)
+}
+
+/// The same, where there may be none.
+pub(crate) fn word_or_null<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
+    let text = serde::de::IntoDeserializer::<D::Error>::into_deserializer(text);
+    word(text).map(Some)
+}
+
 impl<'t> Fields<'t, &'t RawValue> {
+    /// Takes a key that must be there and holds an object, or null.
+    pub fn required_object<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
+        let is_object = |entry: &Entry<&RawValue>| {
+            entry.key == key && entry.value.is_some_and(|raw| raw.get().starts_with('{'))
+        };
+        if !self.entries.iter().any(is_object) {
+            return self.required(key);
+        }
+        let (line, value) = self.take(key)?;
+        let read =
+            serde_json::from_str(value.get()).and_then(|value: serde_json::Value| T::deserialize(value));
+        read.map_err(|error| self.report(line, key, Fault::Value(one_line(&json_fault(&error))))).ok()
+    }
+
     /// Opens a JSON object, or says why the text is none.
     pub fn of_json(text: &'t str) -> Result<Self, Problem> {
         let RawObject(pairs) = serde_json::from_str(text).map_err(|error| Problem {

@@ -14,6 +14,7 @@ pub mod layout;
 pub mod prompt;
 pub mod repo_path;
 pub mod run_state;
+pub mod scenario;
 pub mod schema;
 pub mod start;
 pub mod step;

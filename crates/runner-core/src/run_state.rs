@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::agent_output::Status;
-use crate::document::{Fields, Int, Problem, canonical_json, text_of};
+use crate::document::{Fields, Int, Problem, canonical_json, text_of, word, word_or_null};
 use crate::id::{Iteration, NodeId, RunId};
 use crate::repo_path::RepoPath;
 use crate::step::{Mode, Outcome};
@@ -82,6 +82,7 @@ pub struct Lesson {
     /// The iteration in which it was learned.
     pub iter: Iteration,
     /// How that iteration ended.
+    #[serde(deserialize_with = "word")]
     pub outcome: Outcome,
     /// What the agent said.
     pub summary: String,
@@ -91,7 +92,7 @@ pub struct Lesson {
     #[serde(deserialize_with = "Option::deserialize")]
     pub guard_output: Option<String>,
     /// How a later session on the node ended that gave no answer.
-    #[serde(deserialize_with = "Option::deserialize")]
+    #[serde(deserialize_with = "word_or_null")]
     pub then: Option<Outcome>,
 }
 
@@ -104,6 +105,7 @@ pub struct Repair {
     /// The node that was worked on.
     pub node: NodeId,
     /// What the session was for.
+    #[serde(deserialize_with = "word")]
     pub mode: Mode,
     /// How many repairs were tried.
     #[schemars(range(min = 0, max = u32::MAX))]
@@ -175,7 +177,7 @@ impl RunState {
                 .required("transients_in_row")
                 .map_or(fresh.transients_in_row, Count::get),
             lessons: fields.required("lessons").unwrap_or(fresh.lessons),
-            repair: fields.required("repair").unwrap_or(fresh.repair),
+            repair: fields.required_object("repair").unwrap_or(fresh.repair),
             replanned: fields.required("replanned").unwrap_or(fresh.replanned),
             pinned: fields.required("pinned").unwrap_or(fresh.pinned),
             semantics: fields.required("semantics").map_or(fresh.semantics, Count::get),

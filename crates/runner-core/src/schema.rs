@@ -90,7 +90,7 @@ mod tests {
     fn what_must_be_there_is_required() {
         let required = |document: Document| schema(document)["required"].as_array().map(Vec::len);
         assert_eq!(required(Document::Tree), Some(2));
-        assert_eq!(required(Document::RunState), Some(5));
+        assert_eq!(required(Document::RunState), Some(14));
         assert_eq!(required(Document::AgentOutput), Some(2));
         assert_eq!(required(Document::Config), None);
         assert_eq!(schema(Document::Tree)["$defs"]["Node"]["required"].as_array().map(Vec::len), Some(9));

@@ -180,7 +180,9 @@ pub(crate) fn run_state() -> impl Strategy<Value = Value> {
         .prop_map(|(run_id, next, status, summary, guard)| {
             json!({
                 "run_id": run_id, "next_iter": next, "last_status": status, "last_summary": summary,
-                "last_guard": guard,
+                "last_guard": guard, "last_node": null, "last_outcome": null, "failures_in_row": 0,
+                "transients_in_row": 0, "lessons": [], "repair": null, "replanned": [], "pinned": [],
+                "semantics": 1,
             })
         })
 }

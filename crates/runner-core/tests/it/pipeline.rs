@@ -1,5 +1,4 @@
 //! Properties of judging, merging and settling, over generated trees and agents that may write anything.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "here a fault is a failed test")]
 
 use std::collections::BTreeMap;
 

@@ -165,12 +165,12 @@ fn schema_and_decoder_agree_on_trees_picked_by_hand() {
 #[test]
 fn schema_and_decoder_agree_on_small_documents_picked_by_hand() {
     let state = |key: &str, value: Value| {
-        let mut state = json!({
-            "run_id": null, "next_iter": 1, "last_status": null, "last_summary": null, "last_guard": null,
-        });
+        let fresh = runner_core::run_state::RunState::new(None).to_bytes();
+        let mut state: Value = serde_json::from_slice(&fresh).unwrap();
         state[key] = value;
         state
     };
+    let repair = |mode: &str| json!({ "iter": 1, "node": "a", "mode": mode, "tries": 0, "rejected": "{", "errors": ["e"] });
     use Document::{AgentOutput, Config, RunState};
     for (document, value, expected) in [
         (AgentOutput, json!({ "status": "done", "summary": "" }), true),
@@ -188,6 +188,11 @@ fn schema_and_decoder_agree_on_small_documents_picked_by_hand() {
         (RunState, state("run_id", json!(".a")), false),
         (RunState, state("last_status", json!({ "done": null })), false),
         (RunState, state("last_guard", json!("pass")), true),
+        (RunState, state("repair", repair("leaf")), true),
+        (RunState, state("repair", repair("other")), false),
+        (RunState, state("repair", json!({ "iter": 1 })), false),
+        (RunState, state("last_outcome", json!("passed")), true),
+        (RunState, state("failures_in_row", json!(-1)), false),
         (RunState, json!({}), false),
         (Config, json!({}), true),
         (Config, json!({ "max_iterations": 200.0 }), true),

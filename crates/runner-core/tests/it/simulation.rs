@@ -10,13 +10,6 @@
 //! 3. Honest agents and a raised limit. The run must be complete or stuck within `1 + 2 * n` iterations, where
 //!    `n` counts its open leaves: at most one repair is pending and an honest agent mends it at once; an honest
 //!    agent passes a leaf in one iteration; and a leaf that is stuck is replanned at most once before that.
-#![expect(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "here a fault is a failed test"
-)]
 
 mod agent;
 mod oracle;

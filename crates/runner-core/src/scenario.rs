@@ -1,0 +1,187 @@
+//! Scenarios: what the scripted agent plays, session by session. Used by the demo, the tests and the evaluation.
+//!
+//! A scenario may do anything that an agent can do, lawful or not: that is what it is for.
+
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::agent_output::Status;
+
+/// A scenario file: the sessions that an agent may be asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Tried in order; the first that fits the situation is played.
+    #[serde(default)]
+    pub session: Vec<Session>,
+}
+
+/// One session.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Session {
+    /// In which situation it is played; what is not said does not matter.
+    #[serde(default)]
+    pub when: When,
+    /// What it does, in order.
+    #[serde(default, rename = "do")]
+    pub acts: Vec<Act>,
+    /// What it answers; nothing if it says nothing.
+    pub answer: Option<Answer>,
+}
+
+/// A situation. Every condition that is given must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct When {
+    /// The iteration's number.
+    pub iter: Option<u32>,
+    /// The node's id.
+    pub node: Option<String>,
+    /// How many attempts at the node are spent.
+    pub attempts: Option<u64>,
+    /// `leaf`, `repair` or `replan`.
+    pub mode: Option<String>,
+}
+
+/// One thing that an agent does.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum Act {
+    /// Writes a file.
+    Write { path: String, text: String },
+    /// Adds to a file.
+    Append { path: String, text: String },
+    /// Removes a file or a folder.
+    Delete { path: String },
+    /// Prints a line.
+    Print { text: String },
+    /// Waits.
+    Sleep { ms: u64 },
+    /// Runs a program and waits for it.
+    Run { argv: Vec<String> },
+    /// Gives a node children. Fields that are not said are filled in as a careful agent would.
+    AddChildren { node: String, children: Vec<Child> },
+    /// Sets a field of a node, lawfully or not.
+    SetField { node: String, field: String, json: String },
+    /// Removes a node from the tree.
+    RemoveNode { node: String },
+    /// Ends the session at once with this exit code.
+    Exit { code: u8 },
+}
+
+/// A new node.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Child {
+    /// Its id.
+    pub id: String,
+    /// Its title; the id if not said.
+    pub title: Option<String>,
+    /// Its goal; the title if not said.
+    pub goal: Option<String>,
+    /// Its acceptance.
+    #[serde(default)]
+    pub acceptance: Vec<String>,
+}
+
+/// What the session answers.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Answer {
+    /// As the contract has it.
+    Lawful {
+        /// The claim.
+        status: Status,
+        /// What it says about it.
+        summary: String,
+    },
+    /// Any text in the answer's place.
+    Raw {
+        /// Written as it is.
+        raw: String,
+    },
+}
+
+/// A scenario that cannot be read.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("the scenario cannot be read: {0}")]
+pub struct ScenarioFault(String);
+
+/// What the agent is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Situation<'a> {
+    /// The iteration's number.
+    pub iter: u32,
+    /// The node's id.
+    pub node: &'a str,
+    /// How many attempts at it are spent.
+    pub attempts: u64,
+    /// `leaf`, `repair` or `replan`.
+    pub mode: &'a str,
+}
+
+impl Scenario {
+    /// Reads a scenario strictly.
+    pub fn decode(text: &str) -> Result<Self, ScenarioFault> {
+        toml::from_str(text).map_err(|error| ScenarioFault(error.to_string()))
+    }
+
+    /// The session that is played in a situation.
+    pub fn session_for(&self, situation: Situation<'_>) -> Option<&Session> {
+        self.session.iter().find(|session| session.when.holds(situation))
+    }
+}
+
+impl When {
+    fn holds(&self, situation: Situation<'_>) -> bool {
+        self.iter.is_none_or(|iter| iter == situation.iter)
+            && self.node.as_deref().is_none_or(|node| node == situation.node)
+            && self.attempts.is_none_or(|attempts| attempts == situation.attempts)
+            && self.mode.as_deref().is_none_or(|mode| mode == situation.mode)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"
+        [[session]]
+        when = { node = "root", attempts = 0 }
+        answer = { status = "decomposed", summary = "split" }
+        [[session.do]]
+        add_children = { node = "root", children = [{ id = "a" }, { id = "b", title = "B" }] }
+
+        [[session]]
+        when = { iter = 7 }
+        answer = { raw = "not json" }
+
+        [[session]]
+        [[session.do]]
+        write = { path = "x", text = "y" }
+        [[session.do]]
+        exit = { code = 3 }
+    "#;
+
+    #[test]
+    fn the_first_session_that_fits_is_played() {
+        let scenario = Scenario::decode(TEXT).unwrap();
+        let at = |iter, node, attempts| {
+            let situation = Situation { iter, node, attempts, mode: "leaf" };
+            let session = scenario.session_for(situation).unwrap();
+            scenario.session.iter().position(|one| std::ptr::eq(one, session)).unwrap()
+        };
+        assert_eq!(at(1, "root", 0), 0);
+        assert_eq!(at(2, "root", 1), 2);
+        assert_eq!(at(7, "a", 0), 1);
+        assert_eq!(at(8, "a", 0), 2);
+    }
+
+    #[test]
+    fn a_wrong_word_is_told_with_its_line() {
+        let fault = Scenario::decode("[[session]]\nanswr = 1\n").unwrap_err().to_string();
+        assert!(fault.contains("line 2") && fault.contains("answr"), "{fault}");
+        assert!(Scenario::decode("[[session]]\n[[session.do]]\nfly = 1\n").is_err());
+    }
+}
