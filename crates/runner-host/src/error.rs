@@ -3,7 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
+use runner_core::identity::IdentityFault;
 use runner_core::layout::{Doc, RUNNER_DIR};
+use runner_core::prompt::PromptFault;
 use runner_core::start::StartFault;
 use thiserror::Error;
 
@@ -144,6 +146,23 @@ pub enum Refusal {
         /// What is allowed.
         max: u64,
     },
+    /// The git folder was replaced or removed.
+    #[error("the git folder `{}` is not the one that the session began with", .0.display())]
+    GitFolderGone(PathBuf),
+    /// The run's identity is broken.
+    #[error(transparent)]
+    Identity(IdentityFault),
+    /// Changes under `.runner/` that no start has taken in.
+    #[error("files under `{RUNNER_DIR}/` were changed since the last start")]
+    RunnerChanged {
+        /// The first of them.
+        paths: Vec<String>,
+        /// How many more there are.
+        more: usize,
+    },
+    /// A prompt cannot be made.
+    #[error(transparent)]
+    Prompt(PromptFault),
     /// Nothing was set up here.
     #[error("there is no `{RUNNER_DIR}/` in `{}`", .0.display())]
     NotSetUp(PathBuf),
@@ -166,6 +185,12 @@ impl Error {
     ) -> impl FnOnce(E) -> Self {
         let path = path.into();
         move |source| Self::Io { action, path, source: source.into() }
+    }
+}
+
+impl From<PromptFault> for Error {
+    fn from(fault: PromptFault) -> Self {
+        Self::Refused(Refusal::Prompt(fault))
     }
 }
 

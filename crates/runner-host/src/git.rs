@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-pub(crate) use objects::{Changed, EntryMode, IndexEntry, Switch, TreeEntry};
+pub(crate) use objects::{Changed, EntryMode, IndexEntry, Sight, Switch, TreeEntry};
 pub use repository::Operation;
 use settings::Settings;
 pub use status::{Head, Status};
@@ -97,6 +97,19 @@ impl Git {
         })
     }
 
+    /// Makes a repository in a folder that has none.
+    pub(crate) fn create(folder: &Path) -> Result<Self, Error> {
+        let program = programs::find("git", None).ok_or(Refusal::NoGit)?;
+        let mut command = hardened(&program, folder);
+        configure(&mut command, PINNED.into_iter());
+        let output =
+            command.args(["init", "-q", "-b", "main"]).output().map_err(Error::io("run", &program))?;
+        if !output.status.success() {
+            return Err(Error::Git { command: "init".to_owned(), stderr: lossy(&output.stderr) });
+        }
+        Self::open(folder)
+    }
+
     /// The work tree's root.
     pub fn root(&self) -> &Path {
         self.paths.root()
@@ -115,6 +128,11 @@ impl Git {
     /// Whether a name and an e-mail address are configured for commits.
     pub fn has_identity(&self) -> bool {
         self.settings.has_identity()
+    }
+
+    /// Where this work tree keeps what is its own.
+    pub(crate) fn git_dir(&self) -> PathBuf {
+        self.paths.git_dir().to_owned()
     }
 
     pub(crate) fn paths(&self) -> &Paths {

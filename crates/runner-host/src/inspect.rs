@@ -50,6 +50,15 @@ fn read_what_can_be_read(git: &Git) -> Result<(DocSet, Vec<Refusal>), Error> {
     Ok((docs, refused))
 }
 
+/// The documents as a commit has them.
+pub(crate) fn docs_of(git: &Git, commit: &str) -> Result<DocSet, Error> {
+    let files = git.files_of(commit, RUNNER_DIR)?;
+    let known: Vec<(Doc, &str)> =
+        files.iter().filter_map(|file| Doc::at(&file.path).map(|doc| (doc, file.object.as_str()))).collect();
+    let objects: Vec<&str> = known.iter().map(|(_, object)| *object).collect();
+    Ok(known.iter().map(|(doc, _)| *doc).zip(git.blobs(&objects)?).collect())
+}
+
 /// Paths for people: the first ten, and how many more there are.
 pub(crate) fn show_paths(paths: &[Vec<u8>]) -> (Vec<String>, usize) {
     let shown: Vec<String> = paths.iter().take(10).map(|path| one_line(&lossy(path))).collect();

@@ -2,14 +2,26 @@
 
 use std::path::Path;
 
+use runner_core::step::{Exit, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::pins::Pins;
 use crate::store;
 
 /// The format that this version writes and reads.
 const FORMAT: u32 = 1;
-const BYTES_MAX: u64 = 1 << 20;
+const BYTES_MAX: u64 = 256 << 20;
+
+/// What was begun and not finished.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Pending {
+    /// A move of the repository to a commit.
+    Move(Move),
+    /// An iteration.
+    Iteration(Box<Iteration>),
+}
 
 /// A move of the repository to a commit: branch, work tree, HEAD and index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,29 +39,54 @@ pub(crate) struct Move {
     pub(crate) from: String,
 }
 
+/// An iteration under way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Iteration {
+    /// The run's branch.
+    pub(crate) branch: String,
+    /// The iteration's number, as folders have it.
+    pub(crate) iter: String,
+    /// The commit it began from.
+    pub(crate) base: String,
+    /// What the session must not have changed.
+    pub(crate) pins: Pins,
+    /// How far it is.
+    pub(crate) phase: Phase,
+}
+
+/// How far an iteration is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Phase {
+    /// The session runs, or died with the runner.
+    Session,
+    /// The session is over; its answer lies in its place. When the commit exists, a [`Move`] takes over.
+    Ended { exit: Exit, usage: Usage, processes_left: u32 },
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Record {
     format: u32,
-    #[serde(rename = "move")]
-    moving: Move,
+    pending: Pending,
 }
 
-/// Writes the record; from now on the move is carried out, now or after a crash.
-pub(crate) fn begin(path: &Path, moving: &Move) -> Result<(), Error> {
-    let record = Record { format: FORMAT, moving: moving.clone() };
+/// Writes the record; from now on what it says is carried out, now or after a crash.
+pub(crate) fn begin(path: &Path, pending: &Pending) -> Result<(), Error> {
+    let record = Record { format: FORMAT, pending: pending.clone() };
     store::write(path, &runner_core::document::canonical_json(&record))
 }
 
 /// What was begun and not finished.
-pub(crate) fn pending(path: &Path) -> Result<Option<Move>, Error> {
+pub(crate) fn pending(path: &Path) -> Result<Option<Pending>, Error> {
     let Some(bytes) = store::read(path, BYTES_MAX)? else { return Ok(None) };
     let unreadable = || Error::Journal { path: path.to_owned() };
     let record: Record = serde_json::from_slice(&bytes).map_err(|_| unreadable())?;
     if record.format != FORMAT {
         return Err(unreadable());
     }
-    Ok(Some(record.moving))
+    Ok(Some(record.pending))
 }
 
 /// Marks the end.
@@ -61,20 +98,23 @@ pub(crate) fn end(path: &Path) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_was_begun_is_pending_until_it_ends() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("journal.json");
-        let moving = Move {
+    fn moving() -> Pending {
+        Pending::Move(Move {
             run: "x".to_owned(),
             branch: "runner/x".to_owned(),
             old_tip: None,
             new_tip: "b".to_owned(),
             from: "a".to_owned(),
-        };
+        })
+    }
+
+    #[test]
+    fn what_was_begun_is_pending_until_it_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.json");
         assert_eq!(pending(&path).unwrap(), None);
-        begin(&path, &moving).unwrap();
-        assert_eq!(pending(&path).unwrap(), Some(moving));
+        begin(&path, &moving()).unwrap();
+        assert_eq!(pending(&path).unwrap(), Some(moving()));
         end(&path).unwrap();
         end(&path).unwrap();
         assert_eq!(pending(&path).unwrap(), None);
@@ -84,12 +124,11 @@ mod tests {
     fn a_record_of_another_version_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.json");
-        for text in ["{\"format\": 99}", "{\"format\": 1, \"move\": null}", "", "{"] {
+        begin(&path, &moving()).unwrap();
+        let newer = std::fs::read_to_string(&path).unwrap().replace("\"format\": 1", "\"format\": 2");
+        for text in [newer.as_str(), "{\"format\": 99}", "{\"format\": 1, \"pending\": null}", "", "{"] {
             std::fs::write(&path, text).unwrap();
             assert!(matches!(pending(&path), Err(Error::Journal { .. })), "{text}");
         }
-        let newer = "{\"format\":2,\"move\":{\"run\":\"x\",\"branch\":\"b\",\"old_tip\":null,\"new_tip\":\"n\",\"from\":\"f\"}}";
-        std::fs::write(&path, newer).unwrap();
-        assert!(matches!(pending(&path), Err(Error::Journal { .. })));
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod doctor;
 mod error;
+pub mod executor;
 mod failpoint;
 pub mod git;
 pub mod init;
@@ -13,12 +14,18 @@ mod journal;
 mod lock;
 mod moving;
 mod paths;
+mod pins;
 pub mod process;
 mod programs;
+pub mod record;
+pub mod scratch;
+pub mod script;
 pub mod signals;
 pub mod start;
 mod store;
 pub mod terminal;
+pub mod workshop;
+mod worktree;
 
 pub use error::{Error, Refusal};
 pub use moving::Recovered;

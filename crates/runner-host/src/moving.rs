@@ -12,11 +12,12 @@ use runner_core::layout::RUNNER_DIR;
 use crate::error::{Error, Refusal};
 use crate::failpoint;
 use crate::git::{Changed, EntryMode, Git, IndexEntry, Switch, TreeEntry, path_of};
-use crate::journal::{self, Move};
-use crate::paths::{RUNNER_LOCAL, is_runner_path};
+use crate::journal::{self, Move, Pending};
+use crate::paths::is_runner_path;
+use crate::pins::collect_locks;
 use crate::store;
 
-const REASON: &str = "runner: start";
+const REASON: &str = "runner";
 
 /// What the next command finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,12 +42,12 @@ pub(crate) fn carry_out(git: &Git, moving: &Move) -> Result<(), Error> {
     refuse_overwriting(git, &here, moving)?;
     refuse_locked_index(git)?;
 
-    journal::begin(&git.paths().journal(), moving)?;
-    failpoint::reach("start.journal");
+    journal::begin(&git.paths().journal(), &Pending::Move(moving.clone()))?;
+    failpoint::reach("move.journal");
     move_branch(git, moving)?;
-    failpoint::reach("start.branch");
+    failpoint::reach("move.branch");
     git.switch_files(&index, &here, &moving.new_tip, Switch::Carefully)?;
-    failpoint::reach("start.files");
+    failpoint::reach("move.files");
     write_runner_files(git, moving, &files)?;
     finish(git, moving)
 }
@@ -147,13 +148,29 @@ fn set_mode(path: &Path, file: &TreeEntry) -> Result<(), Error> {
     Ok(())
 }
 
+/// Carries a move out to a commit that holds what the work tree has already, but for the runner's own files and what
+/// came into the work tree since. `index` describes the commit.
+pub(crate) fn publish(git: &Git, moving: &Move, index: &Path) -> Result<(), Error> {
+    let prepared = git.paths().private_index("move");
+    fs::rename(index, &prepared).map_err(Error::io("move", index))?;
+    journal::begin(&git.paths().journal(), &Pending::Move(moving.clone()))?;
+    failpoint::reach("move.journal");
+    move_branch(git, moving)?;
+    failpoint::reach("move.branch");
+    if !git.differing_paths(&prepared)?.is_empty() {
+        keep_found(git, &prepared, moving)?;
+        git.force_files(&prepared, &moving.new_tip)?;
+    }
+    finish(git, moving)
+}
+
 /// The last steps: HEAD, the user's index, everything on the disk, the journal.
 fn finish(git: &Git, moving: &Move) -> Result<(), Error> {
-    failpoint::reach("start.documents");
+    failpoint::reach("move.documents");
     git.attach_head(&moving.branch, REASON)?;
-    failpoint::reach("start.head");
+    failpoint::reach("move.head");
     install_index(git)?;
-    failpoint::reach("start.index");
+    failpoint::reach("move.index");
     store::sync_file_system(git.root())?;
     journal::end(&git.paths().journal())
 }
@@ -167,14 +184,14 @@ fn install_index(git: &Git) -> Result<(), Error> {
         }
         Error::io("create", &lock)(error)
     })?;
-    failpoint::reach("start.index-lock");
+    failpoint::reach("move.index-lock");
     fs::rename(&lock, git.paths().index()).map_err(Error::io("write", git.paths().index()))?;
     store::remove(&prepared)
 }
 
-/// Finishes what a crash interrupted. The lock is held, so nobody else is at it.
-pub(crate) fn recover(git: &Git) -> Result<Option<Recovered>, Error> {
-    let Some(moving) = journal::pending(&git.paths().journal())? else { return Ok(None) };
+/// Finishes a move that a crash interrupted. The lock is held, so nobody else is at it.
+pub(crate) fn recover(git: &Git, moving: Move) -> Result<Option<Recovered>, Error> {
+    remove_locks(git, &moving)?;
     let tip = git.branch_tip(&moving.branch)?;
     if tip == moving.old_tip {
         move_branch(git, &moving)?;
@@ -183,19 +200,27 @@ pub(crate) fn recover(git: &Git) -> Result<Option<Recovered>, Error> {
         journal::end(&git.paths().journal())?;
         return Ok(None);
     }
-    // Made by the interrupted move: with the lock held and the journal there, no other git is at work on it.
-    store::remove(&git.paths().index_lock())?;
     let index = git.paths().private_index("move");
+    git.read_into_index(&index, &moving.new_tip)?;
     let found = keep_found(git, &index, &moving)?;
     git.force_files(&index, &moving.new_tip)?;
     finish(git, &moving)?;
     Ok(Some(Recovered { run: moving.run, found }))
 }
 
+/// Removes what git commands of the interrupted move left locked: with the runner's lock held and the journal there,
+/// no other git is at work on the run.
+fn remove_locks(git: &Git, moving: &Move) -> Result<(), Error> {
+    let refs = git.common_dir().join("refs");
+    let branch = refs.join("heads").join(format!("{}.lock", moving.branch));
+    let mut locks = vec![git.paths().index_lock(), git.paths().in_git_dir("HEAD.lock"), branch];
+    collect_locks(&refs.join("runner").join(&moving.run), &mut locks);
+    locks.iter().try_for_each(|lock| store::remove(lock))
+}
+
 /// Stores the work tree as it was found, unless all of it is in the commits already. Leaves `index` describing it.
 fn keep_found(git: &Git, index: &Path, moving: &Move) -> Result<Option<String>, Error> {
-    git.read_into_index(index, &moving.new_tip)?;
-    git.add_all(index, &RUNNER_LOCAL)?;
+    git.add_paths(index, &git.differing_paths(index)?.into_iter().collect::<Vec<_>>())?;
     let tree = git.write_tree(index)?;
     let from_old = git.changed_paths(&tree, &moving.from, Changed::Any)?;
     let from_new = git.changed_paths(&tree, &moving.new_tip, Changed::Any)?;
@@ -204,7 +229,7 @@ fn keep_found(git: &Git, index: &Path, moving: &Move) -> Result<Option<String>, 
     if !from_new.iter().any(|path| is_foreign(&path)) {
         return Ok(None);
     }
-    let message = format!("chore(loop): work tree found after an interrupted start of run {}\n", moving.run);
+    let message = format!("chore(loop): files found beside the commits of run {}\n", moving.run);
     let commit = git.store_commit(&tree, &moving.new_tip, &message)?;
     let short = commit.get(..8).unwrap_or(&commit);
     let reference = format!("refs/runner/{}/found/{short}", moving.run);

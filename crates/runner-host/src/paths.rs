@@ -59,6 +59,38 @@ impl Paths {
         self.private().join("staging")
     }
 
+    /// Where the agents of a run put their answers.
+    pub(crate) fn answers(&self) -> PathBuf {
+        self.private().join("answers")
+    }
+
+    pub(crate) fn answer(&self, iter: &str) -> PathBuf {
+        self.answers().join(format!("{iter}.json"))
+    }
+
+    /// What an agent can read about its task.
+    pub(crate) fn context(&self) -> PathBuf {
+        self.root.join(".runner/context")
+    }
+
+    /// The log of one iteration.
+    pub(crate) fn iteration(&self, run: &str, iter: &str) -> PathBuf {
+        self.root.join(".runner/iterations").join(run).join(iter)
+    }
+
+    /// Where things go that a session left and that nobody asked for.
+    pub(crate) fn set_aside(&self, iter: &str) -> PathBuf {
+        self.asides().join(iter)
+    }
+
+    pub(crate) fn asides(&self) -> PathBuf {
+        self.private().join("aside")
+    }
+
+    pub(crate) fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+
     pub(crate) fn index(&self) -> PathBuf {
         self.git_dir.join("index")
     }

@@ -9,19 +9,20 @@ use runner_core::id::RunId;
 use runner_core::identity;
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::start::{self, Composed, DocSet, Sources, Wish};
+use runner_core::step::Event;
 
 use crate::error::{Error, Refusal};
 use crate::failpoint;
 use crate::git::{EntryMode, Git, Head, IndexEntry, OLDEST, Status, TreeEntry, path_of};
-use crate::inspect::{read_docs, show_paths};
+use crate::inspect::{docs_of, read_docs, show_paths};
 use crate::journal::Move;
-use crate::lock::Lock;
-use crate::moving::{self, Recovered};
+use crate::moving;
 use crate::paths::RUNNER_LOCAL;
 use crate::store;
+use crate::workshop::{Taken, Workshop, take_up};
 
 /// What `runner start` did.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Started {
     /// The run.
     pub run: RunId,
@@ -34,7 +35,7 @@ pub struct Started {
     /// Other runs in this repository.
     pub other_runs: Vec<RunId>,
     /// What an earlier, interrupted start had left.
-    pub recovered: Option<Recovered>,
+    pub recovered: Option<Taken>,
 }
 
 /// How a start came about.
@@ -50,11 +51,11 @@ pub enum How {
 
 /// Begins or resumes the run that GOAL.md names.
 pub fn start(dir: &Path, wish: &Wish) -> Result<Started, Error> {
-    let mut git = Git::open(dir)?;
+    let mut nobody = |_: &Event| {};
+    let mut workshop = Workshop::open(dir, &mut nobody, Box::new(|| false))?;
+    let recovered = take_up(&mut workshop)?;
+    let (mut git, _lock) = workshop.into_parts();
     check_version(&git)?;
-    store::ensure_folder(&git.paths().private())?;
-    let _lock = Lock::take(&git.paths().lock())?;
-    let recovered = moving::recover(&git)?;
     let docs = read_docs(&git)?;
     allow_configured_filters(&mut git, &docs)?;
     let status = clean_status(&git)?;
@@ -135,25 +136,15 @@ impl Scene<'_> {
     }
 
     fn compose(&self, goal: &[u8], wish: &Wish) -> Result<Composed, Error> {
-        let head = self.docs_of(self.base)?;
+        let head = docs_of(self.git, self.base)?;
         let tip = match self.old_tip {
             Some(tip) if tip == self.base => Some(head.clone()),
-            Some(tip) => Some(self.docs_of(tip)?),
+            Some(tip) => Some(docs_of(self.git, tip)?),
             None => None,
         };
         let sources =
             Sources { work: self.docs, head: &head, tip: tip.as_ref(), on_branch: self.on_branch() };
         Ok(start::compose(self.run, goal, sources, wish)?)
-    }
-
-    fn docs_of(&self, commit: &str) -> Result<DocSet, Error> {
-        let files = self.git.files_of(commit, RUNNER_DIR)?;
-        let known: Vec<(Doc, &str)> = files
-            .iter()
-            .filter_map(|file| Doc::at(&file.path).map(|doc| (doc, file.object.as_str())))
-            .collect();
-        let objects: Vec<&str> = known.iter().map(|(_, object)| *object).collect();
-        Ok(known.iter().map(|(doc, _)| *doc).zip(self.git.blobs(&objects)?).collect())
     }
 
     /// Stores the commit that the run goes on from. Where nothing changed, that is the branch's tip itself.

@@ -109,6 +109,57 @@ fn temporary_beside(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// Makes every folder from `root` down to `path`, each a real one: whatever stands in the way of one goes.
+pub(crate) fn make_folders(root: &Path, path: &Path) -> Result<(), Error> {
+    let below: Vec<&Path> = path.ancestors().take_while(|folder| *folder != root).collect();
+    for folder in below.into_iter().rev() {
+        if !fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir()) {
+            clear(folder)?;
+            ensure_folder(folder)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file below `root` even where something else stands in its place, or in that of a folder on the way.
+pub(crate) fn replace(root: &Path, path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    path.parent().map_or(Ok(()), |folder| make_folders(root, folder))?;
+    if !matches!(fs::symlink_metadata(path), Ok(found) if found.is_file()) {
+        clear(path)?;
+    }
+    write(path, bytes)
+}
+
+/// What tells one state of a file from every later one: whoever changes the file changes this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    place: (u64, u64),
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// The stamp of a plain file.
+pub(crate) fn stamp(path: &Path) -> Option<Stamp> {
+    use std::os::unix::fs::MetadataExt;
+    let found = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
+    Some(Stamp {
+        place: (found.dev(), found.ino()),
+        bytes: found.len(),
+        modified: (found.mtime(), found.mtime_nsec()),
+        changed: (found.ctime(), found.ctime_nsec()),
+    })
+}
+
+/// Takes away whatever is at a path: a file, a link, a folder with all in it.
+pub(crate) fn clear(path: &Path) -> Result<(), Error> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path).map_err(Error::io("remove", path)),
+        Ok(_) => fs::remove_file(path).map_err(Error::io("remove", path)),
+        Err(_) => Ok(()),
+    }
+}
+
 /// Removes a file, if it is there.
 pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {

@@ -61,11 +61,15 @@ pub(crate) enum Color {
 pub(crate) enum Command {
     Init(InitArgs),
     Start(StartArgs),
+    Step(StepArgs),
+    #[command(name = "loop", visible_alias = "run")]
+    Loop(LoopArgs),
     Validate(ValidateArgs),
     Select(SelectArgs),
     Status(StatusArgs),
     Tree(TreeArgs),
     Doctor(DoctorArgs),
+    Demo(DemoArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }
@@ -103,6 +107,28 @@ pub(crate) struct StartArgs {
     /// In a new run, go on with the open nodes of the tree that is here
     #[arg(long)]
     pub(crate) keep_plan: bool,
+}
+
+/// Make one iteration: one agent session, judged, guarded and committed
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner step
+  runner step --json")]
+pub(crate) struct StepArgs {}
+
+/// Make iterations until the goal is reached or something stops the run
+///
+/// Ctrl-C stops the session politely, commits what there is and ends; a second one ends at once, and the next command
+/// finishes the rest.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner loop
+  runner loop --max-iterations 10
+  runner loop --json | jq -c 'select(.event == \"committed\")'")]
+pub(crate) struct LoopArgs {
+    /// Stop after so many iterations of this invocation
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_iterations: Option<u32>,
 }
 
 /// Check the files under .runner/ and the run's identity, and list every problem
@@ -157,6 +183,19 @@ pub(crate) struct TreeArgs {
   runner doctor
   runner doctor --json")]
 pub(crate) struct DoctorArgs {}
+
+/// See a whole run in a scratch repository: no agent, no key, no network
+///
+/// A scripted agent plans, works, makes a mistake and tries to cheat; everything else is real: git, the guard, the tree.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner demo
+  runner demo --dir ~/runner-demo    in a folder of your choice, which must not exist yet")]
+pub(crate) struct DemoArgs {
+    /// Where to make the scratch repository
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
 
 /// Print a shell's completion script
 #[derive(Args, Debug)]

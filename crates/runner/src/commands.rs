@@ -1,9 +1,11 @@
 //! The commands, one a file.
 
 mod completions;
+mod demo;
 mod doctor;
 mod init;
 mod man;
+mod run;
 mod select;
 mod start;
 mod status;
@@ -12,19 +14,23 @@ mod validate;
 
 use crate::cli::{Cli, Command};
 use crate::error::Report;
+use crate::out::Out;
 use crate::reply::Reply;
 
 /// Carries out what was typed.
-pub(crate) fn run(cli: &Cli) -> Result<Box<dyn Reply>, Report> {
+pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
     let dir = cli.global.directory.as_path();
     Ok(match &cli.command {
         Command::Init(args) => Box::new(init::run(dir, args)?),
         Command::Start(args) => Box::new(start::run(dir, args)?),
+        Command::Step(_) => Box::new(run::step(dir, out)?),
+        Command::Loop(args) => Box::new(run::run_loop(dir, args, out)?),
         Command::Validate(_) => Box::new(validate::run(dir)?),
         Command::Select(args) => Box::new(select::run(dir, args)?),
         Command::Status(_) => Box::new(status::run(dir)?),
         Command::Tree(args) => Box::new(tree::run(dir, args)?),
         Command::Doctor(_) => Box::new(doctor::run(dir)),
+        Command::Demo(args) => Box::new(demo::run(args, out)?),
         Command::Completions(args) => Box::new(completions::run(args)),
         Command::Man(args) => Box::new(man::run(args)?),
     })

@@ -35,25 +35,27 @@ impl Report {
         let (code, exit, details, hints) = match error {
             Error::Refused(refusal) => {
                 let (code, details, hints) = explain(refusal);
-                (code, Exit::Refused, details, hints)
+                // What an agent did to the repository is no fault of the user's input.
+                let is_gone = matches!(refusal, Refusal::GitFolderGone(_));
+                (code, if is_gone { Exit::FAILURE } else { Exit::REFUSED }, details, hints)
             }
             Error::Locked { holder } => {
                 let details = if holder.is_empty() { Vec::new() } else { vec![holder.clone()] };
                 let hint = "wait until it ends; the lock goes with its process";
-                ("locked", Exit::Failure, details, vec![hint.to_owned()])
+                ("locked", Exit::FAILURE, details, vec![hint.to_owned()])
             }
             Error::Io { source, .. } => {
                 let code = if is_full(source) { "disk_full" } else { "io" };
-                (code, Exit::Failure, Vec::new(), io_hints(source))
+                (code, Exit::FAILURE, Vec::new(), io_hints(source))
             }
-            Error::Git { stderr, .. } => ("git", Exit::Failure, lines(stderr), Vec::new()),
+            Error::Git { stderr, .. } => ("git", Exit::FAILURE, lines(stderr), Vec::new()),
             Error::GitAnswer { .. } => {
                 let hint = "run 'runner doctor' and check git's version";
-                ("git", Exit::Failure, Vec::new(), vec![hint.to_owned()])
+                ("git", Exit::FAILURE, Vec::new(), vec![hint.to_owned()])
             }
             Error::Journal { path } => {
                 let hint = "finish it with the version of runner that began it";
-                ("journal", Exit::Failure, vec![path.display().to_string()], vec![hint.to_owned()])
+                ("journal", Exit::FAILURE, vec![path.display().to_string()], vec![hint.to_owned()])
             }
         };
         let mut causes = vec![error.to_string()];
@@ -93,7 +95,7 @@ impl Report {
             "causes": self.causes,
             "details": self.details,
             "hints": self.hints,
-            "exit": self.exit as u8,
+            "exit": self.exit.0,
         })
     }
 
@@ -196,6 +198,18 @@ fn explain(refusal: &Refusal) -> (&'static str, Vec<String>, Vec<String>) {
             hint("put a plain file or folder in its place: the runner follows no links"),
         ),
         Refusal::TooLarge { .. } => ("too_large", none(), hint("make it smaller, or restore it from git")),
+        Refusal::GitFolderGone(_) => {
+            ("git_folder_gone", none(), hint("look at what happened to it before anything else is done"))
+        }
+        Refusal::Identity(_) => ("identity", none(), none()),
+        Refusal::RunnerChanged { paths, .. } => (
+            "runner_changed",
+            paths.clone(),
+            hint("take the changes in with 'runner start', or undo them with git"),
+        ),
+        Refusal::Prompt(_) => {
+            ("prompt", none(), hint("mend the template or raise the budget, then run 'runner start'"))
+        }
         Refusal::NotSetUp(_) => {
             ("not_set_up", none(), hint("run 'runner init', or 'runner start --goal \"…\"'"))
         }

@@ -6,6 +6,7 @@
 pub mod cli;
 mod commands;
 mod error;
+mod live;
 mod out;
 mod reply;
 mod view;
@@ -29,7 +30,7 @@ fn run(args: Vec<OsString>) -> ExitCode {
         Err(told) => return out::tell_clap(&told),
     };
     let out = Out::new(&cli.global);
-    match commands::run(&cli) {
+    match commands::run(&cli, &out) {
         Ok(reply) => out.tell(reply.as_ref()),
         Err(report) => out.tell_error(&report),
     }

@@ -50,6 +50,7 @@ impl Out {
     pub(crate) fn tell(&self, reply: &dyn Reply) -> ExitCode {
         match self.form {
             Form::Drawn => print(&reply.drawn(&self.pen)),
+            Form::Json if reply.ends_lines() => print(&format!("{}\n", reply.json())),
             Form::Json => print(&format!("{:#}\n", reply.json())),
             Form::Plain => {
                 let mut text = String::new();
@@ -62,6 +63,36 @@ impl Out {
             Form::Silent => {}
         }
         code(reply.exit())
+    }
+
+    /// Whether a person watches.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.form == Form::Drawn
+    }
+
+    /// What would be drawn.
+    pub(crate) fn drawn(&self, reply: &dyn Reply) -> String {
+        reply.drawn(&self.pen)
+    }
+
+    /// The pen for the terminal as wide as it is now.
+    pub(crate) fn fresh_pen(&self) -> Pen {
+        Pen { width: runner_host::terminal::columns().unwrap_or(USUAL_WIDTH), ..self.pen.clone() }
+    }
+
+    /// Writes bytes that were drawn for this terminal.
+    pub(crate) fn raw(&self, bytes: &str) {
+        print(bytes);
+    }
+
+    /// Tells something that just happened, while a command runs.
+    pub(crate) fn tell_now(&self, happening: &dyn Reply) {
+        match self.form {
+            Form::Drawn => print(&happening.drawn(&self.pen)),
+            Form::Json => print(&format!("{}\n", happening.json())),
+            Form::Plain => happening.plain().iter().for_each(|line| print(&format!("{}\n", line.as_str()))),
+            Form::Silent => {}
+        }
     }
 
     /// Tells an error on standard error, and gives its exit code.
@@ -85,11 +116,11 @@ pub(crate) fn tell_clap(told: &clap::Error) -> ExitCode {
         } else {
             text.to_string()
         });
-        return code(Exit::Refused);
+        return code(Exit::REFUSED);
     }
     let text = told.render();
     print(&if colour(io::stdout().is_terminal()) { text.ansi().to_string() } else { text.to_string() });
-    code(Exit::Success)
+    code(Exit::SUCCESS)
 }
 
 /// A reader that went away is not an error: what is left to say is simply not said.
@@ -103,7 +134,7 @@ fn print_error(text: &str) {
 }
 
 fn code(exit: Exit) -> ExitCode {
-    ExitCode::from(exit as u8)
+    ExitCode::from(exit.0)
 }
 
 fn colours(color: Color, on_terminal: bool) -> bool {
@@ -152,6 +183,7 @@ pub(crate) enum Glyph {
     Empty,
     Cut,
     Arrow,
+    Rule,
 }
 
 /// Draws text for one terminal.
@@ -209,6 +241,7 @@ impl Pen {
             Glyph::Empty => ("░", "-"),
             Glyph::Cut => ("…", "~"),
             Glyph::Arrow => ("→", "->"),
+            Glyph::Rule => ("─", "-"),
         };
         if self.unicode { unicode } else { ascii }
     }

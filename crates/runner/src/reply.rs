@@ -4,13 +4,15 @@ use serde_json::Value;
 
 use crate::out::Pen;
 
-/// The exit codes, the same in every command.
+/// An exit code, the same in every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
-    Success = 0,
-    Failure = 1,
-    Refused = 2,
-    Stuck = 3,
+pub(crate) struct Exit(pub(crate) u8);
+
+impl Exit {
+    pub(crate) const SUCCESS: Self = Self(0);
+    pub(crate) const FAILURE: Self = Self(1);
+    pub(crate) const REFUSED: Self = Self(2);
+    pub(crate) const STUCK: Self = Self(3);
 }
 
 /// An answer.
@@ -26,7 +28,12 @@ pub(crate) trait Reply {
 
     /// The exit code.
     fn exit(&self) -> Exit {
-        Exit::Success
+        Exit::SUCCESS
+    }
+
+    /// Whether it is the last of many answers, each of which is one line of JSON.
+    fn ends_lines(&self) -> bool {
+        false
     }
 }
 

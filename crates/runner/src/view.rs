@@ -1,7 +1,10 @@
 //! How things look.
 
+pub(crate) mod event;
 pub(crate) mod progress;
+pub(crate) mod recovered;
 pub(crate) mod state;
+pub(crate) mod summary;
 pub(crate) mod tree;
 
 /// Text from a file or an agent, safe for a terminal and on one line.

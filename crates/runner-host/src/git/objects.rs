@@ -1,11 +1,13 @@
 //! Reading and writing what git stores: refs, trees, blobs, commits, and indexes of the runner's own.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
 use super::{Git, lossy};
 use crate::error::Error;
+use crate::paths::RUNNER_LOCAL;
 use crate::store;
 
 /// An entry of a tree, as far as the runner cares.
@@ -79,6 +81,39 @@ impl Git {
         Ok(output.status.success().then(|| lossy(&output.stdout)))
     }
 
+    /// Every reference that is no link to another, with the object it points to.
+    pub(crate) fn all_refs(&self) -> Result<BTreeMap<String, String>, Error> {
+        let format = "--format=%(objectname) %(symref) %(refname)";
+        let answer = lossy(&self.call(&["for-each-ref", format]).run()?);
+        Ok(answer
+            .lines()
+            .filter_map(|line| line.split_once(' '))
+            .filter_map(|(object, rest)| rest.strip_prefix(' ').map(|name| (object, name)))
+            .map(|(object, name)| (name.to_owned(), object.to_owned()))
+            .collect())
+    }
+
+    /// Points a reference to an object, wherever it points now.
+    pub(crate) fn set_ref(&self, name: &str, object: &str) -> Result<(), Error> {
+        self.call(&["update-ref", "--no-deref", name, object]).run().map(drop)
+    }
+
+    /// Removes a reference, wherever it points.
+    pub(crate) fn remove_ref(&self, name: &str) -> Result<(), Error> {
+        self.call(&["update-ref", "--no-deref", "-d", name]).run().map(drop)
+    }
+
+    /// Whether a name stands for a commit that is here.
+    pub(crate) fn is_commit(&self, name: &str) -> bool {
+        let looks_like_one =
+            name.len() == self.name_digits && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        looks_like_one
+            && self
+                .call(&["cat-file", "-e", &format!("{name}^{{commit}}")])
+                .output()
+                .is_ok_and(|output| output.status.success())
+    }
+
     /// The tree of a commit.
     pub(crate) fn tree_of(&self, commit: &str) -> Result<String, Error> {
         let tree = format!("{commit}^{{tree}}");
@@ -113,7 +148,7 @@ impl Git {
     /// Stores contents as blobs, byte for byte, and gives their names in the same order.
     pub(crate) fn store_blobs(&self, contents: &[&[u8]]) -> Result<Vec<String>, Error> {
         let folder = self.paths().staging();
-        let _ = fs::remove_dir_all(&folder);
+        store::clear(&folder)?;
         store::ensure_folder(&folder)?;
         let mut request = Vec::new();
         for (index, bytes) in contents.iter().enumerate() {
@@ -130,6 +165,60 @@ impl Git {
         complete.then_some(names).ok_or_else(|| Error::GitAnswer { command: "hash-object".to_owned() })
     }
 
+    /// A file of a commit; empty where the commit has none at that path.
+    pub(crate) fn file_at(&self, commit: &str, path: &str) -> Result<Vec<u8>, Error> {
+        let file = self.files_of(commit, path)?.into_iter().find(|file| file.path == path.as_bytes());
+        let Some(file) = file else { return Ok(Vec::new()) };
+        Ok(self.blobs(&[&file.object])?.into_iter().next().unwrap_or_default())
+    }
+
+    /// Paths of a commit that match any of the patterns.
+    pub(crate) fn matching_in(&self, commit: &str, patterns: &[String]) -> Result<BTreeSet<Vec<u8>>, Error> {
+        let index = self.paths().private_index("look");
+        self.read_into_index(&index, commit)?;
+        self.matching_in_index(&index, patterns)
+    }
+
+    /// Paths of an index that match any of the patterns, which are git's: `*` within a name, `**` across folders.
+    pub(crate) fn matching_in_index(
+        &self,
+        index: &Path,
+        patterns: &[String],
+    ) -> Result<BTreeSet<Vec<u8>>, Error> {
+        if patterns.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let mut args: Vec<String> = ["ls-files", "-z", "--cached", "--"].map(str::to_owned).into();
+        args.extend(patterns.iter().map(|pattern| format!(":(top,glob){pattern}")));
+        let answer = self.call(&args).index(index).run()?;
+        Ok(answer.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
+    }
+
+    /// The newest commit of a run that `runner start` made, at or before a commit.
+    pub(crate) fn start_commit(&self, run: &str, from: &str) -> Result<String, Error> {
+        let subject = format!("^chore\\(loop\\): start run {}$", run.replace('.', "\\."));
+        let args = ["rev-list", "-1", "--extended-regexp", &format!("--grep={subject}"), from];
+        let found = lossy(&self.call(&args).run()?);
+        Ok(if found.is_empty() { from.to_owned() } else { found })
+    }
+
+    /// Writes files of an index into the work tree.
+    pub(crate) fn check_out(&self, index: &Path, paths: &[Vec<u8>]) -> Result<(), Error> {
+        let listed: BTreeSet<Vec<u8>> = self.index_paths(index, ".")?.into_iter().collect();
+        let mut request =
+            paths.iter().filter(|path| listed.contains(*path)).cloned().collect::<Vec<_>>().join(&0);
+        request.push(0);
+        let args = ["checkout-index", "-z", "-f", "-u", "--stdin"];
+        self.call(&args).index(index).variable("GIT_WORK_TREE", self.root()).input(&request).run().map(drop)
+    }
+
+    /// Writes what changed between two commits into a file, as a patch.
+    pub(crate) fn write_patch(&self, from: &str, to: &str, path: &Path) -> Result<(), Error> {
+        let args = ["diff-tree", "-p", "-M", "--binary", "--no-ext-diff", "--no-textconv", from, to];
+        let patch = self.call(&args).run()?;
+        fs::write(path, patch).map_err(Error::io("write", path))
+    }
+
     /// Files below a folder that git does not know and does not ignore. `ignored` are patterns from the root
     /// that hold even where no ignore file does.
     pub(crate) fn unknown_files(&self, folder: &str, ignored: &[&str]) -> Result<Vec<Vec<u8>>, Error> {
@@ -139,6 +228,57 @@ impl Git {
         args.extend(["--".to_owned(), folder.to_owned()]);
         let answer = self.call(&args).run()?;
         Ok(answer.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
+    }
+
+    /// Paths of the work tree that differ from an index: changed, removed, or unknown and not ignored. A folder that
+    /// is a repository of its own ends in `/`.
+    pub(crate) fn differing_paths(&self, index: &Path) -> Result<BTreeSet<Vec<u8>>, Error> {
+        self.look_around(index).map(|(paths, _)| paths)
+    }
+
+    /// The same, and whether git could look into every folder.
+    pub(crate) fn look_around(&self, index: &Path) -> Result<(BTreeSet<Vec<u8>>, Sight), Error> {
+        let mut args: Vec<String> =
+            ["ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-standard"]
+                .map(str::to_owned)
+                .into();
+        args.extend(RUNNER_LOCAL.iter().map(|pattern| format!("--exclude=/{pattern}")));
+        let output = self.call(&args).index(index).output()?;
+        if !output.status.success() {
+            return Err(Error::Git { command: args.join(" "), stderr: lossy(&output.stderr) });
+        }
+        let sight = if output.stderr.is_empty() { Sight::Full } else { Sight::Blocked };
+        let paths = output.stdout.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        Ok((paths.map(<[u8]>::to_vec).collect(), sight))
+    }
+
+    /// Takes paths into an index as the work tree has them; those that are gone go.
+    pub(crate) fn add_paths(&self, index: &Path, paths: &[Vec<u8>]) -> Result<(), Error> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let mut request = paths.join(&0);
+        request.push(0);
+        let args = ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
+        self.call(&args).index(index).input(&request).run().map(drop)
+    }
+
+    /// Makes an index look at every file again that someone told it to take for unchanged.
+    pub(crate) fn forget_assumptions(&self, index: &Path) -> Result<(), Error> {
+        let listed = self.call(&["ls-files", "-z", "-v", "--cached"]).index(index).run()?;
+        // A lower-case letter in front of a path is the mark.
+        let assumed: Vec<Vec<u8>> = listed
+            .split(|byte| *byte == 0)
+            .filter(|line| line.first().is_some_and(u8::is_ascii_lowercase))
+            .filter_map(|line| line.get(2..).map(<[u8]>::to_vec))
+            .collect();
+        if assumed.is_empty() {
+            return Ok(());
+        }
+        let mut request = assumed.join(&0);
+        request.push(0);
+        let args = ["update-index", "-z", "--no-assume-unchanged", "--stdin"];
+        self.call(&args).index(index).input(&request).run().map(drop)
     }
 
     /// Files below a folder that an index holds.
@@ -179,12 +319,16 @@ impl Git {
         Ok(lossy(&call.input(message.as_bytes()).run()?))
     }
 
-    /// Adds everything in the work tree to an index, but for paths that the runner keeps to itself.
-    pub(crate) fn add_all(&self, index: &Path, but: &[&str]) -> Result<(), Error> {
-        let mut args = vec!["add".to_owned(), "-A".to_owned(), "--".to_owned(), ".".to_owned()];
-        args.extend(but.iter().map(|path| format!(":(exclude,glob){path}")));
-        args.extend(but.iter().map(|path| format!(":(exclude,glob){path}/**")));
-        self.call(&args).index(index).run().map(drop)
+    /// Commits everything there is as the first commit of a new repository.
+    pub(crate) fn commit_everything(&self, message: &str) -> Result<(), Error> {
+        self.call(&["add", "-A"]).run()?;
+        self.call(&["commit", "-q", "-m", message]).run().map(drop)
+    }
+
+    /// The newest commits, one line each.
+    pub(crate) fn one_line_log(&self, most: usize) -> Result<Vec<String>, Error> {
+        let answer = lossy(&self.call(&["log", "--format=%h %s", &format!("-{most}")]).run()?);
+        Ok(answer.lines().map(runner_core::text::one_line).collect())
     }
 
     /// Points a reference to a commit, if it points where it is thought to.
@@ -238,6 +382,13 @@ impl Git {
         let answer = self.call(&args).run()?;
         Ok(answer.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
     }
+}
+
+/// Whether all of a work tree could be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sight {
+    Full,
+    Blocked,
 }
 
 /// Which differences are asked for.

@@ -81,6 +81,6 @@ impl Reply for Answer {
 
     fn exit(&self) -> Exit {
         let bad = self.points.iter().any(|point| point.verdict == Verdict::Bad);
-        if bad { Exit::Failure } else { Exit::Success }
+        if bad { Exit::FAILURE } else { Exit::SUCCESS }
     }
 }

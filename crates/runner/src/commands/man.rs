@@ -13,7 +13,7 @@ use crate::reply::Exit;
 pub(crate) fn run(args: &ManArgs) -> Result<Script, Report> {
     let Some(dir) = &args.dir else {
         let mut page = Vec::new();
-        let failed = |error: std::io::Error| Report::new("man", Exit::Failure, error.to_string());
+        let failed = |error: std::io::Error| Report::new("man", Exit::FAILURE, error.to_string());
         Man::new(Cli::command()).render(&mut page).map_err(failed)?;
         return Ok(Script::new("man", &page));
     };
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &ManArgs) -> Result<Script, Report> {
 }
 
 fn no_pages(dir: &Path, error: &std::io::Error) -> Report {
-    Report::new("man", Exit::Failure, format!("could not write the manual pages to `{}`", dir.display()))
+    Report::new("man", Exit::FAILURE, format!("could not write the manual pages to `{}`", dir.display()))
         .cause(error.to_string())
         .hint("name a folder that exists and that you may write to")
 }

@@ -131,8 +131,8 @@ impl Reply for Answer {
 
     fn exit(&self) -> Exit {
         match select(&self.tree) {
-            Selection::Complete | Selection::Leaf(_) => Exit::Success,
-            Selection::Stuck(_) => Exit::Stuck,
+            Selection::Complete | Selection::Leaf(_) => Exit::SUCCESS,
+            Selection::Stuck(_) => Exit::STUCK,
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::cli::StartArgs;
 use crate::error::Report;
 use crate::out::{Glyph, Ink, Pen};
 use crate::reply::{Exit, Line, Reply};
+use crate::view::recovered::{recovered_json, recovered_line, recovered_text};
 
 pub(crate) struct Done {
     started: Started,
@@ -29,7 +30,7 @@ pub(crate) fn run(dir: &Path, args: &StartArgs) -> Result<Done, Report> {
 
 fn read_goal(path: &Path) -> Result<String, Report> {
     std::fs::read_to_string(path).map_err(|error| {
-        Report::new("goal_file", Exit::Refused, format!("could not read the goal from `{}`", path.display()))
+        Report::new("goal_file", Exit::REFUSED, format!("could not read the goal from `{}`", path.display()))
             .cause(error.to_string())
             .hint("name a text file in UTF-8")
     })
@@ -45,7 +46,7 @@ fn word(how: How) -> &'static str {
 
 impl Reply for Done {
     fn json(&self) -> Value {
-        let recovered = self.started.recovered.as_ref().map(|it| json!({ "run": it.run, "found": it.found }));
+        let recovered = self.started.recovered.as_ref().map(recovered_json);
         json!({
             "schema": "runner.start/1",
             "run_id": self.started.run,
@@ -61,11 +62,7 @@ impl Reply for Done {
     fn plain(&self) -> Vec<Line> {
         let mut lines: Vec<Line> = Vec::new();
         if let Some(recovered) = &self.started.recovered {
-            let line = Line::new().with("recovered", &recovered.run);
-            lines.push(match &recovered.found {
-                Some(found) => line.with("found", found),
-                None => line,
-            });
+            lines.push(recovered_line(recovered));
         }
         lines.push(Line::new().with("run_id", &self.started.run));
         lines.push(Line::new().with("branch", self.started.run.branch()));
@@ -80,10 +77,7 @@ impl Reply for Done {
         let tick = pen.ink(Ink::Good, pen.glyph(Glyph::Passed));
         let mut text = String::new();
         if let Some(recovered) = &self.started.recovered {
-            text.push_str(&format!("{tick} finished an interrupted start of run {}\n", recovered.run));
-            if let Some(found) = &recovered.found {
-                text.push_str(&format!("  what lay in the work tree is kept as {found}\n"));
-            }
+            text.push_str(&format!("{tick} {}\n", recovered_text(recovered)));
         }
         text.push_str(&format!(
             "{tick} run {run} {} on branch {}\n",

@@ -32,12 +32,12 @@ pub(crate) fn load(dir: &Path, what: &str) -> Result<Tree, Report> {
         Read::Faulty(problems) => {
             let count = problems.len();
             let plural = if count == 1 { "" } else { "s" };
-            Err(Report::new("tree", Exit::Refused, what)
+            Err(Report::new("tree", Exit::REFUSED, what)
                 .cause(format!("`{}` has {count} fault{plural}", Doc::Tree.path()))
                 .details(problems.iter().map(ToString::to_string))
                 .hint(format!("mend it, or undo: git checkout -- {}", Doc::Tree.path())))
         }
-        Read::Missing => Err(Report::new("missing", Exit::Refused, what)
+        Read::Missing => Err(Report::new("missing", Exit::REFUSED, what)
             .cause(format!("`{}` is missing", Doc::Tree.path()))
             .hint("run 'runner start' to write what is missing")),
     }

@@ -128,6 +128,6 @@ impl Reply for Answer {
     }
 
     fn exit(&self) -> Exit {
-        if self.count() == 0 { Exit::Success } else { Exit::Refused }
+        if self.count() == 0 { Exit::SUCCESS } else { Exit::REFUSED }
     }
 }

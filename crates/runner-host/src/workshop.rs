@@ -1,0 +1,409 @@
+//! The world that steps are made in: a repository, its lock, an agent and a guard.
+//!
+//! Does what a job says and decides nothing. Every change of the repository stands in the journal before it is made,
+//! so that a crash at any point is finished by the next command.
+
+mod recover;
+mod session;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use runner_core::config::Config;
+use runner_core::goal::Goal;
+use runner_core::id::{NodeId, RunId};
+use runner_core::identity::{IdentityFault, Standing};
+use runner_core::layout::{Doc, RUNNER_DIR};
+use runner_core::repo_path::RepoPath;
+use runner_core::run_state::RunState;
+use runner_core::start::{DocSet, StartFault};
+use runner_core::step::{
+    Attempt, Event, Interruption, Job, Memory, Pace, Record, Snapshot, Stop, Transition, Verdict, Wait, World,
+};
+use runner_core::tree::{Selection, Tree, select};
+use serde_json::json;
+
+pub use recover::{Taken, take_up};
+
+use crate::error::{Error, Refusal};
+use crate::failpoint;
+use crate::git::{EntryMode, Git, IndexEntry, TreeEntry, path_of};
+use crate::inspect::{docs_of, read_docs, show_paths};
+use crate::journal::{Iteration, Move};
+use crate::lock::Lock;
+use crate::moving;
+use crate::process::{Control, Wish};
+use crate::record::{Folder, now_ms};
+use crate::signals::{Caught, Listener};
+use crate::store::{self, Stamp};
+use crate::worktree;
+
+/// Who is told what happens.
+pub type Audience<'a> = &'a mut dyn FnMut(&Event);
+
+/// A repository in which iterations are made.
+pub struct Workshop<'a> {
+    git: Git,
+    lock: Lock,
+    control: Control,
+    signals: Option<Listener>,
+    audience: Audience<'a>,
+    /// What the user pressed or asked for between iterations.
+    wants_stop: Box<dyn Fn() -> bool + 'a>,
+    bench: Option<Bench>,
+    /// What is known of the session under way. The agent can change the journal, but not this.
+    session: Option<Begun>,
+    /// What was announced before there was a folder to write it into.
+    early: Vec<Event>,
+    /// The folder of the iteration that was just committed.
+    last: Option<Folder>,
+    /// The commit of an iteration that a crash left, while it is taken up again.
+    resuming: Option<String>,
+}
+
+/// The iteration on the bench.
+struct Bench {
+    run: RunId,
+    base: String,
+    index: PathBuf,
+    folder: Folder,
+    deadline: Instant,
+    set_aside: Vec<(String, &'static str)>,
+    mended: crate::pins::Mended,
+}
+
+/// A session that was begun.
+struct Begun {
+    iteration: Box<Iteration>,
+    /// Of the private index.
+    index: Option<Stamp>,
+    /// Of the journal.
+    journal: Option<Stamp>,
+}
+
+impl<'a> Workshop<'a> {
+    /// Opens the repository that `dir` lies in, for iterations.
+    pub fn open(
+        dir: &Path,
+        audience: Audience<'a>,
+        wants_stop: Box<dyn Fn() -> bool + 'a>,
+    ) -> Result<Self, Error> {
+        let mut git = Git::open(dir)?;
+        store::ensure_folder(&git.paths().private())?;
+        let lock = Lock::take(&git.paths().lock())?;
+        let control = Control::new()?;
+        let docs = read_docs(&git).unwrap_or_default();
+        let config = docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok()).unwrap_or_default();
+        git.allow_filters(&config.git.filters)?;
+        Ok(Self {
+            git,
+            lock,
+            control,
+            signals: None,
+            audience,
+            wants_stop,
+            bench: None,
+            session: None,
+            early: Vec::new(),
+            last: None,
+            resuming: None,
+        })
+    }
+
+    /// The work tree's root.
+    pub fn root(&self) -> &Path {
+        self.git.root()
+    }
+
+    /// Ends the work: the repository, and the lock that is still held.
+    pub(crate) fn into_parts(self) -> (Git, Lock) {
+        (self.git, self.lock)
+    }
+
+    /// From now on, signals stop the session politely and end the loop.
+    pub fn listen(&mut self) -> Result<(), Error> {
+        self.signals = Some(Listener::begin(&self.control)?);
+        Ok(())
+    }
+
+    /// How the user broke in, if they did.
+    fn interruption(&self) -> Option<Interruption> {
+        let caught = self.signals.as_ref().and_then(Listener::caught);
+        caught.map(|caught| match caught {
+            Caught::Interrupt => Interruption::Int,
+            Caught::Terminate => Interruption::Term,
+            Caught::HangUp => Interruption::Hup,
+        })
+    }
+
+    fn bench(&mut self) -> Result<&mut Bench, Error> {
+        self.bench
+            .as_mut()
+            .ok_or_else(|| Error::GitAnswer { command: "no iteration is under way".to_owned() })
+    }
+
+    /// Refuses, in the contract's order, a repository in which no iteration may begin.
+    fn check(&self, docs: &DocSet) -> Result<(), Error> {
+        let status = self.git.status()?;
+        let state = docs.get(&Doc::RunState).and_then(|bytes| RunState::decode(bytes).ok());
+        let goal = docs.get(&Doc::Goal).and_then(|bytes| Goal::parse(bytes).ok());
+        let standing = Standing {
+            branch: status.head.branch(),
+            has_gitignore: docs.contains_key(&Doc::Gitignore),
+            state_id: state.as_ref().and_then(|state| state.run_id.as_ref()),
+            goal_id: goal.as_ref().and_then(Goal::id),
+        };
+        let mut faults = standing.faults().into_iter().peekable();
+        let on_protected = |fault: &IdentityFault| matches!(fault, IdentityFault::ProtectedBranch(_));
+        if let Some(fault) = faults.next_if(on_protected) {
+            return Err(Refusal::Identity(fault).into());
+        }
+        if !status.outside.is_empty() {
+            let (paths, more) = show_paths(&status.outside);
+            return Err(Refusal::Dirty { paths, more }.into());
+        }
+        if let Some(fault) = faults.next() {
+            return Err(Refusal::Identity(fault).into());
+        }
+        if !status.inside.is_empty() {
+            let (paths, more) = show_paths(&status.inside);
+            return Err(Refusal::RunnerChanged { paths, more }.into());
+        }
+        self.git.operation().map_or(Ok(()), |operation| Err(Refusal::Busy(operation).into()))
+    }
+}
+
+/// The files under `.runner/` that a step reads: from the work tree, or as a commit has them.
+struct RunnerFiles {
+    docs: DocSet,
+    commit: Option<String>,
+}
+
+impl RunnerFiles {
+    fn of_work_tree(git: &Git) -> Result<Self, Error> {
+        Ok(Self { docs: read_docs(git)?, commit: None })
+    }
+
+    fn of_commit(git: &Git, commit: &str) -> Result<Self, Error> {
+        Ok(Self { docs: docs_of(git, commit)?, commit: Some(commit.to_owned()) })
+    }
+
+    fn note(&self, git: &Git, node: &NodeId) -> Option<String> {
+        let path = format!("{RUNNER_DIR}/nodes/{node}/context.md");
+        let bytes = match &self.commit {
+            Some(commit) => git.file_at(commit, &path).ok(),
+            None => store::read(&git.root().join(&path), TEXT_BYTES_MAX).ok().flatten(),
+        };
+        let text = String::from_utf8_lossy(&bytes?).into_owned();
+        Some(text).filter(|text| !text.is_empty())
+    }
+
+    /// The user's own templates, by file name.
+    fn templates(&self, git: &Git) -> BTreeMap<String, String> {
+        let folder = format!("{RUNNER_DIR}/prompts/");
+        let named = |name: String, bytes: Vec<u8>| (name, String::from_utf8_lossy(&bytes).into_owned());
+        if let Some(commit) = &self.commit {
+            let files = git.files_of(commit, &folder).unwrap_or_default();
+            let objects: Vec<&str> = files.iter().map(|file| file.object.as_str()).collect();
+            let blobs = git.blobs(&objects).unwrap_or_default();
+            let names = files.iter().map(|file| String::from_utf8_lossy(&file.path).replace(&folder, ""));
+            return names.zip(blobs).map(|(name, bytes)| named(name, bytes)).collect();
+        }
+        let entries = fs::read_dir(git.root().join(&folder)).into_iter().flatten().flatten();
+        entries
+            .filter_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                Some(named(name, store::read(&entry.path(), TEXT_BYTES_MAX).ok()??))
+            })
+            .collect()
+    }
+}
+
+/// The most bytes that a template or a note of the user's may have.
+const TEXT_BYTES_MAX: u64 = 1 << 20;
+
+fn decoded<T>(
+    docs: &DocSet,
+    doc: Doc,
+    decode: impl FnOnce(&[u8]) -> Result<T, StartFault>,
+) -> Result<T, Error> {
+    let bytes = docs.get(&doc).ok_or(Refusal::MissingDoc(doc))?;
+    Ok(decode(bytes)?)
+}
+
+fn text_of(docs: &DocSet, doc: Doc) -> String {
+    docs.get(&doc).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
+}
+
+impl World for Workshop<'_> {
+    type Error = Error;
+
+    fn load(&mut self) -> Result<Snapshot, Error> {
+        let files = match &self.resuming {
+            Some(base) => RunnerFiles::of_commit(&self.git, base)?,
+            None => RunnerFiles::of_work_tree(&self.git)?,
+        };
+        let docs = &files.docs;
+        if self.resuming.is_none() {
+            self.check(docs)?;
+        }
+        let state =
+            decoded(docs, Doc::RunState, |bytes| RunState::decode(bytes).map_err(StartFault::RunState))?;
+        let tree = decoded(docs, Doc::Tree, |bytes| Tree::decode(bytes).map_err(StartFault::Tree))?;
+        let node = match select(&tree) {
+            Selection::Leaf(choice) | Selection::Stuck(choice) => Some(choice.leaf.id.clone()),
+            Selection::Complete => None,
+        };
+        let note = |id: &NodeId| files.note(&self.git, id).map(|text| (id.clone(), text));
+        Ok(Snapshot {
+            run_id: state.run_id.clone().ok_or(Refusal::MissingDoc(Doc::RunState))?,
+            goal: decoded(docs, Doc::Goal, |bytes| Ok(Goal::parse(bytes)?.body().to_owned()))?,
+            config: decoded(docs, Doc::Config, |bytes| Config::decode(bytes).map_err(StartFault::Config))?,
+            memory: Memory {
+                assumptions: text_of(docs, Doc::Assumptions),
+                questions: text_of(docs, Doc::Questions),
+                feedback: text_of(docs, Doc::Feedback),
+                improvements: text_of(docs, Doc::Improvements),
+            },
+            node_contexts: node.as_ref().and_then(note).into_iter().collect(),
+            templates: files.templates(&self.git),
+            state,
+            tree,
+        })
+    }
+
+    fn run_agent(&mut self, job: &Job) -> Result<Attempt, Error> {
+        self.begin_session(job)?;
+        let ended = self.run_session(job)?;
+        self.end_session(job, ended)
+    }
+
+    fn run_guard(&mut self, job: &Job, restore: &[RepoPath]) -> Result<Verdict, Error> {
+        self.restore_files(restore)?;
+        let verdict = self.guard(job)?;
+        failpoint::reach("iter.guard");
+        Ok(verdict)
+    }
+
+    fn commit(&mut self, job: &Job, transition: &Transition) -> Result<Record, Error> {
+        self.restore_files(&transition.restore)?;
+        let git = &self.git;
+        let bench = self.bench.as_mut().ok_or(Refusal::NoCommit)?;
+        let docs = [(Doc::Tree, transition.tree.to_bytes()), (Doc::RunState, transition.state.to_bytes())];
+        let contents: Vec<&[u8]> = docs.iter().map(|(_, bytes)| bytes.as_slice()).collect();
+        let objects = git.store_blobs(&contents)?;
+        let edits: Vec<IndexEntry> = docs
+            .iter()
+            .zip(objects)
+            .map(|((doc, _), object)| {
+                IndexEntry::Put(TreeEntry { mode: EntryMode::File, object, path: doc.path().into() })
+            })
+            .collect();
+        git.edit_index(&bench.index, &edits)?;
+        let tree = git.write_tree(&bench.index)?;
+        let commit = git.store_commit(&tree, &bench.base, &transition.message)?;
+        failpoint::reach("iter.commit");
+        let moving = Move {
+            run: bench.run.to_string(),
+            branch: bench.run.branch(),
+            old_tip: Some(bench.base.clone()),
+            new_tip: commit.clone(),
+            from: bench.base.clone(),
+        };
+        write_logs(git, bench, job, transition, &commit)?;
+        for (doc, bytes) in &docs {
+            store::replace(git.root(), &git.paths().doc(*doc), bytes)?;
+        }
+        moving::publish(git, &moving, &bench.index.clone())?;
+        self.last = self.bench.take().map(|bench| bench.folder);
+        Ok(Record { commit })
+    }
+
+    fn announce(&mut self, event: &Event) {
+        match (event, &self.bench, &self.last) {
+            (Event::Planned { .. }, _, _) => self.early.push(event.clone()),
+            (Event::Committed { .. }, None, Some(folder)) => folder.tell(event),
+            (_, Some(bench), _) => bench.folder.tell(event),
+            (_, None, _) => {}
+        }
+        (self.audience)(event);
+    }
+}
+
+/// The rest of the iteration's folder: what was decided and what changed.
+fn write_logs(
+    git: &Git,
+    bench: &Bench,
+    job: &Job,
+    transition: &Transition,
+    commit: &str,
+) -> Result<(), Error> {
+    let folder = &bench.folder;
+    folder.write("tree.after.json", &transition.tree.to_bytes())?;
+    git.write_patch(&bench.base, commit, &folder.file("diff.patch"))?;
+    let findings = &transition.meta.findings;
+    if !findings.is_empty() {
+        folder.write("error.log", (findings.join("\n") + "\n").as_bytes())?;
+    }
+    let set_aside: Vec<_> =
+        bench.set_aside.iter().map(|(path, why)| json!({ "path": path, "why": why })).collect();
+    let more = json!({
+        "commit_before": bench.base,
+        "commit_after": commit,
+        "executor": job.executor.kind.as_str(),
+        "mended": bench.mended,
+        "set_aside": set_aside,
+    });
+    folder.write_meta(&transition.meta, more)
+}
+
+impl Pace for Workshop<'_> {
+    fn pause(&mut self, wait: Option<Wait>) -> Result<Option<Stop>, Error> {
+        let until = wait.map(|wait| {
+            let at_least = now_ms() + u64::from(wait.secs) * 1000;
+            wait.until_unix_secs.map_or(at_least, |moment| at_least.max(moment * 1000))
+        });
+        loop {
+            if let Some(by) = self.interruption() {
+                return Ok(Some(Stop::Interrupted { by }));
+            }
+            if self.control.wish() != Wish::GoOn {
+                return Ok(Some(Stop::Interrupted { by: Interruption::Int }));
+            }
+            if (self.wants_stop)() {
+                return Ok(Some(Stop::Asked));
+            }
+            match until {
+                Some(until) if now_ms() < until => std::thread::sleep(Duration::from_millis(100)),
+                Some(_) | None => return Ok(None),
+            }
+        }
+    }
+}
+
+/// Paths as the host has them.
+fn bytes_of(paths: &[RepoPath]) -> Vec<Vec<u8>> {
+    paths.iter().map(RepoPath::to_bytes).collect()
+}
+
+impl Workshop<'_> {
+    /// Puts protected files back, in the index and in the work tree.
+    fn restore_files(&mut self, paths: &[RepoPath]) -> Result<(), Error> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let paths = bytes_of(paths);
+        let root = self.git.root().to_owned();
+        let (base, index) = {
+            let bench = self.bench()?;
+            (bench.base.clone(), bench.index.clone())
+        };
+        worktree::restore_in_index(&self.git, &index, &base, &paths)?;
+        for path in &paths {
+            store::clear(&root.join(path_of(path)))?;
+        }
+        self.git.check_out(&index, &paths)
+    }
+}

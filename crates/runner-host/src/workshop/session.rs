@@ -1,0 +1,313 @@
+//! One session: what is laid out before it, the agent and the guard, and what is picked up after it.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use runner_core::layout::Doc;
+use runner_core::repo_path::RepoPath;
+use runner_core::step::{
+    Attempt, Exit, FileLeft, GuardExit, Interruption, Job, ProtectedPath, Usage, Verdict, Work,
+};
+use runner_core::tree::BYTES_MAX;
+
+use super::{Begun, Bench, Workshop};
+use crate::error::{Error, Refusal};
+use crate::executor::{self, Places, Program};
+use crate::failpoint;
+use crate::git::{Changed, Git, path_of};
+use crate::journal::{self, Iteration, Pending, Phase};
+use crate::paths::is_runner_path;
+use crate::pins::{Mended, Pins, SessionName};
+use crate::process::{self, How, Input, Launch, Limits, Log, Output};
+use crate::record::Folder;
+use crate::store;
+use crate::worktree;
+
+/// The most bytes of an answer.
+const ANSWER_BYTES_MAX: u64 = 1 << 20;
+
+/// How a session ended, before anything of it was looked at.
+pub(super) struct Ended {
+    pub(super) exit: Exit,
+    pub(super) usage: Usage,
+    pub(super) processes_left: u32,
+}
+
+impl Workshop<'_> {
+    /// Lays everything out, and writes down that a session begins.
+    pub(super) fn begin_session(&mut self, job: &Job) -> Result<(), Error> {
+        let base = self.git.branch_tip(&job.run_id.branch())?.ok_or(Refusal::NoCommit)?;
+        let pins = Pins::take(&self.git)?;
+        let index = worktree::pin_index(&self.git)?;
+        store::remove(&answer_path(&self.git, job))?;
+        write_context(&self.git, job)?;
+        self.set_bench(job, base.clone(), index)?;
+        let iteration = Box::new(Iteration {
+            branch: job.run_id.branch(),
+            iter: job.iteration.to_string(),
+            base,
+            pins,
+            phase: Phase::Session,
+        });
+        journal::begin(&self.git.paths().journal(), &Pending::Iteration(iteration.clone()))?;
+        let index = store::stamp(&self.bench()?.index);
+        self.session = Some(Begun { iteration, index, journal: store::stamp(&self.git.paths().journal()) });
+        failpoint::reach("iter.begun");
+        Ok(())
+    }
+
+    /// Puts an iteration on the bench, with a folder for its log.
+    pub(super) fn set_bench(&mut self, job: &Job, base: String, index: PathBuf) -> Result<(), Error> {
+        let folder = Folder::open(
+            self.git.root(),
+            self.git.paths().iteration(job.run_id.as_str(), &job.iteration.to_string()),
+        )?;
+        self.early.drain(..).for_each(|event| folder.tell(&event));
+        folder.write("prompt.md", job.prompt.text.as_bytes())?;
+        let tree = self.git.file_at(&base, Doc::Tree.path())?;
+        folder.write("tree.before.json", &tree)?;
+        self.bench = Some(Bench {
+            run: job.run_id.clone(),
+            base,
+            index,
+            folder,
+            deadline: Instant::now() + Duration::from_secs(job.limits.iteration_secs),
+            set_aside: Vec::new(),
+            mended: Mended::default(),
+        });
+        Ok(())
+    }
+
+    /// Runs the agent to its end.
+    pub(super) fn run_session(&mut self, job: &Job) -> Result<Ended, Error> {
+        let bench = self.bench.as_ref().ok_or(Refusal::NoCommit)?;
+        let places = Places {
+            root: self.git.root().to_owned(),
+            prompt: bench.folder.file("prompt.md"),
+            output: answer_path(&self.git, job),
+            tree: self.git.paths().doc(Doc::Tree),
+        };
+        let Program { argv, environment } = match executor::agent(job, &places) {
+            Ok(program) => program,
+            Err(why) => {
+                let exit = Exit::NotStarted { why };
+                return Ok(Ended { exit, usage: Usage::default(), processes_left: 0 });
+            }
+        };
+        let log =
+            |name: &str| Log { path: bench.folder.file(name), bytes_max: job.limits.executor_output_bytes };
+        let seen = RefCell::new(fingerprint(&self.git, &bench.index));
+        let has_changed_files = || {
+            let now = fingerprint(&self.git, &bench.index);
+            seen.replace(now.clone()) != now
+        };
+        let launch = Launch {
+            argv,
+            folder: self.git.root().to_owned(),
+            environment,
+            input: Input::File(places.prompt.clone()),
+            output: Output::Together(log("executor.log")),
+            stream: Some(log("stream.jsonl")),
+            limits: Limits {
+                wall: bench.deadline.saturating_duration_since(Instant::now()),
+                idle: Duration::from_secs(job.limits.idle_secs.unwrap_or(0)),
+            },
+            stop: process::Stop::default(),
+            has_changed_files: &has_changed_files,
+        };
+        let ended = process::run(&launch, &self.control)?;
+        let exit = self.exit_of(ended.how);
+        self.bench()?.folder.agent_took(ended.elapsed);
+        let processes_left = u32::try_from(ended.leftovers.killed).unwrap_or(u32::MAX);
+        Ok(Ended { exit, usage: Usage::default(), processes_left })
+    }
+
+    fn exit_of(&self, how: How) -> Exit {
+        match how {
+            How::Exited(code) => Exit::Finished { code },
+            How::Signalled(signal) => Exit::Killed { signal },
+            How::CouldNotStart(error) => Exit::NotStarted { why: error.to_string() },
+            How::TimedOut => Exit::TimedOut,
+            How::Idle => Exit::Idle,
+            How::Stopped => Exit::Interrupted { by: self.interruption().unwrap_or(Interruption::Int) },
+            How::Lost => Exit::Killed { signal: 9 },
+        }
+    }
+
+    /// Puts back what the session must not have changed, and picks up what it left.
+    pub(super) fn end_session(&mut self, job: &Job, ended: Ended) -> Result<Attempt, Error> {
+        let Ended { exit, usage, processes_left } = ended;
+        let begun = self.session.take().ok_or(Refusal::NoCommit)?;
+        let index = self.bench()?.index.clone();
+        tidy_private(&self.git, &index, &begun)?;
+        let mut iteration = begun.iteration;
+        self.bench()?.folder.tidy()?;
+        let run = job.run_id.to_string();
+        let name = SessionName {
+            run: &run,
+            branch: &iteration.branch,
+            iter: &iteration.iter,
+            base: &iteration.base,
+        };
+        let mended = iteration.pins.put_back(&self.git, name)?;
+        if !index.exists() {
+            self.git.read_into_index(&index, &iteration.base)?;
+        }
+        iteration.phase = Phase::Ended { exit: exit.clone(), usage, processes_left };
+        journal::begin(&self.git.paths().journal(), &Pending::Iteration(iteration))?;
+        failpoint::reach("iter.ended");
+        self.bench()?.mended = mended;
+        self.pick_up(job, Ended { exit, usage, processes_left })
+    }
+
+    /// What the session left, as values.
+    pub(super) fn pick_up(&mut self, job: &Job, ended: Ended) -> Result<Attempt, Error> {
+        let git = &self.git;
+        store::make_folders(git.root(), &git.paths().context())?;
+        let answer = file_left(&answer_path(git, job), ANSWER_BYTES_MAX);
+        let tree = file_left(&git.paths().doc(Doc::Tree), BYTES_MAX as u64);
+        let bench = self.bench.as_mut().ok_or(Refusal::NoCommit)?;
+        if let FileLeft::Bytes(bytes) = &answer {
+            bench.folder.write("output.json", bytes)?;
+        }
+        let found = worktree::take(git, &bench.index, &job.iteration.to_string())?;
+        bench.set_aside = found.set_aside;
+        let changed = git.changed_paths(&bench.base, &found.tree, Changed::Any)?;
+        let outside = changed.iter().any(|path| !is_runner_path(path));
+        let protected = protected_paths(git, bench, job, &changed)?;
+        Ok(Attempt {
+            exit: ended.exit,
+            answer,
+            tree,
+            work: if outside { Work::Execute } else { Work::Decompose },
+            protected,
+            usage: ended.usage,
+            processes_left: ended.processes_left,
+        })
+    }
+
+    /// Runs the guard on what is in the work tree.
+    pub(super) fn guard(&mut self, job: &Job) -> Result<Verdict, Error> {
+        let Program { argv, environment } = match executor::guard(job, self.git.root()) {
+            Ok(program) => program,
+            Err(why) => return Ok(Verdict::NotStarted { why }),
+        };
+        let bench = self.bench.as_ref().ok_or(Refusal::NoCommit)?;
+        let path = bench.folder.file("guard.log");
+        bench.folder.tidy()?;
+        let launch = Launch {
+            argv,
+            folder: self.git.root().to_owned(),
+            environment,
+            input: Input::Nothing,
+            output: Output::Together(Log { path: path.clone(), bytes_max: job.limits.guard_output_bytes }),
+            stream: None,
+            limits: Limits {
+                wall: bench.deadline.saturating_duration_since(Instant::now()),
+                idle: Duration::ZERO,
+            },
+            stop: process::Stop::default(),
+            has_changed_files: &|| false,
+        };
+        let ended = process::run(&launch, &self.control)?;
+        self.bench()?.folder.guard_took(ended.elapsed);
+        let output = || fs::read(&path).unwrap_or_default();
+        Ok(match ended.how {
+            How::Exited(code) => Verdict::Ended { exit: GuardExit::Code(code), output: output() },
+            How::Signalled(signal) => Verdict::Ended { exit: GuardExit::Signal(signal), output: output() },
+            How::CouldNotStart(error) => Verdict::NotStarted { why: error.to_string() },
+            How::TimedOut | How::Idle => Verdict::TimedOut,
+            How::Stopped => Verdict::Interrupted { by: self.interruption().unwrap_or(Interruption::Int) },
+            How::Lost => Verdict::NotStarted { why: "its supervisor was killed".to_owned() },
+        })
+    }
+}
+
+/// Makes the runner's private folder its own again: what a session put there goes, but for its answer; an index that
+/// it touched goes, too, and a journal is written again.
+fn tidy_private(git: &Git, index: &Path, begun: &Begun) -> Result<(), Error> {
+    let (paths, private) = (git.paths(), git.paths().private());
+    store::make_folders(paths.git_dir(), &private)?;
+    if store::stamp(&paths.journal()) != begun.journal {
+        store::clear(&paths.journal())?;
+        journal::begin(&paths.journal(), &Pending::Iteration(begun.iteration.clone()))?;
+    }
+    if store::stamp(index) != begun.index {
+        store::clear(index)?;
+    }
+    let own = [paths.lock(), paths.journal(), paths.asides(), paths.answers(), index.to_owned()];
+    for entry in fs::read_dir(&private).map_err(Error::io("look at", &private))?.flatten() {
+        if !own.iter().any(|path| *path == entry.path()) {
+            store::clear(&entry.path())?;
+        }
+    }
+    [paths.asides(), paths.answers()].iter().try_for_each(|folder| store::make_folders(&private, folder))
+}
+
+/// Where the agent of an iteration puts its answer: outside the work tree, and never a path with an old one in it.
+fn answer_path(git: &Git, job: &Job) -> PathBuf {
+    git.paths().answer(&job.iteration.to_string())
+}
+
+/// Clears and writes `.runner/context/`, and makes room for the answer.
+fn write_context(git: &Git, job: &Job) -> Result<(), Error> {
+    store::ensure_folder(&git.paths().answers())?;
+    let folder = git.paths().context();
+    store::clear(&folder)?;
+    store::ensure_folder(&folder)?;
+    let files = [
+        ("goal.md", Some(&job.context.goal)),
+        ("history.md", job.context.history.as_ref()),
+        ("failure.md", job.context.failure.as_ref()),
+    ];
+    for (name, text) in files {
+        if let Some(text) = text {
+            let path = folder.join(name);
+            fs::write(&path, text).map_err(Error::io("write", path))?;
+        }
+    }
+    Ok(())
+}
+
+fn file_left(path: &Path, bytes_max: u64) -> FileLeft {
+    match store::read(path, bytes_max) {
+        Ok(Some(bytes)) => FileLeft::Bytes(bytes),
+        Ok(None) => FileLeft::Missing,
+        Err(Error::Refused(Refusal::TooLarge { bytes, .. })) => FileLeft::TooLarge(bytes),
+        Err(_) => FileLeft::NotAFile,
+    }
+}
+
+/// The protected paths that the session changed, and those that are younger than the run.
+fn protected_paths(
+    git: &Git,
+    bench: &Bench,
+    job: &Job,
+    changed: &[Vec<u8>],
+) -> Result<Vec<ProtectedPath>, Error> {
+    let start = git.start_commit(job.run_id.as_str(), &bench.base)?;
+    let at_start: BTreeSet<Vec<u8>> = git.matching_in(&start, &job.protected)?;
+    let before = git.matching_in(&bench.base, &job.protected)?;
+    let now = git.matching_in_index(&bench.index, &job.protected)?;
+    Ok(now
+        .union(&before)
+        .map(|path| ProtectedPath {
+            path: RepoPath::of_bytes(path),
+            existed_at_start: at_start.contains(path),
+            changed: changed.contains(path),
+            exists: now.contains(path),
+        })
+        .filter(|found| found.changed || !found.existed_at_start)
+        .collect())
+}
+
+/// What the work tree looks like beside the index: another value when files changed.
+fn fingerprint(git: &Git, index: &Path) -> Vec<(Vec<u8>, Option<SystemTime>)> {
+    let paths = git.differing_paths(index).unwrap_or_default();
+    let changed =
+        |path: &[u8]| git.root().join(path_of(path)).symlink_metadata().and_then(|found| found.modified());
+    paths.into_iter().map(|path| (changed(&path).ok(), path)).map(|(time, path)| (path, time)).collect()
+}

@@ -1,0 +1,114 @@
+//! `runner demo`
+
+use std::path::{Path, PathBuf};
+
+use runner_core::start::Wish;
+use runner_core::tree::Tree;
+use runner_host::scratch::{ScratchFile, history, make};
+use runner_host::start::start;
+use serde_json::{Value, json};
+
+use super::run::{Done, run_loop};
+use super::tree::load;
+use crate::cli::{DemoArgs, LoopArgs};
+use crate::error::Report;
+use crate::out::{Ink, Out, Pen};
+use crate::reply::{Exit, Line, Reply};
+use crate::view::tree::{Shown, draw};
+
+const GUARD: &str = include_str!("../../demo/check");
+const GOAL: &str = include_str!("../../demo/GOAL.md");
+const SCENARIO: &str = include_str!("../../demo/agent.toml");
+
+const WHAT: &str = "could not run the demo";
+
+/// The run, when it is over.
+pub(crate) struct Played {
+    repository: PathBuf,
+    tree: Tree,
+    history: Vec<String>,
+    done: Done,
+}
+
+pub(crate) fn run(args: &DemoArgs, out: &Out) -> Result<Played, Report> {
+    let place = args
+        .dir
+        .clone()
+        .unwrap_or_else(|| std::env::temp_dir().join(format!("runner-demo-{}", std::process::id())));
+    std::fs::create_dir(&place).map_err(|error| {
+        Report::new("demo", Exit::REFUSED, WHAT)
+            .cause(format!("the folder `{}` could not be made: {error}", place.display()))
+            .hint("name a folder that does not exist yet: runner demo --dir DIR")
+    })?;
+    let repository = place.join("roman");
+    prepare(&place, &repository)?;
+    let done = run_loop(&repository, &LoopArgs { max_iterations: None }, out)?;
+    let history = history(&repository, 20).map_err(|error| Report::of(WHAT, &error))?;
+    Ok(Played { tree: load(&repository, WHAT)?, repository, history, done })
+}
+
+/// The repository, the agent beside it, and the run's start.
+fn prepare(place: &Path, repository: &Path) -> Result<(), Report> {
+    let told = |error| Report::of(WHAT, &error);
+    let agent = place.join("agent.toml");
+    std::fs::write(&agent, SCENARIO).map_err(|error| {
+        Report::new("demo", Exit::FAILURE, WHAT).cause(format!("`{}`: {error}", agent.display()))
+    })?;
+    let config = format!(
+        "[executor]\nkind = \"script\"\nscenario = {}\n\n[guard]\ncommand = [\"./check\"]\nprotected = [\"check\"]\n",
+        Value::from(agent.display().to_string())
+    );
+    make(repository, &[ScratchFile { path: "check", text: GUARD, executable: true }]).map_err(told)?;
+    runner_host::init::init(repository, runner_host::init::Existing::Keep).map_err(told)?;
+    let config_path = repository.join(runner_core::layout::Doc::Config.path());
+    std::fs::write(&config_path, config).map_err(|error| {
+        Report::new("demo", Exit::FAILURE, WHAT).cause(format!("`{}`: {error}", config_path.display()))
+    })?;
+    start(repository, &Wish { goal: Some(GOAL.to_owned()), keep_plan: false }).map_err(told)?;
+    Ok(())
+}
+
+impl Reply for Played {
+    fn json(&self) -> Value {
+        let mut end = self.done.json();
+        if let Value::Object(end) = &mut end {
+            end.insert("repository".to_owned(), json!(self.repository.display().to_string()));
+            end.insert("history".to_owned(), json!(self.history));
+        }
+        end
+    }
+
+    fn plain(&self) -> Vec<Line> {
+        let mut lines = self.done.plain();
+        lines.push(Line::new().with("repository", self.repository.display()));
+        lines
+    }
+
+    fn drawn(&self, pen: &Pen) -> String {
+        let title = |text: &str| format!("\n{}\n", pen.ink(Ink::Strong, text));
+        let mut text = self.done.drawn(pen);
+        text.push_str(&title("The tree"));
+        text.push_str(&draw(&self.tree, Shown { levels: usize::MAX, only_open: false }, pen));
+        text.push_str(&title("git log --oneline"));
+        for line in &self.history {
+            text.push_str(&pen.fit(line, pen.width));
+            text.push('\n');
+        }
+        text.push_str(&title("Look around"));
+        let place = self.repository.display();
+        for (command, what) in [
+            (format!("cd {place}"), ""),
+            ("sh roman 1994".to_owned(), "what the agent made"),
+            ("runner status".to_owned(), "where the run stands"),
+            ("git show HEAD".to_owned(), "an iteration: work, tree and verdict in one commit"),
+            ("ls .runner/iterations/*/*".to_owned(), "prompts, answers, guard logs"),
+        ] {
+            text.push_str(&format!("  {command:32} {}\n", pen.ink(Ink::Faint, what)));
+        }
+        text
+    }
+
+    fn exit(&self) -> Exit {
+        self.done.exit()
+    }
+}

@@ -1,0 +1,299 @@
+//! A loop on a terminal: finished iterations scroll away like any output, and the last rows show what is going on.
+//!
+//! Only the rows of the footer are ever drawn again; everything above them is ordinary scrollback. The terminal is
+//! never asked anything.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use runner_core::id::{Iteration, RunId};
+use runner_core::step::Event;
+
+use crate::out::{Glyph, Ink, Out, Pen};
+use crate::view::clean;
+use crate::view::event::{Told, settled};
+use crate::view::progress::bar;
+use crate::view::summary::{Summary, clock};
+
+/// How often the footer is drawn.
+const TICK: Duration = Duration::from_millis(250);
+/// How often a loop without a terminal says that it is alive.
+const HEARTBEAT: Duration = Duration::from_secs(60);
+
+/// What a session is doing, told by its last line.
+pub(crate) type LastLine<'a> = dyn Fn(&RunId, Iteration, Stage) -> Option<String> + Sync + 'a;
+
+/// Where an iteration is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Agent,
+    Guard,
+    Commit,
+}
+
+/// The display of one loop.
+pub(crate) struct Live<'a> {
+    out: &'a Out,
+    last_line: Box<LastLine<'a>>,
+    view: Mutex<View>,
+    over: AtomicBool,
+}
+
+#[derive(Clone, Debug)]
+struct View {
+    summary: Summary,
+    now: Option<Now>,
+    began: Instant,
+    said: Instant,
+    rows: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Now {
+    run: RunId,
+    iter: Iteration,
+    path: String,
+    tries: String,
+    stage: Stage,
+    planned: Instant,
+    since: Instant,
+}
+
+impl<'a> Live<'a> {
+    pub(crate) fn new(out: &'a Out, last_line: Box<LastLine<'a>>) -> Self {
+        let began = Instant::now();
+        let view = View { summary: Summary::default(), now: None, began, said: began, rows: 0 };
+        Self { out, last_line, view: Mutex::new(view), over: AtomicBool::new(false) }
+    }
+
+    /// Tells an event, above the footer.
+    pub(crate) fn tell(&self, event: &Event) {
+        let Ok(mut view) = self.view.lock() else { return };
+        view.note(event);
+        view.said = Instant::now();
+        if !self.out.is_terminal() {
+            self.out.tell_now(&Told(event));
+            return;
+        }
+        let text = match (event, &view.now) {
+            (Event::Settled { iter, outcome, marks, .. }, Some(now)) => {
+                let took = now.planned.elapsed();
+                settled(*iter, &now.path, (*outcome, marks), took, &self.out.fresh_pen())
+            }
+            (_, _) => self.out.drawn(&Told(event)),
+        };
+        let footer = self.footer(&view);
+        self.out.raw(&replaced(view.rows, &text, &footer));
+        view.rows = footer.len();
+    }
+
+    /// Tells something that is no event.
+    pub(crate) fn say(&self, reply: &dyn crate::reply::Reply) {
+        let Ok(_view) = self.view.lock() else { return };
+        self.out.tell_now(reply);
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
+    }
+
+    /// Draws the footer again and again until the loop is over.
+    pub(crate) fn keep_fresh(&self) {
+        while !self.over.load(Ordering::SeqCst) {
+            std::thread::park_timeout(TICK);
+            let Ok(mut view) = self.view.lock() else { return };
+            if self.over.load(Ordering::SeqCst) {
+                return;
+            }
+            if self.out.is_terminal() {
+                let footer = self.footer(&view);
+                self.out.raw(&replaced(view.rows, "", &footer));
+                view.rows = footer.len();
+            } else if view.said.elapsed() >= HEARTBEAT {
+                view.said = Instant::now();
+                self.out.tell_now(&view.alive());
+            }
+        }
+    }
+
+    /// Prints where things stand, above the footer.
+    pub(crate) fn snapshot(&self) {
+        let Ok(mut view) = self.view.lock() else { return };
+        let footer = self.footer(&view);
+        let text = footer.iter().map(|row| format!("{row}\n")).collect::<String>();
+        self.out.raw(&replaced(view.rows, &text, &footer));
+        view.rows = footer.len();
+    }
+
+    /// Takes the footer away. Returns what is to be summed up.
+    pub(crate) fn end(&self) -> (Summary, Duration) {
+        self.over.store(true, Ordering::SeqCst);
+        let Ok(mut view) = self.view.lock() else { return (Summary::default(), Duration::ZERO) };
+        if view.rows > 0 {
+            self.out.raw(&replaced(view.rows, "", &[]));
+            view.rows = 0;
+        }
+        (view.summary.clone(), view.began.elapsed())
+    }
+
+    fn footer(&self, view: &View) -> Vec<String> {
+        let Some(now) = &view.now else { return Vec::new() };
+        let last = (self.last_line)(&now.run, now.iter, now.stage).unwrap_or_default();
+        footer(view, now, &clean(&last), &self.out.fresh_pen())
+    }
+}
+
+impl View {
+    fn note(&mut self, event: &Event) {
+        self.summary.note(event);
+        match event {
+            Event::Planned { run_id, iter, path, attempt, .. } => {
+                let tries = if attempt.nth > 1 {
+                    format!("attempt {}/{}", attempt.nth, attempt.of)
+                } else {
+                    String::new()
+                };
+                self.now = Some(Now {
+                    run: run_id.clone(),
+                    iter: *iter,
+                    path: path.clone(),
+                    tries,
+                    stage: Stage::Agent,
+                    planned: Instant::now(),
+                    since: Instant::now(),
+                });
+            }
+            Event::GuardStarted { .. } => self.enter(Stage::Guard),
+            Event::Settled { .. } => self.enter(Stage::Commit),
+            Event::Stopped { .. } => self.now = None,
+            Event::Resumed { .. }
+            | Event::AgentEnded { .. }
+            | Event::Judged { .. }
+            | Event::GuardEnded { .. }
+            | Event::Committed { .. }
+            | Event::Waiting { .. } => {}
+        }
+    }
+
+    fn enter(&mut self, stage: Stage) {
+        if let Some(now) = &mut self.now {
+            now.stage = stage;
+            now.since = Instant::now();
+        }
+    }
+
+    fn alive(&self) -> Alive {
+        let (iter, stage) = self.now.as_ref().map_or((0, Stage::Commit), |now| (now.iter.get(), now.stage));
+        Alive { iter, stage, secs: self.now.as_ref().map_or(0, |now| now.since.elapsed().as_secs()) }
+    }
+}
+
+/// The rows of the footer, each narrower than the terminal, so that none wraps.
+fn footer(view: &View, now: &Now, last: &str, pen: &Pen) -> Vec<String> {
+    let width = pen.width.saturating_sub(1);
+    let stage = match now.stage {
+        Stage::Agent => "agent",
+        Stage::Guard => "guard",
+        Stage::Commit => "commit",
+    };
+    let head =
+        format!("{} #{} {stage} {}  ", pen.glyph(Glyph::Next), now.iter.get(), clock(now.since.elapsed()));
+    let tries = if now.tries.is_empty() { String::new() } else { format!("  {}", now.tries) };
+    let path = pen.fit(&now.path, width.saturating_sub(head.chars().count() + tries.len()));
+    let mut rows = vec![
+        pen.ink(Ink::Faint, &pen.glyph(Glyph::Rule).repeat(width)),
+        format!("{}{path}{tries}", pen.ink(Ink::Active, &head)),
+        pen.ink(Ink::Faint, &format!("  {}", pen.fit(last, width.saturating_sub(2)))),
+    ];
+    let keys = format!("{}   q stop after this   t snapshot   ^C stop", clock(view.began.elapsed()));
+    rows.push(match view.summary.leaves {
+        Some(leaves) => {
+            let keys = pen.fit(&keys, width.saturating_sub(40));
+            format!("{}   {}", bar(leaves, 36.min(width), pen), pen.ink(Ink::Faint, &keys))
+        }
+        None => pen.ink(Ink::Faint, &pen.fit(&keys, width)),
+    });
+    rows
+}
+
+/// The bytes that take the old footer away, print a text above it, and draw the new one, all at once.
+fn replaced(old_rows: usize, text: &str, footer: &[String]) -> String {
+    let mut bytes = String::from("\u{1b}[?2026h\r\u{1b}[2K");
+    // Row by row: some terminals keep what is cleared at once in their history.
+    bytes.push_str(&"\u{1b}[1A\u{1b}[2K".repeat(old_rows.saturating_sub(1)));
+    bytes.push_str(text);
+    bytes.push_str(&footer.join("\r\n"));
+    bytes.push_str("\u{1b}[?2026l");
+    bytes
+}
+
+/// A sign of life where nobody watches.
+struct Alive {
+    iter: u32,
+    stage: Stage,
+    secs: u64,
+}
+
+impl Alive {
+    fn stage(&self) -> &'static str {
+        match self.stage {
+            Stage::Agent => "agent",
+            Stage::Guard => "guard",
+            Stage::Commit => "commit",
+        }
+    }
+}
+
+impl crate::reply::Reply for Alive {
+    fn json(&self) -> serde_json::Value {
+        serde_json::json!({ "event": "alive", "iter": self.iter, "stage": self.stage(), "secs": self.secs })
+    }
+
+    fn plain(&self) -> Vec<crate::reply::Line> {
+        let line = crate::reply::Line::new().with("event", "alive").with("iter", self.iter);
+        vec![line.with("stage", self.stage()).with("secs", self.secs)]
+    }
+
+    fn drawn(&self, _: &Pen) -> String {
+        String::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_row_of_the_footer_is_as_wide_as_the_terminal() {
+        let began = Instant::now();
+        let leaves = runner_core::tree::Leaves { total: 120, passed: 41 };
+        let mut summary = Summary::default();
+        summary.leaves = Some(leaves);
+        let view = View { summary, now: None, began, said: began, rows: 0 };
+        let now = Now {
+            run: RunId::new("x").unwrap(),
+            iter: Iteration::new(58).unwrap(),
+            path: "root/a/very/long/path/that/goes/on/and/on/and/on/until/it/is/too/long/日本語".to_owned(),
+            tries: "attempt 2/3".to_owned(),
+            stage: Stage::Agent,
+            planned: began,
+            since: began,
+        };
+        for width in [50, 80, 200] {
+            for row in footer(&view, &now, &"x".repeat(500), &Pen::plain(width)) {
+                assert!(unicode_width::UnicodeWidthStr::width(row.as_str()) < width, "{width}: {row}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_goes_above_the_footer() {
+        let bytes = replaced(3, "done\n", &["a".to_owned(), "b".to_owned()]);
+        assert_eq!(
+            bytes,
+            "\u{1b}[?2026h\r\u{1b}[2K\u{1b}[1A\u{1b}[2K\u{1b}[1A\u{1b}[2Kdone\na\r\nb\u{1b}[?2026l"
+        );
+        assert_eq!(replaced(0, "", &[]), "\u{1b}[?2026h\r\u{1b}[2K\u{1b}[?2026l");
+    }
+}

@@ -1,0 +1,158 @@
+//! What happens while iterations are made, told line by line.
+
+use std::time::Duration;
+
+use runner_core::id::Iteration;
+use runner_core::step::{Event, Mark, Outcome};
+use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
+
+use super::clean;
+use super::summary::clock;
+use crate::out::{Glyph, Ink, Pen};
+use crate::reply::{Line, Reply};
+
+/// An event to be told.
+pub(crate) struct Told<'e>(pub(crate) &'e Event);
+
+fn look(outcome: Outcome) -> (Glyph, Ink) {
+    match outcome {
+        Outcome::Passed | Outcome::Repaired | Outcome::Replanned => (Glyph::Passed, Ink::Good),
+        Outcome::Decomposed => (Glyph::Next, Ink::Active),
+        Outcome::Retry
+        | Outcome::Interrupted
+        | Outcome::RateLimited
+        | Outcome::Overloaded
+        | Outcome::Disconnected
+        | Outcome::UsageLimit => (Glyph::Retried, Ink::Warn),
+        Outcome::GuardFailed
+        | Outcome::RuleBroken
+        | Outcome::InvalidTree
+        | Outcome::RepairFailed
+        | Outcome::RepairGivenUp
+        | Outcome::ReplanRefused
+        | Outcome::TimedOut
+        | Outcome::Idle
+        | Outcome::GuardTimedOut
+        | Outcome::AgentNotStarted
+        | Outcome::AgentCrashed
+        | Outcome::NoAnswer
+        | Outcome::ProviderRefused
+        | Outcome::GuardNotStarted => (Glyph::Failed, Ink::Bad),
+    }
+}
+
+impl Reply for Told<'_> {
+    fn json(&self) -> Value {
+        serde_json::to_value(self.0).unwrap_or_default()
+    }
+
+    fn plain(&self) -> Vec<Line> {
+        let line = Line::new().with("event", self.0.name());
+        vec![match self.0 {
+            Event::Planned { iter, mode, path, attempt, .. } => line
+                .with("iter", iter)
+                .with("mode", mode.as_str())
+                .with("node", path)
+                .with("attempt", format!("{}/{}", attempt.nth, attempt.of)),
+            Event::Resumed { iter, .. }
+            | Event::AgentEnded { iter, .. }
+            | Event::GuardStarted { iter, .. } => line.with("iter", iter),
+            Event::Judged { iter, findings, .. } => {
+                let line = line.with("iter", iter);
+                findings.iter().fold(line, |line, finding| line.with("finding", clean(finding)))
+            }
+            Event::GuardEnded { iter, exit, .. } => {
+                let exit = exit.map(|exit| exit.to_string()).unwrap_or_default();
+                line.with("iter", iter).with("exit", exit)
+            }
+            Event::Settled { iter, outcome, leaves, .. } => line
+                .with("iter", iter)
+                .with("outcome", outcome)
+                .with("leaves", format!("{}/{}", leaves.passed, leaves.total)),
+            Event::Committed { iter, commit, .. } => line.with("iter", iter).with("commit", commit),
+            Event::Waiting { wait } => line.with("secs", wait.secs),
+            Event::Stopped { stop, exit_code } => line.with("reason", stop.as_str()).with("exit", exit_code),
+        }]
+    }
+
+    fn drawn(&self, pen: &Pen) -> String {
+        match self.0 {
+            Event::Judged { findings, .. } => noted(findings.iter().map(|finding| clean(finding)), pen),
+            Event::Waiting { wait } => {
+                noted([format!("waiting {} s before the next session", wait.secs)], pen)
+            }
+            Event::Planned { .. }
+            | Event::Resumed { .. }
+            | Event::AgentEnded { .. }
+            | Event::GuardStarted { .. }
+            | Event::GuardEnded { .. }
+            | Event::Settled { .. }
+            | Event::Committed { .. }
+            | Event::Stopped { .. } => String::new(),
+        }
+    }
+}
+
+/// Lines that belong to the iteration above or below them.
+fn noted(notes: impl IntoIterator<Item = String>, pen: &Pen) -> String {
+    let room = pen.width.saturating_sub(6);
+    notes.into_iter().map(|note| format!("      {}\n", pen.ink(Ink::Warn, &pen.fit(&note, room)))).collect()
+}
+
+/// An iteration that is over, on one line, with what should be seen about it below.
+pub(crate) fn settled(
+    iter: Iteration,
+    path: &str,
+    end: (Outcome, &[Mark]),
+    took: Duration,
+    pen: &Pen,
+) -> String {
+    let (outcome, marks) = end;
+    let (glyph, ink) = look(outcome);
+    let head = format!("{} #{:<4}", pen.glyph(glyph), iter.get());
+    let says = outcome.as_str().replace('_', " ");
+    let time = clock(took);
+    let room = pen.width.saturating_sub(head.chars().count() + 2 + 20 + 2 + time.len());
+    let path = if path.is_empty() { "repair of the tree" } else { path };
+    let shown = pen.fit(path, room);
+    let gap = " ".repeat(room.saturating_sub(shown.width()).min(40_usize.saturating_sub(shown.width())));
+    let line = format!(
+        "{} {shown}{gap}  {}  {}\n",
+        pen.ink(ink, &head),
+        pen.ink(ink, &format!("{says:20}")),
+        pen.ink(Ink::Faint, &time)
+    );
+    line + &noted(marks.iter().map(mark_text), pen)
+}
+
+/// A mark in words.
+pub(crate) fn mark_text(mark: &Mark) -> String {
+    match mark {
+        Mark::GuardFileRestored { path } => {
+            format!("the agent changed the guard's `{path}`: it was put back")
+        }
+        Mark::GuardFileChanged { path } => {
+            format!("the agent changed the guard's `{path}`, which the policy lets pass")
+        }
+        Mark::GuardFileCreated { path } => format!("the guard's `{path}` is new and is pinned from now on"),
+        Mark::PlanEdited { added, removed, moved, reordered, reworded } => {
+            let counts = [
+                ("added", added),
+                ("removed", removed),
+                ("moved", moved),
+                ("reordered", reordered),
+                ("reworded", reworded),
+            ];
+            let counts =
+                counts.iter().filter(|(_, count)| **count > 0).map(|(what, count)| format!("{count} {what}"));
+            format!("the plan was edited: {}", counts.collect::<Vec<_>>().join(", "))
+        }
+        Mark::SelectedReworded => "the agent changed what its own leaf asks for".to_owned(),
+        Mark::GuardFilesUnnamed { count } => format!("and {count} more files of the guard"),
+        Mark::RepairGivenUp => {
+            "the tree could not be repaired: the run goes on from the last valid one".to_owned()
+        }
+        Mark::NothingChanged => "the session changed nothing".to_owned(),
+    }
+}

@@ -1,0 +1,189 @@
+//! What a loop did, for a person who reads it in the morning.
+
+use std::time::Duration;
+
+use runner_core::id::{Iteration, NodeId, RunId};
+use runner_core::layout::Doc;
+use runner_core::step::{Charge, Event, Outcome, Stop};
+use runner_core::tree::Leaves;
+
+use super::event::mark_text;
+use crate::out::{Glyph, Ink, Pen};
+
+/// Kept up while the loop runs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Summary {
+    pub(crate) run: Option<RunId>,
+    pub(crate) iterations: u32,
+    pub(crate) leaves: Option<Leaves>,
+    passed: Vec<NodeId>,
+    charged: u32,
+    node: Option<NodeId>,
+    last: Option<(Iteration, Outcome)>,
+    marks: Vec<String>,
+}
+
+impl Summary {
+    /// Takes an event in.
+    pub(crate) fn note(&mut self, event: &Event) {
+        match event {
+            Event::Planned { run_id, node, .. } => {
+                self.run = Some(run_id.clone());
+                self.node.clone_from(node);
+            }
+            Event::Settled { iter, outcome, charge, leaves, marks, .. } => {
+                self.iterations += 1;
+                self.leaves = Some(*leaves);
+                self.last = Some((*iter, *outcome));
+                self.charged += u32::from(*charge == Charge::Charged);
+                self.marks.extend(marks.iter().map(|mark| format!("#{}: {}", iter.get(), mark_text(mark))));
+                if *outcome == Outcome::Passed {
+                    self.passed.extend(self.node.clone());
+                }
+            }
+            Event::Resumed { .. }
+            | Event::AgentEnded { .. }
+            | Event::Judged { .. }
+            | Event::GuardStarted { .. }
+            | Event::GuardEnded { .. }
+            | Event::Committed { .. }
+            | Event::Waiting { .. }
+            | Event::Stopped { .. } => {}
+        }
+    }
+
+    /// The whole, drawn.
+    pub(crate) fn drawn(&self, stop: &Stop, took: Duration, pen: &Pen) -> String {
+        let (glyph, ink) = match stop {
+            Stop::Complete => (Glyph::Passed, Ink::Good),
+            Stop::Asked | Stop::Interrupted { .. } | Stop::LoopIterations { .. } => {
+                (Glyph::Retried, Ink::Warn)
+            }
+            Stop::Stuck { .. } | Stop::MaxIterations { .. } | Stop::Time { .. } | Stop::Failures { .. } => {
+                (Glyph::Failed, Ink::Bad)
+            }
+        };
+        let leaves = self.leaves.map(|leaves| format!(", {}/{} leaves", leaves.passed, leaves.total));
+        let plural = if self.iterations == 1 { "" } else { "s" };
+        let mut text = format!(
+            "\n{} {} after {} iteration{plural} ({}{})\n",
+            pen.ink(ink, pen.glyph(glyph)),
+            pen.ink(ink, &headline(stop)),
+            self.iterations,
+            clock(took),
+            leaves.unwrap_or_default()
+        );
+        for (name, says) in self.rows(stop) {
+            let says = pen.fit(&says, pen.width.saturating_sub(12));
+            text.push_str(&format!("  {} {says}\n", pen.ink(Ink::Faint, &format!("{name:8}"))));
+        }
+        text
+    }
+
+    fn rows(&self, stop: &Stop) -> Vec<(&'static str, String)> {
+        let mut rows = Vec::new();
+        if !self.passed.is_empty() {
+            let names: Vec<&str> = self.passed.iter().map(NodeId::as_str).collect();
+            rows.push(("passed", names.join(", ")));
+        }
+        if self.charged > 0 {
+            rows.push(("attempts", format!("{} spent on what did not pass", self.charged)));
+        }
+        rows.extend(self.marks.iter().map(|mark| ("mark", mark.clone())));
+        rows.push(("why", why(stop)));
+        if let (Some(run), Some((iter, outcome)), false) = (&self.run, self.last, *stop == Stop::Complete) {
+            let log = if outcome == Outcome::GuardFailed { "guard.log" } else { "executor.log" };
+            rows.push(("log", format!(".runner/iterations/{run}/{iter}/{log}")));
+        }
+        rows.extend(self.next(stop).into_iter().map(|next| ("next", next)));
+        rows
+    }
+
+    /// What to type now.
+    fn next(&self, stop: &Stop) -> Vec<String> {
+        let branch = self.run.as_ref().map(RunId::branch).unwrap_or_default();
+        let config = Doc::Config.path();
+        match stop {
+            Stop::Complete => vec![
+                format!("git log --oneline {branch}"),
+                format!("git switch main && git merge --no-ff {branch}"),
+            ],
+            Stop::Stuck { .. } => vec![format!(
+                "raise max_attempts, rewrite or split the leaf in {}, run 'runner start', then 'runner loop'",
+                Doc::Tree.path()
+            )],
+            Stop::MaxIterations { .. } => {
+                vec![format!("raise max_iterations in {config}, run 'runner start', then 'runner loop'")]
+            }
+            Stop::Time { .. } => vec![
+                "runner loop    to go on".to_owned(),
+                format!("if it was too short, raise the timeouts in {config} and run 'runner start' first"),
+            ],
+            Stop::Failures { .. } => {
+                vec!["runner doctor    to see what is missing, then 'runner loop'".to_owned()]
+            }
+            Stop::LoopIterations { .. } | Stop::Interrupted { .. } | Stop::Asked => {
+                vec!["runner loop    to go on".to_owned()]
+            }
+        }
+    }
+}
+
+fn headline(stop: &Stop) -> String {
+    stop.as_str().replace('_', " ").to_uppercase()
+}
+
+fn why(stop: &Stop) -> String {
+    match stop {
+        Stop::Complete => "every leaf passes".to_owned(),
+        Stop::Stuck { node } => format!("every attempt at `{node}` is spent"),
+        Stop::MaxIterations { max } => format!("the run has made its {max} iterations"),
+        Stop::LoopIterations { max } => format!("the {max} iterations that were asked for are made"),
+        Stop::Time { outcome } => {
+            format!("an iteration ran out of time: {}", outcome.as_str().replace('_', " "))
+        }
+        Stop::Failures { outcome, in_row } => {
+            format!("{in_row} failures in a row, the last one: {}", outcome.as_str().replace('_', " "))
+        }
+        Stop::Interrupted { .. } => "a signal; what there was is committed".to_owned(),
+        Stop::Asked => "you asked for it".to_owned(),
+    }
+}
+
+/// `4:12`, `1:52:07`.
+pub(crate) fn clock(time: Duration) -> String {
+    let secs = time.as_secs();
+    let (hours, minutes, secs) = (secs / 3600, secs / 60 % 60, secs % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{secs:02}") } else { format!("{minutes}:{secs:02}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_read_like_a_clock() {
+        let clock = |secs| clock(Duration::from_secs(secs));
+        assert_eq!(
+            (clock(5).as_str(), clock(252).as_str(), clock(6727).as_str()),
+            ("0:05", "4:12", "1:52:07")
+        );
+    }
+
+    #[test]
+    fn every_ending_says_why_and_what_next() {
+        let node = NodeId::root();
+        for stop in [
+            Stop::Complete,
+            Stop::Stuck { node },
+            Stop::MaxIterations { max: 3 },
+            Stop::LoopIterations { max: 3 },
+            Stop::Time { outcome: Outcome::Idle },
+            Stop::Failures { outcome: Outcome::NoAnswer, in_row: 3 },
+            Stop::Asked,
+        ] {
+            let text = Summary::default().drawn(&stop, Duration::from_secs(1), &Pen::plain(80));
+            assert!(text.contains("why") && text.contains("next"), "{text}");
+        }
+    }
+}
