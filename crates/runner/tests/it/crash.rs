@@ -7,13 +7,13 @@ use crate::{GOAL, ready};
 /// The points, in the order in which a start reaches them.
 const POINTS: [&str; 8] = [
     "start.commit",
-    "start.journal",
-    "start.branch",
-    "start.files",
-    "start.documents",
-    "start.head",
-    "start.index-lock",
-    "start.index",
+    "move.journal",
+    "move.branch",
+    "move.files",
+    "move.documents",
+    "move.head",
+    "move.index-lock",
+    "move.index",
 ];
 
 fn crash_at(sandbox: &Sandbox, point: &str) {
@@ -91,7 +91,7 @@ fn a_switch_to_a_run_survives_a_crash_at_every_point() {
 #[test]
 fn work_done_after_the_crash_is_kept() {
     let sandbox = ready();
-    crash_at(&sandbox, "start.branch");
+    crash_at(&sandbox, "move.branch");
     sandbox.write("README.md", "edited before anyone ran the runner again\n");
     sandbox.write("new.txt", "new\n");
     let told = sandbox.runner(&["start"]).ok();
@@ -99,13 +99,13 @@ fn work_done_after_the_crash_is_kept() {
     let reference = line.split_once("found=").unwrap().1;
     assert_eq!(sandbox.git(&["show", &format!("{reference}:new.txt")]), "new");
     assert!(sandbox.git(&["show", &format!("{reference}:README.md")]).starts_with("edited before"));
-    assert_sound(&sandbox, "start.branch");
+    assert_sound(&sandbox, "move.branch");
 }
 
 #[test]
 fn a_crash_during_recovery_is_recovered_too() {
     for first in POINTS.into_iter().skip(1) {
-        for second in ["start.documents", "start.head", "start.index-lock", "start.index"] {
+        for second in ["move.documents", "move.head", "move.index-lock", "move.index"] {
             let sandbox = ready();
             crash_at(&sandbox, first);
             crash_at(&sandbox, second);
@@ -118,7 +118,7 @@ fn a_crash_during_recovery_is_recovered_too() {
 #[test]
 fn every_command_tells_of_an_unfinished_start() {
     let sandbox = ready();
-    crash_at(&sandbox, "start.head");
+    crash_at(&sandbox, "move.head");
     assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("interrupted"));
     assert!(sandbox.runner(&["validate"]).stdout.contains("interrupted"));
 }
@@ -135,7 +135,7 @@ fn a_journal_of_a_newer_runner_stops_everything() {
 #[test]
 fn a_branch_that_moved_in_the_meantime_is_left_alone() {
     let sandbox = ready();
-    crash_at(&sandbox, "start.branch");
+    crash_at(&sandbox, "move.branch");
     let branch = sandbox
         .branches()
         .into_iter()

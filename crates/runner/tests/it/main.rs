@@ -3,13 +3,20 @@
 
 mod corpus;
 mod crash;
+mod determinism;
 mod generated;
 mod hardened;
+mod loop_basics;
+mod loop_crash;
+mod loop_manners;
 mod output;
 mod reading;
+mod scenes;
 mod shapes;
 mod start;
 mod supervise;
+mod vandals;
+mod volume;
 
 use testkit::repo::Sandbox;
 

@@ -18,11 +18,13 @@ const EDGES: &[(&str, MayUse, &str)] = &[
     (
         "runner-core",
         Only(&[
+            "minijinja",
             "pulldown-cmark",
             "saphyr-parser",
             "schemars",
             "serde",
             "serde_json",
+            "sha2",
             "strsim",
             "thiserror",
             "toml",

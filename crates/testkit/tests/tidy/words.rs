@@ -34,8 +34,10 @@ const RULES: &[Rule] = &[
         allowed_in: &[
             "crates/runner-host/src/git.rs",
             "crates/runner-host/src/git/",
-            "crates/runner-host/src/process.rs",
+            "crates/runner-host/src/process/",
             "crates/runner-host/src/programs.rs",
+            // The scripted agent, a child like any other.
+            "crates/runner-host/src/script.rs",
         ],
         why: "processes start behind one door, where their output, time and end are looked after",
     },
@@ -50,7 +52,10 @@ const RULES: &[Rule] = &[
             "crates/runner-core/src/identity.rs",
             "crates/runner-core/src/start.rs",
             "crates/runner/src/cli.rs",
+            "crates/runner/src/commands/demo.rs",
             "crates/runner/src/error.rs",
+            "crates/runner/src/view/summary.rs",
+            "crates/runner-core/src/prompt/template.rs",
         ],
         why: "one module knows the paths: take them from `layout` or `paths`",
     },

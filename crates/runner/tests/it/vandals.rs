@@ -1,0 +1,374 @@
+//! Agents that do what no agent should. After each: one new commit with exactly what it left, the runner's own files
+//! and the user's branches as they were, nothing it planted was run, and the next iterations go on as if nothing had
+//! been.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use testkit::oracle::{assert_sound, processes_of};
+use testkit::processes::wait_for;
+use testkit::repo::{Ran, Sandbox, run};
+use testkit::setup::{BRANCH, Setup};
+
+use crate::RUNNER;
+
+/// What surrounds a vandal's script: its first session runs it and keeps a copy of what it left, the others work.
+/// The script names commits of its own with `mine`; `$TRAP` is a program that must never be run.
+const AROUND: &str = r#"
+ROOT=$PWD; TRAP=$AROUND/trap
+git() { command git -c user.name=Agent -c user.email=agent@localhost "$@"; }
+mine() { command git rev-parse "${1:-HEAD}" >> $AROUND/mine; }
+vandalise() {
+SCRIPT
+}
+if test "$RUNNER_ITER" = 0001; then
+    printf '#!/bin/sh\ntouch %s/sprung\ncat\n' "$AROUND" > $TRAP; chmod +x $TRAP
+    (set -e; vandalise) || exit 77
+    cp -a "$ROOT" "$AROUND/left"; rm -rf "$AROUND/left/.git" "$AROUND/left/.runner"
+    find "$AROUND/left" -name .git -prune -exec rm -rf {} +
+    touch $AROUND/did
+    test -e $AROUND/mute || answer retry
+else
+    mkdir -p normal; echo $RUNNER_ITER > normal/$RUNNER_ITER
+    answer done
+fi
+"#;
+
+fn agent_of(script: &str) -> String {
+    AROUND.replace("SCRIPT", script)
+}
+
+fn setup(script: &str) -> Setup {
+    Setup::of(RUNNER).agent(&agent_of(script)).file("src/lib.txt", "one\n").file("src/deep/x.txt", "x\n")
+}
+
+/// A run, with branches and a tag of the user's beside it.
+fn started(setup: &Setup) -> Sandbox {
+    let sandbox = setup.start();
+    sandbox.git(&["branch", "other", "main"]);
+    sandbox.git(&["tag", "v1", "main"]);
+    sandbox
+}
+
+fn user_refs(sandbox: &Sandbox) -> BTreeSet<String> {
+    let listed =
+        sandbox.git(&["for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/tags"]);
+    let runs = format!("refs/heads/{BRANCH} ");
+    listed.lines().filter(|line| !line.starts_with(&runs)).map(str::to_owned).collect()
+}
+
+/// Git on an index of the test's own.
+fn with_index(sandbox: &Sandbox, work_tree: &Path, args: &[&str]) -> String {
+    let mut command: Command = sandbox.command("git");
+    command.args(["-c", "core.hooksPath=/dev/null", "-c", "advice.addEmbeddedRepo=false"]).args(args);
+    command.env("GIT_INDEX_FILE", sandbox.outside().join("index"));
+    command.env("GIT_DIR", sandbox.path(".git")).env("GIT_WORK_TREE", work_tree).current_dir(work_tree);
+    run(&mut command).ok().stdout.trim().to_owned()
+}
+
+/// The tree of what a session left, the runner's folder aside; and the same of a commit.
+fn left_and_committed(sandbox: &Sandbox) -> (String, String) {
+    let left = sandbox.outside().join("left");
+    with_index(sandbox, &left, &["read-tree", &format!("{BRANCH}^")]);
+    with_index(sandbox, &left, &["add", "-A"]);
+    let left = with_index(sandbox, &left, &["write-tree"]);
+    with_index(sandbox, sandbox.root(), &["read-tree", BRANCH]);
+    with_index(sandbox, sandbox.root(), &["rm", "-r", "-q", "--cached", ".runner"]);
+    (left, with_index(sandbox, sandbox.root(), &["write-tree"]))
+}
+
+/// Everything that must be so after the vandal's iteration.
+fn assert_unharmed(sandbox: &Sandbox, base: &str, refs: &BTreeSet<String>) {
+    assert!(!sandbox.outside().join("sprung").exists(), "something planted was run");
+    assert_eq!(sandbox.git(&["rev-parse", &format!("{BRANCH}^")]), base, "one commit on top of the last");
+    let now = user_refs(sandbox);
+    assert!(refs.is_subset(&now), "{refs:?} became {now:?}");
+    let (left, committed) = left_and_committed(sandbox);
+    let difference = sandbox.git(&["diff", "--stat", &left, &committed]);
+    assert_eq!(
+        left, committed,
+        "what it left and what was committed differ (-left +committed):\n{difference}"
+    );
+    let own = sandbox.git(&["diff", "--name-only", base, BRANCH, "--", ".runner"]);
+    let lawful = [".runner/state/run_state.json", ".runner/state/tree.json"];
+    assert!(own.lines().all(|path| lawful.contains(&path)), "{own}");
+    for commit in std::fs::read_to_string(sandbox.outside().join("mine")).unwrap_or_default().lines() {
+        assert_ne!(sandbox.git(&["for-each-ref", "--contains", commit]), "", "{commit} is lost");
+    }
+    assert_sound(sandbox);
+}
+
+fn show(ran: &Ran) -> String {
+    format!("{}{}", ran.stdout, ran.stderr)
+}
+
+/// Lets a vandal loose, and asserts that nothing came of it but its work.
+fn let_loose(script: &str) -> Sandbox {
+    let_loose_in(started(&setup(script)))
+}
+
+fn let_loose_in(sandbox: Sandbox) -> Sandbox {
+    let base = sandbox.git(&["rev-parse", BRANCH]);
+    let refs = user_refs(&sandbox);
+    let ran = sandbox.runner(&["step"]);
+    assert_eq!(ran.code, Some(0), "{}", show(&ran));
+    assert!(sandbox.outside().join("did").exists(), "it failed: {}", sandbox.logged(1, "executor.log"));
+    assert_unharmed(&sandbox, &base, &refs);
+    let ran = sandbox.runner(&["loop"]);
+    assert_eq!(ran.code, Some(0), "{}", show(&ran));
+    assert!(!sandbox.outside().join("sprung").exists(), "something planted was run later");
+    assert!(refs.is_subset(&user_refs(&sandbox)));
+    assert_eq!(sandbox.outcomes().last().map(String::as_str), Some("passed"));
+    assert_sound(&sandbox);
+    sandbox
+}
+
+macro_rules! vandals {
+    ($($name:ident: $script:literal)*) => {
+        $(#[test]
+        fn $name() {
+            let_loose($script);
+        })*
+
+        /// As many as were asked for.
+        #[test]
+        fn there_are_many_vandals() {
+            assert!([$(stringify!($name)),*].len() >= 80);
+        }
+    };
+}
+
+vandals! {
+    one_that_only_works: "echo w > w; rm src/lib.txt; mkdir a; echo b > a/b"
+    one_that_does_nothing: "true"
+
+    // History and branches.
+    one_that_commits: "echo w > w; git add -A; git commit -qm mine; mine"
+    one_that_commits_and_works_on: "echo w > w; git add -A; git commit -qm 1; echo v > v; git add v; git commit -qm 2; mine; echo u > w"
+    one_that_amends: "echo w > w; git add -A; git commit -q --amend -m amended; mine"
+    one_that_resets_hard: "echo w > w; git add w; git commit -qm w; git reset -q --hard main"
+    one_that_reverts: "git revert --no-edit HEAD > /dev/null; mine"
+    one_that_stashes: "echo w >> README.md; git stash -q; mine stash@{0}"
+    one_that_switches_branch: "git checkout -q other; echo w > w"
+    one_that_makes_a_branch: "git checkout -q -b mine; echo w > w; git add w; git commit -qm w; mine"
+    one_that_begins_anew: "git checkout -q --orphan lost; git rm -rfq --cached .; echo w > w; git add w; git commit -qm w; mine"
+    one_that_detaches: "git checkout -q --detach; echo w > w; git add w; git commit -qm w; mine"
+    one_that_deletes_the_runs_branch: "git checkout -q other; git branch -qD runner/demo; echo w > w"
+    one_that_puts_a_branch_below_the_runs: "git checkout -q --detach; git branch -qD runner/demo; git branch runner/demo/x; echo w > w"
+    one_that_puts_a_branch_above_the_runs: "git checkout -q --detach; git branch -qD runner/demo; git branch runner; echo w > w"
+    one_that_makes_the_runs_branch_a_link: "git symbolic-ref refs/heads/runner/demo refs/heads/other; echo w > w"
+    one_that_moves_what_is_the_users: "git branch -qf main HEAD; git branch -qD other; git tag -d v1 > /dev/null; echo w > w"
+    one_that_adds_a_worktree: "git worktree add -q -b mine $AROUND/tree 2> /dev/null; echo w > $AROUND/tree/w; echo w > w"
+    one_that_packs_the_refs: "git pack-refs --all; echo w > w"
+    one_that_collects_garbage: "echo w > w; git add w; git commit -qm w; git reset -q HEAD~; git reflog expire --expire=now --all; git gc -q --prune=now"
+
+    // Left under way.
+    one_that_leaves_a_merge: "git checkout -q -b mine; echo 1 > README.md; git commit -qam 1; git checkout -q runner/demo; echo 2 > README.md; git commit -qam 2; mine; git merge -q mine > /dev/null || test -e .git/MERGE_HEAD"
+    one_that_leaves_a_rebase: "git checkout -q -b mine; echo 1 > README.md; git commit -qam 1; git checkout -q runner/demo; echo 2 > README.md; git commit -qam 2; mine; git rebase -q mine > /dev/null 2>&1 || test -e .git/rebase-merge"
+    one_that_leaves_a_cherry_pick: "git checkout -q -b mine; echo 1 > README.md; git commit -qam 1; git checkout -q runner/demo; echo 2 > README.md; git commit -qam 2; mine; git cherry-pick mine > /dev/null 2>&1 || test -e .git/CHERRY_PICK_HEAD"
+    one_that_leaves_a_bisection: "git bisect start -q HEAD main > /dev/null || git bisect start > /dev/null; test -e .git/BISECT_LOG; echo w > w"
+    one_that_leaves_locks: "touch .git/index.lock .git/HEAD.lock .git/config.lock .git/packed-refs.lock .git/refs/heads/main.lock .git/refs/heads/runner/demo.lock; echo w > w"
+
+    // What hides changes.
+    one_that_assumes_files_unchanged: "git update-index --assume-unchanged README.md; echo changed > README.md"
+    one_that_skips_files: "git update-index --skip-worktree README.md src/lib.txt; echo changed > README.md; rm src/lib.txt"
+    one_that_forges_times: "touch -r README.md $AROUND/stamp; printf 'HELLO\n' > README.md; touch -r $AROUND/stamp README.md"
+    one_that_excludes_everything: "echo '*' > .git/info/exclude; echo w > w"
+    one_that_ignores_everything: "echo '*' > .gitignore; echo w > w; echo changed > README.md"
+    one_that_checks_out_little: "git sparse-checkout set --no-cone src guard.sh > /dev/null; test ! -e README.md; echo w > w"
+    one_that_replaces_objects: "git replace -f $(git rev-parse HEAD) $(git rev-parse main); echo w > w"
+    one_that_breaks_the_index: "echo garbage > .git/index; echo w > w"
+    one_that_makes_the_index_a_folder: "rm .git/index; mkdir .git/index; echo w > w"
+
+    // Traps for the runner's own git.
+    one_that_plants_a_monitor: "git config core.fsmonitor $TRAP; git config core.untrackedCache true; echo w > w"
+    one_that_plants_a_filter: "echo '* filter=odd diff=odd' > .gitattributes; git config filter.odd.clean $TRAP; git config filter.odd.smudge $TRAP; git config filter.odd.process $TRAP; git config filter.odd.required true; git config diff.odd.textconv $TRAP; git config diff.odd.command $TRAP; git config diff.external $TRAP; echo w > w"
+    one_that_plants_attributes: "echo '* filter=odd' > .git/info/attributes; git config filter.odd.clean $TRAP; echo w > w"
+    one_that_plants_hooks: "for hook in pre-commit commit-msg post-commit post-checkout post-merge post-index-change reference-transaction post-rewrite pre-auto-gc; do cp $TRAP .git/hooks/$hook; done; echo w > w"
+    one_that_moves_the_hooks: "mkdir hooks; cp $TRAP hooks/post-index-change; cp $TRAP hooks/reference-transaction; git config core.hooksPath hooks; echo w > w"
+    one_that_signs: "git config commit.gpgSign true; git config gpg.program $TRAP; git config core.editor $TRAP; git config core.pager $TRAP; echo w > w"
+    one_that_includes: "printf '[core]\nfsmonitor = %s\n' $TRAP > $AROUND/evil; git config include.path $AROUND/evil; echo w > w"
+    one_that_configures_the_work_tree: "git config extensions.worktreeConfig true; printf '[core]\nfsmonitor = %s\n' $TRAP > .git/config.worktree; echo w > w"
+    one_that_configures_nonsense: "echo w > w; git config core.bare true; git config --file .git/config core.worktree /nowhere; git config --file .git/config core.repositoryformatversion 99; git config --file .git/config core.autocrlf true"
+    one_that_breaks_the_configuration: "echo '[[[' > .git/config; echo w > w"
+    one_that_links_the_configuration: "cp .git/config $AROUND/config; rm .git/config; ln -s $AROUND/config .git/config; echo w > w"
+    one_that_grafts: "git rev-parse main > .git/shallow; mkdir -p .git/info; git rev-parse HEAD > .git/info/grafts; echo /nowhere > .git/objects/info/alternates; echo w > w"
+    one_that_makes_head_a_folder: "rm .git/HEAD; mkdir .git/HEAD; echo w > w"
+    one_that_breaks_the_references: "git rev-parse HEAD > /dev/null; echo garbage > .git/refs/heads/main; echo garbage > .git/refs/heads/runner/demo; rm .git/refs/tags/v1; mkdir -p .git/refs/tags/v1/x; echo w > w"
+    one_that_deletes_the_references: "rm -rf .git/refs .git/packed-refs .git/logs; echo w > w"
+
+    // The runner's own files.
+    one_that_deletes_the_runners_folder: "rm -rf .runner; echo w > w"
+    one_that_cleans_everything: "echo w > w; git add w; git clean -qfdx"
+    one_that_links_the_runners_folder: "mv .runner $AROUND/away; ln -s $AROUND/away .runner; echo w > w"
+    one_that_links_the_runners_state: "mv .runner/state $AROUND/away; ln -s $AROUND/away .runner/state; echo w > w"
+    one_that_makes_the_runners_folder_a_file: "rm -rf .runner; echo x > .runner; echo w > w"
+    one_that_makes_the_tree_a_pipe: "rm $RUNNER_TREE; mkfifo $RUNNER_TREE; echo w > w"
+    one_that_makes_the_tree_endless: "rm $RUNNER_TREE; ln -s /dev/zero $RUNNER_TREE; echo w > w"
+    one_that_makes_the_tree_a_folder: "rm $RUNNER_TREE; mkdir $RUNNER_TREE; echo x > $RUNNER_TREE/x; echo w > w"
+    one_that_names_a_node_like_a_path: "sed -i 's/\"id\": \"root\"/\"id\": \"..\\/x\"/' $RUNNER_TREE; echo w > w"
+    one_that_answers_by_a_pipe: "touch $AROUND/mute; mkfifo $RUNNER_OUTPUT; echo w > w"
+    one_that_answers_by_a_folder: "touch $AROUND/mute; mkdir -p $RUNNER_OUTPUT/x; echo w > w"
+    one_that_answers_by_a_link: "touch $AROUND/mute; ln -s /dev/zero $RUNNER_OUTPUT; echo w > w"
+    one_that_rewrites_the_rules: "echo 'max_iterations = 1' > .runner/state/config.toml; echo nothing > .runner/GOAL.md; echo '{}' > .runner/state/schema.json; echo x > .runner/state/agent_output.schema.json; echo '{}' > .runner/state/run_state.json; rm .runner/.gitignore; mkdir -p .runner/prompts; echo evil > .runner/prompts/leaf.md; echo junk > .runner/junk; echo w > w"
+    one_that_forgets: "rm .runner/state/questions.md; ln -s /etc/passwd .runner/nodes; rm .runner/state/feedback.md; ln -s /etc/passwd .runner/state/feedback.md; echo w > w"
+    one_that_plants_in_the_log: "cd .runner/iterations/demo/0001; rm events.jsonl; mkfifo events.jsonl guard.log meta.json; ln $ROOT/README.md diff.patch; ln -s $ROOT/README.md tree.after.json; mkdir -p ../0002; mkfifo ../0002/executor.log ../0002/prompt.md; cd $ROOT; rm -r .runner/context; ln -s /etc .runner/context; echo w > w"
+    one_that_links_the_log: "mkdir $AROUND/away; rm -r .runner/iterations; ln -s $AROUND/away .runner/iterations; echo w > w"
+    one_that_forges_the_journal: "sed -i 's/[0-9]/7/g' .git/runner/journal.json; echo w > w"
+    one_that_forges_the_private_index: "GIT_INDEX_FILE=.git/runner/work.index git update-index --assume-unchanged README.md; echo changed > README.md"
+    one_that_plants_in_the_private_folder: "cd .git/runner; mkdir move.index look.index; ln -s /etc staging; mkfifo .journal.json.tmp; ln -s /etc aside; cd $ROOT; touch .git/index.lock; echo w > w"
+    one_that_moves_the_private_folder: "touch $AROUND/mute; mv .git/runner $AROUND/away; ln -s $AROUND/away .git/runner; echo w > w"
+    one_that_unlocks_the_runner: "rm .git/runner/lock; echo w > w"
+    one_that_deletes_the_runners_private_folder: "touch $AROUND/mute; rm -rf .git/runner; echo w > w"
+
+    // Files.
+    one_with_odd_names: "touch -- '-rf' ' ' '*' ':(top)x' 'a\"b' \"new\nline\" \"$(printf 'caf\\351')\" 'back\\slash' 'tab\t'; mkdir -- '-d'; echo x > '-d/--x'"
+    one_that_swaps_files_and_folders: "rm README.md; mkdir README.md; echo x > README.md/x; rm -r src; echo src > src"
+    one_that_links_a_folder_away: "mv src $AROUND/away; ln -s $AROUND/away src; echo changed > src/lib.txt; echo new > src/new"
+    one_that_makes_links: "ln -s /etc/passwd secret; ln -s . loop; ln -s nowhere broken; rm src/lib.txt; ln -s ../README.md src/lib.txt"
+    one_that_changes_modes: "chmod +x README.md; echo w > w; chmod 000 w; mkdir locked; echo x > locked/x; chmod 000 locked"
+    one_that_makes_pipes_and_sockets: "mkfifo pipe; echo w > w"
+    one_that_makes_empty_folders: "mkdir -p empty/deep; echo w > w"
+    one_with_a_repository_in_it: "git init -q nested; echo w > nested/w; (cd nested; git add w; git commit -qm w); git init -q empty"
+    one_with_a_submodule: "git init -q $AROUND/module; (cd $AROUND/module; echo m > m; git add m; git commit -qm m); git -c protocol.file.allow=always submodule --quiet add $AROUND/module module"
+
+    // Processes.
+    one_that_leaves_processes: "setsid -f sleep 999; (trap '' TERM HUP; sleep 998 &) ; (setsid sh -c 'sleep 997 & sleep 996' &); echo w > w"
+}
+
+/// What a vandal moved out of the repository is not written to any more.
+#[test]
+fn nothing_is_written_through_a_link() {
+    for (what, script) in [
+        ("folder", "mv .runner $AROUND/away; ln -s $AROUND/away .runner"),
+        ("state", "mv .runner/state $AROUND/away; ln -s $AROUND/away .runner/state"),
+        ("log", "mkdir $AROUND/away; rm -r .runner/iterations; ln -s $AROUND/away .runner/iterations"),
+    ] {
+        let script = format!("{script}; cp -a $AROUND/away $AROUND/copy");
+        let sandbox = let_loose(&script);
+        let mut compare = sandbox.command("diff");
+        compare.arg("-r").args(["away", "copy"].map(|name| sandbox.outside().join(name)));
+        assert_eq!(run(&mut compare).ok().stdout, "", "{what}");
+    }
+}
+
+/// Too large for a commit, so it is set aside, and everything else goes on.
+#[test]
+fn a_large_file_is_set_aside() {
+    let sandbox = started(&setup("truncate -s 60M big; echo w > w"));
+    let base = sandbox.git(&["rev-parse", BRANCH]);
+    sandbox.runner(&["step"]).ok();
+    std::fs::remove_file(sandbox.outside().join("left/big")).unwrap();
+    assert_unharmed(&sandbox, &base, &user_refs(&sandbox));
+    assert_eq!(sandbox.meta(1)["set_aside"][0]["path"], "big");
+    assert_eq!(std::fs::metadata(sandbox.path(".git/runner/aside/0001/big")).unwrap().len(), 60 << 20);
+    assert!(!sandbox.path("big").exists());
+    sandbox.runner(&["loop"]).ok();
+}
+
+/// The rules of a run are those it was started with, for the session that rewrites them, too.
+#[test]
+fn rules_that_an_agent_writes_do_not_count() {
+    let script = "printf '[guard]\\ncommand = [\"true\"]\\n' > .runner/state/config.toml; touch $AROUND/mute; answer done";
+    let setup = setup(script).guard("test -e never").keys("max_attempts_default = 1");
+    let sandbox = started(&setup);
+    assert_eq!(sandbox.runner(&["loop"]).code, Some(3));
+    assert_eq!(sandbox.outcomes(), ["guard_failed"]);
+    assert_sound(&sandbox);
+}
+
+/// A server that the agent left cannot make the guard green.
+#[test]
+fn nothing_of_the_session_lives_when_the_guard_runs() {
+    let script = "(while true; do date > $AROUND/alive; sleep 0.01; done) & answer done";
+    let guard = "rm -f $HOME/../alive; sleep 0.2; test ! -e $HOME/../alive";
+    let sandbox = Setup::of(RUNNER).agent(script).guard(guard).start();
+    sandbox.runner(&["loop"]).ok();
+    assert_eq!(sandbox.outcomes(), ["passed"]);
+    assert_sound(&sandbox);
+}
+
+#[test]
+fn one_that_kills_its_supervisor_has_crashed() {
+    let sandbox = started(&setup("echo w > w; setsid -f sleep 999; kill -9 $PPID; sleep 998"));
+    sandbox.runner(&["step"]).ok();
+    assert_eq!(sandbox.outcomes(), ["agent_crashed"]);
+    assert_eq!(sandbox.read("w"), "w\n");
+    assert_sound(&sandbox);
+    sandbox.runner(&["loop"]).ok();
+    assert_sound(&sandbox);
+}
+
+#[test]
+fn one_that_kills_the_runner_is_taken_for_a_crash() {
+    let script = "echo w > w; runner=$(cut -d' ' -f4 /proc/$PPID/stat); kill -9 $runner; sleep 998";
+    let sandbox = started(&setup(script));
+    assert_eq!(sandbox.runner(&["step"]).code, None);
+    sandbox.runner(&["loop"]).ok();
+    assert_eq!(sandbox.outcomes(), ["interrupted", "passed"]);
+    assert_eq!(sandbox.git(&["show", &format!("{BRANCH}~1:w")]), "w");
+    assert_sound(&sandbox);
+}
+
+#[test]
+fn one_that_kills_the_runner_and_its_supervisor_is_taken_for_a_crash() {
+    let script = "echo w > w; runner=$(cut -d' ' -f4 /proc/$PPID/stat); kill -9 $runner $PPID; exit";
+    let sandbox = started(&setup(script));
+    assert_eq!(sandbox.runner(&["step"]).code, None);
+    wait_for("the agent's end", || processes_of(sandbox.outside()).is_empty());
+    sandbox.runner(&["loop"]).ok();
+    assert_eq!(sandbox.outcomes(), ["interrupted", "passed"]);
+    assert_sound(&sandbox);
+}
+
+/// A second runner is refused while the first one's session removes the lock's file.
+#[test]
+fn a_lock_that_an_agent_removes_still_holds() {
+    let script =
+        "rm -r .git/runner/lock; touch $AROUND/begun; while ! test -e $AROUND/go; do sleep 0.01; done";
+    let sandbox = started(&setup(script));
+    let mut first = sandbox.runner_command(&["step"]).stdout(Stdio::null()).spawn().unwrap();
+    wait_for("the session", || sandbox.outside().join("begun").exists());
+    assert!(sandbox.runner(&["step"]).refused(1).contains("another runner"));
+    std::fs::write(sandbox.outside().join("go"), "").unwrap();
+    assert!(first.wait().unwrap().success());
+    assert_eq!(sandbox.outcomes(), ["retry"]);
+    assert_sound(&sandbox);
+}
+
+#[test]
+fn a_repository_that_is_gone_is_said_to_be() {
+    for script in ["rm -rf .git", "mv .git $AROUND/away; ln -s $AROUND/away .git"] {
+        let sandbox = started(&setup(&format!("touch $AROUND/mute; {script}")));
+        let ran = sandbox.runner(&["step"]);
+        assert_eq!(ran.code, Some(1), "{}", show(&ran));
+        assert!(ran.stderr.contains(".git") && !ran.stderr.contains("panicked"), "{}", ran.stderr);
+    }
+}
+
+/// An ordinary user meets files that cannot be read.
+#[test]
+fn what_cannot_be_read_stops_nothing() {
+    let script = "echo w > w; echo x > x; chmod 000 x; mkdir locked; echo y > locked/y; chmod 000 locked";
+    let sandbox = started(&setup(script));
+    let mut give = sandbox.command("chown");
+    give.args(["-R", "65534:65534"]).arg(sandbox.outside());
+    run(&mut give).ok();
+    let as_nobody = |args: &[&str]| {
+        let mut command = sandbox.command("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", RUNNER]).args(args);
+        run(&mut command)
+    };
+    let ran = as_nobody(&["step"]);
+    assert_eq!(ran.code, Some(0), "{}", show(&ran));
+    let ran = as_nobody(&["loop"]);
+    assert_eq!(ran.code, Some(0), "{}", show(&ran));
+    for (name, text) in [("w", "w\n"), ("x", "x\n"), ("locked/y", "y\n")] {
+        assert_eq!(sandbox.read(name), text);
+    }
+    let mut give_back = sandbox.command("chown");
+    give_back.args(["-R", "0:0"]).arg(sandbox.outside());
+    run(&mut give_back).ok();
+    assert_sound(&sandbox);
+}

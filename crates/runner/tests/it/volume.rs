@@ -1,0 +1,69 @@
+//! Much of everything: output, prompt, files.
+
+use testkit::oracle::assert_sound;
+use testkit::processes::{kilobytes, wait_for};
+use testkit::setup::Setup;
+
+use crate::RUNNER;
+
+#[test]
+fn three_hundred_megabytes_of_output_are_cut_to_the_cap() {
+    let line = "0123456789abcde ".repeat(512);
+    let agent = format!(
+        "echo beginning; yes '{line}' | head -c 300000000; echo; echo end; touch $AROUND/printed
+         while ! test -e $AROUND/go; do sleep 0.01; done; answer done"
+    );
+    let sandbox = Setup::of(RUNNER).agent(&agent).keys("executor_output_limit_bytes = 8388608").start();
+    let mut child = sandbox.runner_command(&["loop"]).stdout(std::process::Stdio::null()).spawn().unwrap();
+    wait_for("the flood's end", || sandbox.outside().join("printed").exists());
+    let peak = kilobytes(&child.id().to_string(), "VmHWM");
+    std::fs::write(sandbox.outside().join("go"), "").unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(peak > 0 && peak < 100_000, "{peak} kilobytes");
+    let log = sandbox.logged(1, "executor.log");
+    assert!(log.len() <= 8_388_608 && log.len() > 8_000_000, "{}", log.len());
+    assert!(log.starts_with("beginning\n") && log.ends_with("\nend\n"));
+    let (kept, rest) = log.split_once("[runner: ").unwrap();
+    let (dropped, end) = rest.split_once(" bytes dropped here]\n").unwrap();
+    let dropped: usize = dropped.parse().unwrap();
+    let whole = "beginning\n".len() + 300_000_000 + "\nend\n".len();
+    assert!(
+        (kept.trim_end().len() + dropped + end.len()).abs_diff(whole) <= 1,
+        "all bytes are accounted for"
+    );
+    assert!(sandbox.read_bytes(".runner/iterations/demo/0001/stream.jsonl").len() <= 8_388_608);
+    assert_sound(&sandbox);
+}
+
+#[test]
+fn a_prompt_of_nine_hundred_kilobytes_arrives_whole() {
+    let goal: String = (0..24_800).map(|nth| format!("- requirement number {nth} ä€🦀\n")).collect();
+    // It talks before it listens, and then listens to everything.
+    let agent =
+        "head -c 1000000 /dev/zero; cat > $AROUND/stdin; cmp $AROUND/stdin $RUNNER_PROMPT && answer done";
+    let setup = Setup::of(RUNNER).agent(agent).keys("prompt_budget_bytes = 1000000");
+    let sandbox = setup.goal(&format!("# Much\n\n{goal}")).start();
+    sandbox.runner(&["loop"]).ok();
+    let prompt = std::fs::read_to_string(sandbox.outside().join("stdin")).unwrap();
+    assert!(prompt.len() > 900_000, "{}", prompt.len());
+    assert!(prompt.contains("requirement number 24799 ä€🦀"));
+    assert_sound(&sandbox);
+
+    // An agent that never listens hangs nothing.
+    let setup = Setup::of(RUNNER).agent("answer done").keys("prompt_budget_bytes = 1000000");
+    setup.goal(&format!("# Much\n\n{goal}")).start().runner(&["loop"]).ok();
+}
+
+#[test]
+fn thousands_of_files_are_one_iteration_like_any_other() {
+    let agent = "mkdir many; for n in $(seq 2000); do echo $n > many/$n; done; answer retry";
+    let sandbox = Setup::of(RUNNER).agent(agent).start();
+    sandbox.runner(&["step"]).ok();
+    sandbox.new_agent("rm -r many; answer done");
+    sandbox.runner(&["loop"]).ok();
+    assert_eq!(
+        sandbox.git(&["show", "--format=", "--shortstat", "HEAD", "--", "many"]),
+        " 2000 files changed, 2000 deletions(-)"
+    );
+    assert_sound(&sandbox);
+}
