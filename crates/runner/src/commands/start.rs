@@ -91,7 +91,7 @@ impl Reply for Done {
                 Doc::Goal.path()
             ));
         } else {
-            text.push_str("\nNext: runner status\n");
+            text.push_str("\nNext: runner loop\n");
         }
         if self.started.how == How::New && !self.started.other_runs.is_empty() {
             let others: Vec<String> = self.started.other_runs.iter().map(RunId::branch).collect();

@@ -106,9 +106,9 @@ impl Answer {
                 format!("runner start    to take in what changed under {RUNNER_DIR}/")
             }
             Stand::Ready if !self.found.dirty.0.is_empty() => "commit or stash the changes below".to_owned(),
-            Stand::Ready => "runner select --explain".to_owned(),
+            Stand::Ready => "runner loop".to_owned(),
             Stand::Stuck => format!(
-                "raise max_attempts, rewrite or split the leaf in {}, then run 'runner start'",
+                "raise max_attempts, rewrite or split the leaf in {}, run 'runner start', then 'runner loop'",
                 Doc::Tree.path()
             ),
             Stand::Complete => "look at the branch and merge it".to_owned(),
