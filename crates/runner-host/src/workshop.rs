@@ -6,7 +6,7 @@
 mod recover;
 mod session;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -55,6 +55,10 @@ pub struct Workshop<'a> {
     bench: Option<Bench>,
     /// What is known of the session under way. The agent can change the journal, but not this.
     session: Option<Begun>,
+    /// The commit that HEAD was at when the repository was last looked at.
+    head: Option<String>,
+    /// The protected paths of the run's start, which does not change while iterations are made.
+    at_start: Option<BTreeSet<Vec<u8>>>,
     /// What was announced before there was a folder to write it into.
     early: Vec<Event>,
     /// The folder of the iteration that was just committed.
@@ -106,6 +110,8 @@ impl<'a> Workshop<'a> {
             wants_stop,
             bench: None,
             session: None,
+            head: None,
+            at_start: None,
             early: Vec::new(),
             last: None,
             resuming: None,
@@ -145,8 +151,9 @@ impl<'a> Workshop<'a> {
     }
 
     /// Refuses, in the contract's order, a repository in which no iteration may begin.
-    fn check(&self, docs: &DocSet) -> Result<(), Error> {
+    fn check(&mut self, docs: &DocSet) -> Result<(), Error> {
         let status = self.git.status()?;
+        self.head = status.head.commit().map(str::to_owned);
         let state = docs.get(&Doc::RunState).and_then(|bytes| RunState::decode(bytes).ok());
         let goal = docs.get(&Doc::Goal).and_then(|bytes| Goal::parse(bytes).ok());
         let standing = Standing {

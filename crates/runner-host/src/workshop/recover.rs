@@ -50,7 +50,7 @@ fn take_up_iteration(workshop: &mut Workshop<'_>, iteration: &Iteration) -> Resu
         return Ok(None);
     };
     let index = old_index(&workshop.git, &base)?;
-    workshop.set_bench(&job, base, index)?;
+    workshop.set_bench(&job, base, index, &snapshot.tree.to_bytes())?;
     workshop.bench()?.mended = mended;
     let attempt = workshop.pick_up(&job, ended)?;
     let end = resume(workshop, attempt)?;

@@ -39,12 +39,13 @@ pub(super) struct Ended {
 impl Workshop<'_> {
     /// Lays everything out, and writes down that a session begins.
     pub(super) fn begin_session(&mut self, job: &Job) -> Result<(), Error> {
-        let base = self.git.branch_tip(&job.run_id.branch())?.ok_or(Refusal::NoCommit)?;
+        let base = self.head.clone().ok_or(Refusal::NoCommit)?;
         let pins = Pins::take(&self.git)?;
         let index = worktree::pin_index(&self.git)?;
         store::remove(&answer_path(&self.git, job))?;
         write_context(&self.git, job)?;
-        self.set_bench(job, base.clone(), index)?;
+        let tree = store::read(&self.git.paths().doc(Doc::Tree), BYTES_MAX as u64)?.unwrap_or_default();
+        self.set_bench(job, base.clone(), index, &tree)?;
         let iteration = Box::new(Iteration {
             branch: job.run_id.branch(),
             iter: job.iteration.to_string(),
@@ -60,15 +61,20 @@ impl Workshop<'_> {
     }
 
     /// Puts an iteration on the bench, with a folder for its log.
-    pub(super) fn set_bench(&mut self, job: &Job, base: String, index: PathBuf) -> Result<(), Error> {
+    pub(super) fn set_bench(
+        &mut self,
+        job: &Job,
+        base: String,
+        index: PathBuf,
+        tree: &[u8],
+    ) -> Result<(), Error> {
         let folder = Folder::open(
             self.git.root(),
             self.git.paths().iteration(job.run_id.as_str(), &job.iteration.to_string()),
         )?;
         self.early.drain(..).for_each(|event| folder.tell(&event));
         folder.write("prompt.md", job.prompt.text.as_bytes())?;
-        let tree = self.git.file_at(&base, Doc::Tree.path())?;
-        folder.write("tree.before.json", &tree)?;
+        folder.write("tree.before.json", tree)?;
         self.bench = Some(Bench {
             run: job.run_id.clone(),
             base,
@@ -99,9 +105,10 @@ impl Workshop<'_> {
         };
         let log =
             |name: &str| Log { path: bench.folder.file(name), bytes_max: job.limits.executor_output_bytes };
-        let seen = RefCell::new(fingerprint(&self.git, &bench.index));
+        // Looked at only when the agent seems idle; whether anything changed before the first look is not known.
+        let seen = RefCell::new(None);
         let has_changed_files = || {
-            let now = fingerprint(&self.git, &bench.index);
+            let now = Some(fingerprint(&self.git, &bench.index));
             seen.replace(now.clone()) != now
         };
         let launch = Launch {
@@ -167,6 +174,13 @@ impl Workshop<'_> {
     pub(super) fn pick_up(&mut self, job: &Job, ended: Ended) -> Result<Attempt, Error> {
         let git = &self.git;
         store::make_folders(git.root(), &git.paths().context())?;
+        let at_start = match &self.at_start {
+            Some(paths) => paths.clone(),
+            None => {
+                let base = &self.bench.as_ref().ok_or(Refusal::NoCommit)?.base;
+                git.matching_in(&git.start_commit(job.run_id.as_str(), base)?, &job.protected)?
+            }
+        };
         let answer = file_left(&answer_path(git, job), ANSWER_BYTES_MAX);
         let tree = file_left(&git.paths().doc(Doc::Tree), BYTES_MAX as u64);
         let bench = self.bench.as_mut().ok_or(Refusal::NoCommit)?;
@@ -177,7 +191,8 @@ impl Workshop<'_> {
         bench.set_aside = found.set_aside;
         let changed = git.changed_paths(&bench.base, &found.tree, Changed::Any)?;
         let outside = changed.iter().any(|path| !is_runner_path(path));
-        let protected = protected_paths(git, bench, job, &changed)?;
+        let protected = protected_paths(git, bench, job, &changed, &at_start)?;
+        self.at_start = Some(at_start);
         Ok(Attempt {
             exit: ended.exit,
             answer,
@@ -287,11 +302,16 @@ fn protected_paths(
     bench: &Bench,
     job: &Job,
     changed: &[Vec<u8>],
+    at_start: &BTreeSet<Vec<u8>>,
 ) -> Result<Vec<ProtectedPath>, Error> {
-    let start = git.start_commit(job.run_id.as_str(), &bench.base)?;
-    let at_start: BTreeSet<Vec<u8>> = git.matching_in(&start, &job.protected)?;
-    let before = git.matching_in(&bench.base, &job.protected)?;
     let now = git.matching_in_index(&bench.index, &job.protected)?;
+    // Only a path that is gone can be protected and not be there now.
+    let is_gone = |path: &Vec<u8>| git.root().join(path_of(path)).symlink_metadata().is_err();
+    let before = if changed.iter().any(is_gone) {
+        git.matching_in(&bench.base, &job.protected)?
+    } else {
+        BTreeSet::new()
+    };
     Ok(now
         .union(&before)
         .map(|path| ProtectedPath {

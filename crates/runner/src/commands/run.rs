@@ -1,9 +1,9 @@
 //! `runner step` and `runner loop`
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use runner_core::step::{self, Event, Next, StepEnd, Stop};
@@ -44,9 +44,9 @@ pub(crate) fn run_loop(dir: &Path, args: &LoopArgs, out: &Out) -> Result<Done, R
 
 fn run(dir: &Path, amount: Amount, out: &Out) -> Result<Done, Report> {
     let told = |error| Report::of("could not make an iteration", &error);
-    let root = runner_host::git::Git::open(dir).map_err(told)?.root().to_owned();
+    let root: OnceLock<PathBuf> = OnceLock::new();
     let log_of = |stage| if stage == Stage::Guard { "guard.log" } else { "executor.log" };
-    let live = Live::new(out, Box::new(move |run, iter, stage| last_line(&root, run, iter, log_of(stage))));
+    let live = Live::new(out, Box::new(|run, iter, stage| last_line(root.get()?, run, iter, log_of(stage))));
     let asked = Arc::new(AtomicBool::new(false));
     let (pressed, presses) = channel();
     let keys = out
@@ -63,7 +63,7 @@ fn run(dir: &Path, amount: Amount, out: &Out) -> Result<Done, Report> {
         if keys.is_some() {
             scope.spawn(move || listen_to_keys(&presses, live, &wanted));
         }
-        let stop = work(dir, amount, live, &asked);
+        let stop = work(dir, amount, live, (&asked, &root));
         drop(keys);
         let (summary, took) = live.end();
         fresh.thread().unpark();
@@ -86,11 +86,12 @@ fn work(
     dir: &Path,
     amount: Amount,
     live: &Live<'_>,
-    asked: &AtomicBool,
+    (asked, root): (&AtomicBool, &OnceLock<PathBuf>),
 ) -> Result<Option<Stop>, runner_host::Error> {
     let mut audience = |event: &Event| live.tell(event);
     let wants_stop = Box::new(|| asked.load(Ordering::SeqCst));
     let mut workshop = Workshop::open(dir, &mut audience, wants_stop)?;
+    let _ = root.set(workshop.root().to_owned());
     workshop.listen()?;
     if let Some(taken) = take_up(&mut workshop)? {
         live.say(&TakenUp(taken));
