@@ -40,12 +40,12 @@ lint:
     cargo clippy --workspace --all-targets --locked -- -D warnings
 
 # nextest runs no documentation tests; cargo builds every crate once more to find that there are none, so it is asked
-# only where a documentation comment holds a code block.
+# only where a documentation comment holds a block of Rust, which says so: ```rust.
 
 # All tests
 test:
+    @if git grep -qE '^ *//[/!] *```rust' -- 'crates/*/src/*.rs'; then cargo test --workspace --locked --doc; fi
     cargo nextest run --workspace --locked
-    @if git grep -qE '^ *//[/!] *```' -- 'crates/*/src/*.rs'; then cargo test --workspace --locked --doc; fi
 
 # Generated files (schemas, reference pages) are held by ordinary tests named *is_generated: each compares the file
 # with what the code gives now, here and in CI alike, so a stale file fails `test` and no check has to rewrite

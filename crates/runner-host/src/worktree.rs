@@ -51,7 +51,7 @@ pub(crate) fn take(git: &Git, index: &Path, iter: &str) -> Result<Found, Error> 
         }
         paths = changed_paths(git, index)?;
     }
-    let mut taken = Vec::new();
+    let (mut taken, mut refused) = (Vec::new(), Vec::new());
     for path in paths.into_iter().filter(|path| is_taken(path)) {
         let place = git.root().join(path_of(&path));
         if is_beyond_link(git, &path) || (is_runner_path(&path) && !is_plain_file(&place)) {
@@ -61,10 +61,16 @@ pub(crate) fn take(git: &Git, index: &Path, iter: &str) -> Result<Found, Error> 
             let name = String::from_utf8_lossy(&path).into_owned();
             move_aside(git, iter, &place, &name)?;
             set_aside.push((name, why));
+            refused.push(path);
+            continue;
         }
         taken.push(path);
     }
     git.add_paths(index, &taken)?;
+    // Of a file that git knew, the version before the session comes back: what is committed is what the guard sees.
+    if !refused.is_empty() {
+        git.check_out(index, &refused)?;
+    }
     Ok(Found { tree: git.write_tree(index)?, set_aside })
 }
 

@@ -205,8 +205,11 @@ impl Git {
     /// Writes files of an index into the work tree.
     pub(crate) fn check_out(&self, index: &Path, paths: &[Vec<u8>]) -> Result<(), Error> {
         let listed: BTreeSet<Vec<u8>> = self.index_paths(index, ".")?.into_iter().collect();
-        let mut request =
-            paths.iter().filter(|path| listed.contains(*path)).cloned().collect::<Vec<_>>().join(&0);
+        let paths: Vec<Vec<u8>> = paths.iter().filter(|path| listed.contains(*path)).cloned().collect();
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let mut request = paths.join(&0);
         request.push(0);
         let args = ["checkout-index", "-z", "-f", "-u", "--stdin"];
         self.call(&args).index(index).variable("GIT_WORK_TREE", self.root()).input(&request).run().map(drop)

@@ -55,6 +55,19 @@ fn a_prompt_of_nine_hundred_kilobytes_arrives_whole() {
 }
 
 #[test]
+fn a_known_file_that_grows_beyond_all_bounds_comes_back_as_it_was() {
+    let agent = "head -c 60000000 /dev/zero > README.md; echo more > new.txt; answer done";
+    let guard = "test $(cat README.md | wc -c) -lt 100";
+    let sandbox = Setup::of(RUNNER).agent(agent).guard(guard).start();
+    sandbox.runner(&["loop"]).ok();
+    assert_eq!(sandbox.git(&["show", "HEAD:README.md"]), "hello");
+    assert_eq!(sandbox.read("README.md"), "hello\n");
+    let aside = std::fs::metadata(sandbox.path(".git/runner/aside/0001/README.md")).unwrap();
+    assert_eq!(aside.len(), 60_000_000, "nothing is lost");
+    assert_sound(&sandbox);
+}
+
+#[test]
 fn thousands_of_files_are_one_iteration_like_any_other() {
     let agent = "mkdir many; for n in $(seq 2000); do echo $n > many/$n; done; answer retry";
     let sandbox = Setup::of(RUNNER).agent(agent).start();
