@@ -124,22 +124,22 @@ fn program_points(git: &Git, config: &Config) -> Vec<Point> {
         format!("install `{guard}`")
     };
     let guard_fix = format!("{install}, or change [guard] command in {}", Doc::Config.path());
-    let mut points = vec![program_point(git, "guard", guard, guard_fix)];
-    let agent = match config.executor.kind {
-        ExecutorKind::Codex => Some(("codex", "install it with 'npm install -g @openai/codex'".to_owned())),
-        ExecutorKind::Claude => {
-            Some(("claude", "install it with 'npm install -g @anthropic-ai/claude-code'".to_owned()))
+    let agent = match (config.executor.kind, &config.executor.command) {
+        // An installed agent that the runner cannot start would still fail the run.
+        (kind @ (ExecutorKind::Codex | ExecutorKind::Claude), _) => {
+            let found = format!("agents of kind \"{}\" cannot be started yet", kind.as_str());
+            let fix = format!("set kind = \"command\" with a program of yours in {}", Doc::Config.path());
+            Point::other("agent", Verdict::Bad, found, fix)
         }
-        ExecutorKind::Command => config.executor.command.as_ref().map(|command| {
-            (command.program(), format!("check [executor] command in {}", Doc::Config.path()))
-        }),
-        ExecutorKind::Script => None,
+        (ExecutorKind::Command, Some(command)) => {
+            let fix = format!("check [executor] command in {}", Doc::Config.path());
+            program_point(git, "agent", command.program(), fix)
+        }
+        (ExecutorKind::Command | ExecutorKind::Script, _) => {
+            Point::good("agent", "a script: nothing to install")
+        }
     };
-    match agent {
-        Some((program, fix)) => points.push(program_point(git, "agent", program, fix)),
-        None => points.push(Point::good("agent", "a script: nothing to install")),
-    }
-    points
+    vec![program_point(git, "guard", guard, guard_fix), agent]
 }
 
 fn program_point(git: &Git, name: &'static str, program: &str, fix: String) -> Point {

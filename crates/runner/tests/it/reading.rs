@@ -96,6 +96,8 @@ fn doctor_says_what_is_missing_and_how_to_get_it() {
     );
     assert!(told.stdout.contains("check=agent verdict=good"), "{}", told.stdout);
     assert!(told.stdout.contains("check=identity verdict=doubtful"), "{}", told.stdout);
+    let fresh = started().runner(&["doctor"]);
+    assert!(fresh.code == Some(1) && fresh.stdout.contains("cannot be started yet"), "{}", fresh.stdout);
     let nowhere = Sandbox::empty(RUNNER).runner(&["doctor"]);
     assert!(
         nowhere.code == Some(1) && nowhere.stdout.contains("check=repository verdict=bad"),
