@@ -46,8 +46,15 @@ pub(super) fn end_all(itself: Pid) -> Leftovers {
 /// A supervisor begins a session of its own, which none of its descendants can leave for that of this process,
 /// while this process's other children never leave it.
 pub(super) fn end_foreign_sessions() -> Leftovers {
-    let own = rustix::process::getsid(None).map_or(0, Pid::as_raw_pid);
+    let own = own_session();
     end(|| own_children().into_iter().filter(|member| member.session != own).collect(), None)
+}
+
+/// The session of this process; 0 when it began outside of the container that this process runs in.
+///
+/// Read as it is for the others: the system call's wrapper takes 0 for impossible.
+fn own_session() -> i32 {
+    member_of(&rustix::process::getpid().to_string()).map_or(0, |member| member.session)
 }
 
 /// Ends every process that has this variable with this value, and what descends from it. This process is spared.
@@ -211,6 +218,9 @@ mod tests {
         let member = understand(Pid::from_raw(77).unwrap(), line).unwrap();
         assert_eq!((member.parent, member.session, member.started, member.is_dead), (12, 76, 123_456, false));
         assert_eq!(understand(Pid::from_raw(77).unwrap(), b"77 (a"), None);
+        let entered = b"77 (a) S 0 0 0 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 123456 1 2";
+        let member = understand(Pid::from_raw(77).unwrap(), entered).unwrap();
+        assert_eq!((member.parent, member.session), (0, 0), "both are outside of the container");
     }
 
     #[test]
