@@ -79,6 +79,23 @@ pub struct Executor {
     #[schemars(extend("examples" = ["demo.toml"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
+    /// What keeps an agent of kind "command" or "script" from writing outside the repository: "auto" uses bubblewrap
+    /// where it works, "require" starts no session without it, "off" lets the agent write wherever you can.
+    pub sandbox: Sandbox,
+    /// Folders outside the repository that such an agent may write to all the same, by absolute path or from your
+    /// home folder (`~/…`): where it keeps its own state, or a build keeps its caches.
+    #[schemars(extend("examples" = [["~/.my-agent"]]), inner(pattern(r"^(/|~/)")))]
+    pub writable: Vec<String>,
+}
+
+/// When agents run in a sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Sandbox {
+    Auto,
+    Require,
+    Off,
 }
 
 /// The adapters that start an agent.
@@ -201,7 +218,14 @@ impl Default for Config {
             executor_output_limit_bytes: Int::fixed::<52_428_800>(),
             guard_output_limit_bytes: Int::fixed::<10_485_760>(),
             on_stuck: OnStuck::Stop,
-            executor: Executor { kind: ExecutorKind::Codex, model: None, command: None, scenario: None },
+            executor: Executor {
+                kind: ExecutorKind::Codex,
+                model: None,
+                command: None,
+                scenario: None,
+                sandbox: Sandbox::Auto,
+                writable: Vec::new(),
+            },
             guard: Guard {
                 command: Argv(words(&["just", "ci"])),
                 protected: words(&["justfile", ".justfile", "Justfile"]),
@@ -281,7 +305,12 @@ impl Executor {
             model: table.optional("model"),
             command: table.optional("command"),
             scenario: table.optional("scenario"),
+            sandbox: table.optional("sandbox").unwrap_or(usual.sandbox),
+            writable: table.optional("writable").unwrap_or_default(),
         };
+        if !executor.writable.iter().all(|path| path.starts_with('/') || path.starts_with("~/")) {
+            table.broken("writable", "names a folder that begins with neither `/` nor `~/`");
+        }
         if table.is_at_fault("kind") {
             // What the other keys go with is not known.
             return executor;
@@ -347,7 +376,8 @@ mod tests {
     fn every_key_is_read() {
         let text = "max_iterations = 1\nmax_attempts_default = 2\niteration_timeout_secs = 3\nidle_timeout_secs = 0\n\
             prompt_budget_bytes = 4096\nexecutor_output_limit_bytes = 4097\nguard_output_limit_bytes = 4098\n\
-            on_stuck = \"replan\"\n[executor]\nkind = \"claude\"\nmodel = \"m\"\n[guard]\ncommand = [\"make\", \"x\"]\n\
+            on_stuck = \"replan\"\n[executor]\nkind = \"claude\"\nmodel = \"m\"\nsandbox = \"require\"\n\
+            writable = [\"~/x\"]\n[guard]\ncommand = [\"make\", \"x\"]\n\
             protected = []\nprotect = \"reject\"\n[plan]\nremoval = \"record\"\n[git]\nfilters = [\"lfs\"]\n";
         let config = Config::decode(text.as_bytes()).unwrap();
         assert_eq!((config.max_iterations.get(), config.max_attempts_default.get()), (1, 2));
@@ -361,6 +391,10 @@ mod tests {
         assert_eq!(
             (config.executor.kind, config.executor.model.as_deref()),
             (ExecutorKind::Claude, Some("m"))
+        );
+        assert_eq!(
+            (config.executor.sandbox, config.executor.writable),
+            (Sandbox::Require, vec!["~/x".to_owned()])
         );
         assert_eq!((config.guard.command.program(), config.guard.protected.len()), ("make", 0));
         assert_eq!((config.guard.protect, config.plan.removal), (Protect::Reject, Removal::Record));
@@ -400,6 +434,10 @@ mod tests {
             (
                 "kind = \"command\"",
                 &["line 2: `executor.kind` is \"command\", which needs `command` beside it"][..],
+            ),
+            (
+                "writable = [\"/x\", \"y\"]",
+                &["line 2: `executor.writable` names a folder that begins with neither `/` nor `~/`"],
             ),
             (
                 "kind = \"script\"",

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use runner_core::config::{Config, ExecutorKind};
+use runner_core::config::{Config, ExecutorKind, Sandbox};
 use runner_core::layout::{Doc, RUNNER_DIR};
 
 use crate::error::Error;
 use crate::git::{Git, OLDEST};
 use crate::inspect::read_docs;
 use crate::programs;
+use crate::sandbox::Bubblewrap;
 
 /// The verdict on one point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +140,29 @@ fn program_points(git: &Git, config: &Config) -> Vec<Point> {
             Point::good("agent", "a script: nothing to install")
         }
     };
-    vec![program_point(git, "guard", guard, guard_fix), agent]
+    vec![program_point(git, "guard", guard, guard_fix), agent, sandbox_point(git, config)]
+}
+
+/// How to get the sandbox.
+pub const SANDBOX_FIX: &str = "install bubblewrap: apt-get install bubblewrap";
+
+fn sandbox_point(git: &Git, config: &Config) -> Point {
+    let name = "sandbox";
+    if config.executor.sandbox == Sandbox::Off {
+        return Point::good(name, "off, as configured: the agent can write wherever you can");
+    }
+    match Bubblewrap::find(git.root()) {
+        Ok(found) => {
+            let version = programs::version_of(found.program()).unwrap_or_default();
+            Point::good(name, format!("{version}, {}", found.program().display()))
+        }
+        Err(why) => {
+            let is_required = config.executor.sandbox == Sandbox::Require;
+            let verdict = if is_required { Verdict::Bad } else { Verdict::Doubtful };
+            let found = format!("none ({why}): the agent can write wherever you can");
+            Point::other(name, verdict, found, SANDBOX_FIX)
+        }
+    }
 }
 
 fn program_point(git: &Git, name: &'static str, program: &str, fix: String) -> Point {

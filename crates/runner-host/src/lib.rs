@@ -18,6 +18,7 @@ mod pins;
 pub mod process;
 mod programs;
 pub mod record;
+mod sandbox;
 pub mod scratch;
 pub mod script;
 pub mod signals;

@@ -73,9 +73,19 @@ impl Paths {
         self.root.join(".runner/context")
     }
 
+    /// The logs of all iterations.
+    pub(crate) fn iterations(&self) -> PathBuf {
+        self.root.join(".runner/iterations")
+    }
+
     /// The log of one iteration.
     pub(crate) fn iteration(&self, run: &str, iter: &str) -> PathBuf {
-        self.root.join(".runner/iterations").join(run).join(iter)
+        self.iterations().join(run).join(iter)
+    }
+
+    /// The temporary files of a session in a sandbox.
+    pub(crate) fn temporary(&self) -> PathBuf {
+        self.private().join("tmp")
     }
 
     /// Where things go that a session left and that nobody asked for.

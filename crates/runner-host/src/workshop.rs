@@ -3,6 +3,7 @@
 //! Does what a job says and decides nothing. Every change of the repository stands in the journal before it is made,
 //! so that a crash at any point is finished by the next command.
 
+mod confine;
 mod recover;
 mod session;
 
@@ -36,6 +37,7 @@ use crate::lock::Lock;
 use crate::moving;
 use crate::process::{Control, Wish};
 use crate::record::{Folder, now_ms};
+use crate::sandbox::{Bubblewrap, Level};
 use crate::signals::{Caught, Listener};
 use crate::store::{self, Stamp};
 use crate::worktree;
@@ -63,6 +65,8 @@ pub struct Workshop<'a> {
     early: Vec<Event>,
     /// The folder of the iteration that was just committed.
     last: Option<Folder>,
+    /// The sandbox for agents, or why there is none; tried out once, when the first agent needs it.
+    sandbox: Option<Result<Bubblewrap, String>>,
     /// The commit of an iteration that a crash left, while it is taken up again.
     resuming: Option<String>,
 }
@@ -74,6 +78,7 @@ struct Bench {
     index: PathBuf,
     folder: Folder,
     deadline: Instant,
+    sandbox: Level,
     set_aside: Vec<(String, &'static str)>,
     mended: crate::pins::Mended,
 }
@@ -114,6 +119,7 @@ impl<'a> Workshop<'a> {
             at_start: None,
             early: Vec::new(),
             last: None,
+            sandbox: None,
             resuming: None,
         })
     }
@@ -282,7 +288,8 @@ impl World for Workshop<'_> {
     }
 
     fn run_agent(&mut self, job: &Job) -> Result<Attempt, Error> {
-        self.begin_session(job)?;
+        let level = self.sandbox_for(job)?;
+        self.begin_session(job, level)?;
         let ended = self.run_session(job)?;
         self.end_session(job, ended)
     }
@@ -360,6 +367,7 @@ fn write_logs(
         "commit_before": bench.base,
         "commit_after": commit,
         "executor": job.executor.kind.as_str(),
+        "sandbox": bench.sandbox,
         "mended": bench.mended,
         "set_aside": set_aside,
     });

@@ -52,6 +52,7 @@ fn take_up_iteration(workshop: &mut Workshop<'_>, iteration: &Iteration) -> Resu
     let index = old_index(&workshop.git, &base)?;
     workshop.set_bench(&job, base, index, &snapshot.tree.to_bytes())?;
     workshop.bench()?.mended = mended;
+    workshop.bench()?.sandbox = iteration.sandbox;
     let attempt = workshop.pick_up(&job, ended)?;
     let end = resume(workshop, attempt)?;
     workshop.resuming = None;

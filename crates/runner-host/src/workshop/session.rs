@@ -23,6 +23,7 @@ use crate::paths::is_runner_path;
 use crate::pins::{Mended, Pins, SessionName};
 use crate::process::{self, How, Input, Launch, Limits, Log, Output};
 use crate::record::Folder;
+use crate::sandbox::Level;
 use crate::store;
 use crate::worktree;
 
@@ -38,7 +39,7 @@ pub(super) struct Ended {
 
 impl Workshop<'_> {
     /// Lays everything out, and writes down that a session begins.
-    pub(super) fn begin_session(&mut self, job: &Job) -> Result<(), Error> {
+    pub(super) fn begin_session(&mut self, job: &Job, sandbox: Level) -> Result<(), Error> {
         let base = self.head.clone().ok_or(Refusal::NoCommit)?;
         let pins = Pins::take(&self.git)?;
         let index = worktree::pin_index(&self.git)?;
@@ -46,11 +47,13 @@ impl Workshop<'_> {
         write_context(&self.git, job)?;
         let tree = store::read(&self.git.paths().doc(Doc::Tree), BYTES_MAX as u64)?.unwrap_or_default();
         self.set_bench(job, base.clone(), index, &tree)?;
+        self.bench()?.sandbox = sandbox;
         let iteration = Box::new(Iteration {
             branch: job.run_id.branch(),
             iter: job.iteration.to_string(),
             base,
             pins,
+            sandbox,
             phase: Phase::Session,
         });
         journal::begin(&self.git.paths().journal(), &Pending::Iteration(iteration.clone()))?;
@@ -81,6 +84,7 @@ impl Workshop<'_> {
             index,
             folder,
             deadline: Instant::now() + Duration::from_secs(job.limits.iteration_secs),
+            sandbox: Level::None,
             set_aside: Vec::new(),
             mended: Mended::default(),
         });
@@ -97,7 +101,7 @@ impl Workshop<'_> {
             tree: self.git.paths().doc(Doc::Tree),
         };
         let Program { argv, environment } = match executor::agent(job, &places) {
-            Ok(program) => program,
+            Ok(program) => self.confined(program, job, bench)?,
             Err(why) => {
                 let exit = Exit::NotStarted { why };
                 return Ok(Ended { exit, usage: Usage::default(), processes_left: 0 });
@@ -122,11 +126,11 @@ impl Workshop<'_> {
                 wall: bench.deadline.saturating_duration_since(Instant::now()),
                 idle: Duration::from_secs(job.limits.idle_secs.unwrap_or(0)),
             },
-            stop: process::Stop::default(),
+            stop: process::Stop { is_wrapped: bench.sandbox.is_wrapped(), ..process::Stop::default() },
             has_changed_files: &has_changed_files,
         };
         let ended = process::run(&launch, &self.control)?;
-        let exit = self.exit_of(ended.how);
+        let exit = self.exit_of(bench.sandbox.unwrapped(ended.how));
         self.bench()?.folder.agent_took(ended.elapsed);
         let processes_left = u32::try_from(ended.leftovers.killed).unwrap_or(u32::MAX);
         Ok(Ended { exit, usage: Usage::default(), processes_left })

@@ -11,6 +11,7 @@ mod loop_crash;
 mod loop_manners;
 mod output;
 mod reading;
+mod sandbox;
 mod scenes;
 mod shapes;
 mod start;
