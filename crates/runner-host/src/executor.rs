@@ -11,6 +11,9 @@ use crate::programs;
 /// The word after the program's name that makes this binary the scripted agent.
 pub const PLAY: &str = "__play";
 
+/// The variable that names the file for the answer. It also marks every process of a session.
+pub(crate) const ANSWER_VARIABLE: &str = "RUNNER_OUTPUT";
+
 /// A program that can be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Program {
@@ -46,7 +49,7 @@ pub(crate) fn agent(job: &Job, places: &Places) -> Result<Program, String> {
     let node = job.aim.node().map(ToString::to_string).unwrap_or_default();
     let mut environment = inherited();
     environment.extend([
-        ("RUNNER_OUTPUT".into(), places.output.clone().into()),
+        (ANSWER_VARIABLE.into(), places.output.clone().into()),
         ("RUNNER_PROMPT".into(), places.prompt.clone().into()),
         ("RUNNER_TREE".into(), places.tree.clone().into()),
         ("RUNNER_RUN_ID".into(), job.run_id.to_string().into()),

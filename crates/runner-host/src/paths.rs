@@ -49,6 +49,11 @@ impl Paths {
         self.private().join("journal.json")
     }
 
+    /// What was last finished after a crash.
+    pub(crate) fn recovery(&self) -> PathBuf {
+        self.private().join("recovered.json")
+    }
+
     /// An index of the runner's own, beside the user's.
     pub(crate) fn private_index(&self, name: &str) -> PathBuf {
         self.private().join(format!("{name}.index"))

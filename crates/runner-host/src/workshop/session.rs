@@ -1,7 +1,6 @@
 //! One session: what is laid out before it, the agent and the guard, and what is picked up after it.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -17,7 +16,7 @@ use super::{Begun, Bench, Workshop};
 use crate::error::{Error, Refusal};
 use crate::executor::{self, Places, Program};
 use crate::failpoint;
-use crate::git::{Changed, Git, path_of};
+use crate::git::{Difference, Differing, Git, PathSet, path_of};
 use crate::journal::{self, Iteration, Pending, Phase};
 use crate::paths::is_runner_path;
 use crate::pins::{Mended, Pins, SessionName};
@@ -41,8 +40,12 @@ impl Workshop<'_> {
     pub(super) fn begin_session(&mut self, job: &Job) -> Result<(), Error> {
         let base = self.head.clone().ok_or(Refusal::NoCommit)?;
         let pins = Pins::take(&self.git)?;
-        let index = worktree::pin_index(&self.git)?;
-        store::remove(&answer_path(&self.git, job))?;
+        let left = self.left.take();
+        let index = worktree::pin_index(&self.git, left.and_then(|left| left.index))?;
+        if self.at_head.is_none() {
+            self.at_head = Some(self.git.matching_in_index(&index, &job.protected)?);
+        }
+        store::clear(&answer_path(&self.git, job))?;
         write_context(&self.git, job)?;
         let tree = store::read(&self.git.paths().doc(Doc::Tree), BYTES_MAX as u64)?.unwrap_or_default();
         self.set_bench(job, base.clone(), index, &tree)?;
@@ -55,7 +58,9 @@ impl Workshop<'_> {
         });
         journal::begin(&self.git.paths().journal(), &Pending::Iteration(iteration.clone()))?;
         let index = store::stamp(&self.bench()?.index);
-        self.session = Some(Begun { iteration, index, journal: store::stamp(&self.git.paths().journal()) });
+        let (journal, users) =
+            (store::stamp(&self.git.paths().journal()), store::stamp(&self.git.paths().index()));
+        self.session = Some(Begun { iteration, index, journal, users });
         failpoint::reach("iter.begun");
         Ok(())
     }
@@ -83,6 +88,7 @@ impl Workshop<'_> {
             deadline: Instant::now() + Duration::from_secs(job.limits.iteration_secs),
             set_aside: Vec::new(),
             mended: Mended::default(),
+            has_changes: true,
         });
         Ok(())
     }
@@ -158,13 +164,14 @@ impl Workshop<'_> {
             branch: &iteration.branch,
             iter: &iteration.iter,
             base: &iteration.base,
+            index: begun.users,
         };
         let mended = iteration.pins.put_back(&self.git, name)?;
         if !index.exists() {
             self.git.read_into_index(&index, &iteration.base)?;
         }
         iteration.phase = Phase::Ended { exit: exit.clone(), usage, processes_left };
-        journal::begin(&self.git.paths().journal(), &Pending::Iteration(iteration))?;
+        journal::note(&self.git.paths().journal(), &Pending::Iteration(iteration))?;
         failpoint::reach("iter.ended");
         self.bench()?.mended = mended;
         self.pick_up(job, Ended { exit, usage, processes_left })
@@ -189,10 +196,28 @@ impl Workshop<'_> {
         }
         let found = worktree::take(git, &bench.index, &job.iteration.to_string())?;
         bench.set_aside = found.set_aside;
-        let changed = git.changed_paths(&bench.base, &found.tree, Changed::Any)?;
+        let before = match self.at_head.take() {
+            Some(paths) => paths,
+            None => git.matching_in(&bench.base, &job.protected)?,
+        };
+        // An index that was taken up after a crash may hold some of the changes already, and a link in the place of a
+        // folder hides what was in it: only then is git asked again.
+        let is_unsure = self.resuming.is_some() || has_links(git, &found.changed);
+        let changed: PathSet = match is_unsure {
+            true => git.staged_paths(&bench.index, &bench.base)?,
+            false => found.changed.keys().cloned().collect(),
+        };
+        bench.has_changes = !changed.is_empty();
+        let now = if is_unsure || found.changed.values().any(|how| *how == Difference::New) {
+            git.matching_in_index(&bench.index, &job.protected)?
+        } else {
+            let is_gone = |path: &&Vec<u8>| found.changed.get(*path) == Some(&Difference::Gone);
+            before.iter().filter(|path| !is_gone(path)).cloned().collect()
+        };
+        let protected = protected_paths(&before, &now, &at_start, &changed);
         let outside = changed.iter().any(|path| !is_runner_path(path));
-        let protected = protected_paths(git, bench, job, &changed, &at_start)?;
         self.at_start = Some(at_start);
+        self.at_head = Some(now);
         Ok(Attempt {
             exit: ended.exit,
             answer,
@@ -253,7 +278,8 @@ fn tidy_private(git: &Git, index: &Path, begun: &Begun) -> Result<(), Error> {
     if store::stamp(index) != begun.index {
         store::clear(index)?;
     }
-    let own = [paths.lock(), paths.journal(), paths.asides(), paths.answers(), index.to_owned()];
+    let own =
+        [paths.lock(), paths.journal(), paths.recovery(), paths.asides(), paths.answers(), index.to_owned()];
     for entry in fs::read_dir(&private).map_err(Error::io("look at", &private))?.flatten() {
         if !own.iter().any(|path| *path == entry.path()) {
             store::clear(&entry.path())?;
@@ -298,30 +324,26 @@ fn file_left(path: &Path, bytes_max: u64) -> FileLeft {
 
 /// The protected paths that the session changed, and those that are younger than the run.
 fn protected_paths(
-    git: &Git,
-    bench: &Bench,
-    job: &Job,
-    changed: &[Vec<u8>],
-    at_start: &BTreeSet<Vec<u8>>,
-) -> Result<Vec<ProtectedPath>, Error> {
-    let now = git.matching_in_index(&bench.index, &job.protected)?;
-    // Only a path that is gone can be protected and not be there now.
-    let is_gone = |path: &Vec<u8>| git.root().join(path_of(path)).symlink_metadata().is_err();
-    let before = if changed.iter().any(is_gone) {
-        git.matching_in(&bench.base, &job.protected)?
-    } else {
-        BTreeSet::new()
+    before: &PathSet,
+    now: &PathSet,
+    at_start: &PathSet,
+    changed: &PathSet,
+) -> Vec<ProtectedPath> {
+    let all = now.union(before).map(|path| ProtectedPath {
+        path: RepoPath::of_bytes(path),
+        existed_at_start: at_start.contains(path),
+        changed: changed.contains(path),
+        exists: now.contains(path),
+    });
+    all.filter(|found| found.changed || !found.existed_at_start).collect()
+}
+
+/// Whether any of these paths is a link now.
+fn has_links(git: &Git, paths: &Differing) -> bool {
+    let is_link = |path: &Vec<u8>| {
+        git.root().join(path_of(path)).symlink_metadata().is_ok_and(|found| found.is_symlink())
     };
-    Ok(now
-        .union(&before)
-        .map(|path| ProtectedPath {
-            path: RepoPath::of_bytes(path),
-            existed_at_start: at_start.contains(path),
-            changed: changed.contains(path),
-            exists: now.contains(path),
-        })
-        .filter(|found| found.changed || !found.existed_at_start)
-        .collect())
+    paths.keys().any(is_link)
 }
 
 /// What the work tree looks like beside the index: another value when files changed.
