@@ -61,13 +61,15 @@ impl Status {
     }
 }
 
+/// Of a submodule only the commit counts that it is at. To look into it, git would start itself there, without the
+/// settings that make a call harmless.
 const STATUS: [&str; 7] = [
     "status",
     "--porcelain=v2",
     "--branch",
     "-z",
     "--untracked-files=normal",
-    "--ignore-submodules=none",
+    "--ignore-submodules=dirty",
     "--no-renames",
 ];
 

@@ -282,6 +282,29 @@ fn names_that_git_does_not_take_are_set_aside() {
     assert_sound(&sandbox);
 }
 
+/// What is changed inside of a submodule cannot be committed from around it. It stays, nothing planted there is run,
+/// and the run goes on.
+#[test]
+fn changes_inside_of_a_submodule_stop_nothing() {
+    let sandbox = Sandbox::empty(RUNNER);
+    let module = sandbox.outside().join("module");
+    let make = "git init -q -b main $0 && cd $0 && echo m > m && git add m && git -c user.name=x -c user.email=x commit -qm m";
+    run(sandbox.command("sh").arg("-c").arg(make).arg(&module)).ok();
+    sandbox.git(&["init", "-q", "-b", "main"]);
+    let from = module.to_str().unwrap();
+    sandbox.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", from, "sub"]);
+    let script = "echo changed > sub/m; echo new > sub/new; echo '* filter=odd' > .git/modules/sub/info/attributes; \
+                  git -C sub config filter.odd.clean $TRAP; git -C sub config core.fsmonitor $TRAP; echo w > w";
+    let sandbox = setup(script).start_in(sandbox);
+    sandbox.runner(&["loop"]).ok();
+    assert_eq!(sandbox.outcomes(), ["retry", "passed"]);
+    assert!(!sandbox.outside().join("sprung").exists(), "something planted was run");
+    assert_eq!(
+        (sandbox.read("sub/m"), sandbox.read("sub/new")),
+        ("changed\n".to_owned(), "new\n".to_owned())
+    );
+}
+
 /// A protected file is also gone when the folder around it became a link to another one.
 #[test]
 fn a_link_in_the_place_of_a_protected_folder_is_seen() {
