@@ -48,6 +48,8 @@ pub struct Facts {
     pub variables: &'static [&'static str],
     /// The variable that says where its login lies, and the folder in the user's home where it lies without it.
     pub home: (&'static str, &'static str),
+    /// The file in it that is there after a login, on systems without a key chain.
+    pub login_file: &'static str,
 }
 
 impl Agent {
@@ -73,7 +75,7 @@ impl Agent {
 
     /// The version in what the program says of itself, if it is one that the table was tried with.
     pub fn tested_version(self, told: &str) -> Option<&'static str> {
-        let words = told.split_whitespace();
+        let words = told.split_whitespace().map(|word| word.trim_end_matches(','));
         words.filter_map(|word| self.facts().tested.iter().find(|tested| **tested == word)).copied().next()
     }
 }
@@ -84,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_version_is_known_by_the_whole_word() {
-        assert_eq!(Agent::Codex.tested_version("codex-cli 0.166.0"), Some("0.166.0"));
+        assert_eq!(Agent::Codex.tested_version("codex-cli 0.166.0, /usr/bin/codex"), Some("0.166.0"));
         assert_eq!(Agent::Claude.tested_version("2.1.197 (Claude Code)"), Some("2.1.197"));
         assert_eq!(Agent::Claude.tested_version("2.1.1971 (Claude Code)"), None);
         assert_eq!(Agent::Codex.tested_version(""), None);

@@ -1,6 +1,7 @@
 //! `runner doctor`: what a run needs of this machine, and how to get what is missing.
 
-use std::path::Path;
+use std::env;
+use std::path::{Path, PathBuf};
 
 use runner_core::agents::Agent;
 use runner_core::config::{Config, Executor};
@@ -142,7 +143,7 @@ fn agent_point(git: &Git, executor: &Executor) -> Point {
         let facts = agent.facts();
         let fix = format!("{}; then log in with '{}'", install(facts.package), facts.login);
         let point = program_point(git, "agent", &named(facts.program), fix);
-        return known_version(agent, point);
+        return known_version(agent, logged_in(agent, executor, point));
     }
     match (executor.preset, &executor.command) {
         (Some(preset), _) => {
@@ -152,6 +153,22 @@ fn agent_point(git: &Git, executor: &Executor) -> Point {
         (None, Some(command)) => program_point(git, "agent", command.program(), check("command")),
         (None, None) => Point::good("agent", "a script: nothing to install"),
     }
+}
+
+/// Without a login every session fails. On systems with a key chain there is nothing to see.
+fn logged_in(agent: Agent, executor: &Executor, point: Point) -> Point {
+    let facts = agent.facts();
+    let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
+    let home = env::var_os(facts.home.0).map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(facts.home.1)));
+    let has_file = home.is_some_and(|home| home.join(facts.login_file).exists());
+    let is_known = executor.base_url.is_some() || has_file || facts.keys.iter().any(|name| is_set(name));
+    if point.verdict != Verdict::Good || is_known || cfg!(target_os = "macos") {
+        return point;
+    }
+    let key = facts.keys.first().copied().unwrap_or_default();
+    let fix = format!("log in with '{}', or set {key}", facts.login);
+    Point::other("agent", Verdict::Doubtful, format!("{}, no login found", point.found), fix)
 }
 
 /// A version that the runner's table has not seen may understand its flags otherwise.

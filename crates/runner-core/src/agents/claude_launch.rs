@@ -12,6 +12,7 @@ pub(super) const FACTS: Facts = Facts {
     keys: &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"],
     variables: &["ANTHROPIC_BASE_URL"],
     home: ("CLAUDE_CONFIG_DIR", ".claude"),
+    login_file: ".credentials.json",
 };
 
 /// A fresh session that prints its events, keeps nothing and asks nobody. Without setting sources neither the

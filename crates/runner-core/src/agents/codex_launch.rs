@@ -14,6 +14,7 @@ pub(super) const FACTS: Facts = Facts {
     keys: &["CODEX_API_KEY", "OPENAI_API_KEY"],
     variables: &[],
     home: ("CODEX_HOME", ".codex"),
+    login_file: "auth.json",
 };
 
 /// A fresh session that prints its events, keeps nothing, and takes no settings or rules of the user or of the

@@ -148,7 +148,6 @@ fn claude(failure: &Failure) -> Option<ProviderFault> {
         (Some("authentication_failed"), _) => ProviderFault::NotLoggedIn { why },
         (Some("overloaded"), _) => ProviderFault::Overloaded,
         (_, Some(status)) => of_status(status, why),
-        (Some("server_error"), None) => ProviderFault::Overloaded,
         (Some("invalid_request" | "model_not_found"), None) => ProviderFault::Refused { why },
         // No status at all: the request never got an answer.
         (Some(_) | None, None) => ProviderFault::Disconnected,
@@ -291,6 +290,7 @@ mod tests {
             (json!({ "api_error_status": 500, "error": "server_error" }), "overloaded"),
             (json!({ "api_error_status": 529, "error": "server_error" }), "overloaded"),
             (json!({ "api_error_status": null, "error": "unknown" }), "disconnected"),
+            (json!({ "api_error_status": null, "error": "server_error" }), "disconnected"),
             (json!({ "terminal_reason": "prompt_too_long", "error": "invalid_request" }), "context_full"),
             (json!({ "terminal_reason": "blocking_limit" }), "context_full"),
             (json!({ "subtype": "error_max_structured_output_retries" }), "schema_broken"),

@@ -142,7 +142,9 @@ impl Workshop<'_> {
         }
         let bench = self.bench()?;
         bench.folder.agent_took(ended.elapsed);
-        bench.identity = Identity { version: heard.identity.version.or(version), ..heard.identity };
+        let Identity { session_id, model, version: told } = heard.identity;
+        let model = model.or_else(|| job.executor.model.clone());
+        bench.identity = Identity { session_id, model, version: told.or(version) };
         let processes_left = u32::try_from(ended.leftovers.killed).unwrap_or(u32::MAX);
         Ok(Ended { exit: heard.exit, usage: heard.usage, processes_left })
     }
