@@ -102,7 +102,7 @@ impl Reader {
             match text(block, "type") {
                 "tool_result" => events.push(self.tool_result(block)),
                 "text" => {
-                    events.push(AgentEvent::of(Said::Warning { text: bounded::said(text(block, "text")) }))
+                    events.push(AgentEvent::of(Said::Warning { text: bounded::said(text(block, "text")) }));
                 }
                 _ => events.push(AgentEvent::of(Said::Unknown { raw: bounded::raw(block) })),
             }

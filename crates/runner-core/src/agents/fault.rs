@@ -179,10 +179,9 @@ mod tests {
 
     fn codex_says(message: &str) -> ProviderFault {
         let line = serde_json::json!({ "type": "turn.failed", "error": { "message": message } }).to_string();
-        match concluded(Agent::Codex, &line, Exit::Finished { code: 1 }, "", false) {
-            Exit::Provider { fault } => fault,
-            other => panic!("{other:?}"),
-        }
+        let exit = concluded(Agent::Codex, &line, Exit::Finished { code: 1 }, "", false);
+        let Exit::Provider { fault } = exit else { panic!("{exit:?}") };
+        fault
     }
 
     fn class(fault: &ProviderFault) -> String {
@@ -270,11 +269,12 @@ mod tests {
             line[key] = value.clone();
         }
         let lines = format!("{error}\n{result}\n");
-        match concluded(Agent::Claude, &lines, Exit::Finished { code: 1 }, "", false) {
-            Exit::Provider { fault } => Some(fault),
-            Exit::Finished { .. } => None,
-            other => panic!("{other:?}"),
+        let exit = concluded(Agent::Claude, &lines, Exit::Finished { code: 1 }, "", false);
+        if let Exit::Provider { fault } = exit {
+            return Some(fault);
         }
+        assert_eq!(exit, Exit::Finished { code: 1 });
+        None
     }
 
     #[test]

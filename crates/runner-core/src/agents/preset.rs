@@ -108,6 +108,12 @@ fn write(line: &mut CommandLine, places: &Places<'_>, name: &str, settings: &Val
     path
 }
 
+fn add(settings: &mut Value, key: &str, value: Value) {
+    if let Value::Object(settings) = settings {
+        settings.insert(key.to_owned(), value);
+    }
+}
+
 fn opencode(line: &mut CommandLine, executor: &Executor, _: &Places<'_>) {
     let mut settings = json!({
         "autoupdate": false, "share": "disabled", "compaction": { "auto": false }, "permission": { "*": "allow" },
@@ -121,11 +127,15 @@ fn opencode(line: &mut CommandLine, executor: &Executor, _: &Places<'_>) {
     match (&executor.base_url, &executor.model) {
         (Some(base_url), Some(model)) => {
             let key = executor.key_env.as_ref().map(|name| format!("{{env:{name}}}")).unwrap_or_default();
-            settings["provider"] = json!({ PROVIDER: {
+            add(
+                &mut settings,
+                "provider",
+                json!({ PROVIDER: {
                 "npm": "@ai-sdk/openai-compatible",
                 "options": { "baseURL": base_url, "apiKey": key },
                 "models": { model: { "tool_call": true } },
-            } });
+            } }),
+            );
             line.args(["-m", &format!("{PROVIDER}/{model}")]);
             for name in ["OPENCODE_DISABLE_MODELS_FETCH", "OPENCODE_DISABLE_DEFAULT_PLUGINS"] {
                 line.set(name, "1");
@@ -145,7 +155,7 @@ fn gemini(line: &mut CommandLine, executor: &Executor, places: &Places<'_>) {
     line.args(["-p", "", "--skip-trust", "--approval-mode", "yolo", "-o", "stream-json"]);
     model(line, "-m", executor);
     if let Some(base_url) = &executor.base_url {
-        settings["security"] = json!({ "auth": { "selectedType": "gemini-api-key" } });
+        add(&mut settings, "security", json!({ "auth": { "selectedType": "gemini-api-key" } }));
         line.set("GOOGLE_GEMINI_BASE_URL", base_url);
         key(line, "GEMINI_API_KEY", executor, places);
     }

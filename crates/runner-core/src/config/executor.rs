@@ -305,6 +305,10 @@ mod tests {
         ] {
             assert_eq!(told(good), [""; 0], "{good}");
         }
+    }
+
+    #[test]
+    fn a_key_without_its_kind_is_told() {
         for (bad, fault) in [
             (
                 "kind = \"command\"",
@@ -342,6 +346,14 @@ mod tests {
                 "line 3: `executor.preset` cannot be read: unknown variant `aider`, expected one of `opencode`, `gemini`, \
                  `qwen`, `copilot`, `pi`",
             ),
+        ] {
+            assert_eq!(told(bad), [fault], "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_meant_is_told() {
+        for (bad, fault) in [
             (
                 "kind = \"command\"\npreset = \"pi\"\nbase_url = \"http://x\"",
                 "line 4: `executor.base_url` needs `model` beside it: a preset cannot ask which models there are",

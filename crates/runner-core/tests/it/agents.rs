@@ -38,6 +38,7 @@ const SAMPLES: [(Agent, &str, i32); 18] = [
     (Agent::Claude, "claude-success", 0),
 ];
 
+#[expect(clippy::disallowed_methods, reason = "the recordings are files")]
 fn sample(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/samples").join(format!("{name}.jsonl"));
     std::fs::read(path).unwrap()
