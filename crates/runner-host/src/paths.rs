@@ -73,6 +73,11 @@ impl Paths {
         self.answers().join(format!("{iter}.json"))
     }
 
+    /// What lies ready for one session, and goes with it.
+    pub(crate) fn session(&self) -> PathBuf {
+        self.private().join("session")
+    }
+
     /// What an agent can read about its task.
     pub(crate) fn context(&self) -> PathBuf {
         self.root.join(".runner/context")

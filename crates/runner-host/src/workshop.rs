@@ -3,6 +3,7 @@
 //! Does what a job says and decides nothing. Every change of the repository stands in the journal before it is made,
 //! so that a crash at any point is finished by the next command.
 
+mod listen;
 mod recover;
 mod session;
 
@@ -11,6 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use runner_core::agents::Identity;
 use runner_core::config::Config;
 use runner_core::goal::Goal;
 use runner_core::id::{NodeId, RunId};
@@ -69,6 +71,8 @@ pub struct Workshop<'a> {
     last: Option<Folder>,
     /// The commit of an iteration that a crash left, while it is taken up again.
     resuming: Option<String>,
+    /// What the agent's program said of its version, by the program's path.
+    version: Option<(PathBuf, Option<String>)>,
 }
 
 /// How a repository looked after an iteration.
@@ -96,6 +100,8 @@ struct Bench {
     mended: crate::pins::Mended,
     /// Whether the session's files differ from the commit's before it.
     has_changes: bool,
+    /// Which session of which agent it was, as far as known.
+    identity: Identity,
 }
 
 /// A session that was begun.
@@ -139,6 +145,7 @@ impl<'a> Workshop<'a> {
             early: Vec::new(),
             last: None,
             resuming: None,
+            version: None,
         })
     }
 
@@ -160,12 +167,7 @@ impl<'a> Workshop<'a> {
 
     /// How the user broke in, if they did.
     fn interruption(&self) -> Option<Interruption> {
-        let caught = self.signals.as_ref().and_then(Listener::caught);
-        caught.map(|caught| match caught {
-            Caught::Interrupt => Interruption::Int,
-            Caught::Terminate => Interruption::Term,
-            Caught::HangUp => Interruption::Hup,
-        })
+        self.signals.as_ref().and_then(Listener::caught).map(interruption_of)
     }
 
     fn bench(&mut self) -> Result<&mut Bench, Error> {
@@ -206,6 +208,14 @@ impl<'a> Workshop<'a> {
             return Err(Refusal::RunnerChanged { paths, more }.into());
         }
         self.git.operation().map_or(Ok(()), |operation| Err(Refusal::Busy(operation).into()))
+    }
+}
+
+fn interruption_of(caught: Caught) -> Interruption {
+    match caught {
+        Caught::Interrupt => Interruption::Int,
+        Caught::Terminate => Interruption::Term,
+        Caught::HangUp => Interruption::Hup,
     }
 }
 
@@ -394,6 +404,7 @@ fn write_logs(
         "commit_before": bench.base,
         "commit_after": commit,
         "executor": job.executor.kind.as_str(),
+        "agent": bench.identity,
         "mended": bench.mended,
         "set_aside": set_aside,
     });

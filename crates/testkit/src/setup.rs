@@ -38,6 +38,7 @@ enum Executor {
     Shell(String),
     Scenario(String),
     Missing,
+    Keys(String),
 }
 
 impl Setup {
@@ -71,6 +72,12 @@ impl Setup {
     /// There is no such agent.
     pub fn no_agent(mut self) -> Self {
         self.executor = Executor::Missing;
+        self
+    }
+
+    /// The agent is what these keys of `[executor]` say.
+    pub fn executor(mut self, keys: &str) -> Self {
+        self.executor = Executor::Keys(keys.to_owned());
         self
     }
 
@@ -151,6 +158,7 @@ impl Setup {
             Executor::Scenario(text) => {
                 format!("kind = \"script\"\nscenario = \"{}\"", beside("play.toml", text.clone()))
             }
+            Executor::Keys(keys) => keys.clone(),
             Executor::Missing => "kind = \"command\"\ncommand = [\"no-such-agent\"]".to_owned(),
         };
         let Self { keys, guard_keys, protected, more, .. } = self;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Workshop;
 use super::session::Ended;
 use crate::error::Error;
-use crate::executor::ANSWER_VARIABLE;
+use crate::executor;
 use crate::git::Git;
 use crate::journal::{self, Iteration, Pending, Phase};
 use crate::moving::{self, Recovered};
@@ -95,8 +95,8 @@ fn take_up_iteration(workshop: &mut Workshop<'_>, iteration: &Iteration) -> Resu
         index: None,
     };
     // The supervisor ends the session with the runner, but may have been killed with it.
-    let answer = workshop.git.paths().answer(&iteration.iter);
-    process::end_marked(ANSWER_VARIABLE.as_ref(), answer.as_os_str());
+    let prompt = workshop.git.paths().iteration(&run, &iteration.iter).join("prompt.md");
+    process::end_marked(executor::MARK.as_ref(), prompt.as_os_str());
     let mended = iteration.pins.put_back(&workshop.git, name)?;
     let ended = match iteration.phase.clone() {
         Phase::Session => {
