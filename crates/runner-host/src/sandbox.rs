@@ -65,8 +65,8 @@ pub(crate) struct Room {
     pub(crate) temporary: PathBuf,
     pub(crate) writable: Vec<PathBuf>,
     pub(crate) read_only: Vec<PathBuf>,
-    /// Where the answer goes, which lies inside of what is read-only.
-    pub(crate) answers: PathBuf,
+    /// Where the answer goes and what lies ready for the session, which is inside of what is read-only.
+    pub(crate) own: Vec<PathBuf>,
     pub(crate) has_network: bool,
 }
 
@@ -126,8 +126,8 @@ impl Bubblewrap {
     }
 
     /// A program inside a room.
-    pub(crate) fn around(&self, program: Program, room: &Room) -> Program {
-        let Program { argv, mut environment } = program;
+    pub(crate) fn around(&self, mut program: Program, room: &Room) -> Program {
+        let argv = std::mem::take(&mut program.argv);
         let mut line = Line(vec![self.program.clone().into()]);
         line.words(&ALWAYS);
         if !room.has_network {
@@ -135,7 +135,7 @@ impl Bubblewrap {
         }
         line.hide_services();
         line.mount("--bind", &room.temporary, Path::new(TEMPORARY));
-        for path in still_needed(&argv, &environment, &room.root) {
+        for path in still_needed(&argv, &program.environment, &room.root) {
             line.mount("--ro-bind", &path, &path);
         }
         for path in std::iter::once(&room.root).chain(&room.writable) {
@@ -144,15 +144,18 @@ impl Bubblewrap {
         for path in &room.read_only {
             line.mount("--ro-bind", path, path);
         }
-        line.mount("--bind", &room.answers, &room.answers);
+        for path in &room.own {
+            line.mount("--bind", path, path);
+        }
         line.words(&["--chdir"]).0.push(room.root.clone().into());
         line.words(&["--"]).0.extend(argv);
-        for (name, value) in &mut environment {
+        for (name, value) in &mut program.environment {
             if TEMPORARY_VARIABLES.iter().any(|variable| name == variable) {
                 *value = TEMPORARY.into();
             }
         }
-        Program { argv: line.0, environment }
+        program.argv = line.0;
+        program
     }
 }
 
@@ -208,12 +211,17 @@ impl Room {
         // A folder that something is mounted on cannot be moved away, and what is read-only inside it stays in its place.
         let in_place = RUNNER_FOLDERS.iter().map(|folder| git.root().join(folder));
         let named = job.executor.writable.iter().filter_map(|path| in_home(path));
+        let state = state_of(job)?;
         Ok(Self {
             root: real(git.root()),
             temporary: real(&paths.private()).join(paths.temporary().file_name().unwrap_or_default()),
-            writable: in_place.chain(named).map(|path| real(&path)).collect(),
+            writable: in_place.chain(named).chain(state).map(|path| real(&path)).collect(),
             read_only: read_only.filter(|path| is_plain(path)).map(|path| real(&path)).collect(),
-            answers: real(&paths.answers()),
+            own: [paths.answers(), paths.session()]
+                .iter()
+                .filter(|path| is_plain(path))
+                .map(|path| real(path))
+                .collect(),
             has_network: true,
         })
     }
@@ -227,6 +235,19 @@ fn real(path: &Path) -> PathBuf {
 /// Only files and folders can be made read-only; links are put back after the session, as ever.
 fn is_plain(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.is_file() || found.is_dir())
+}
+
+/// Where a preset keeps its state, which it makes by itself where there is no sandbox.
+fn state_of(job: &Job) -> Result<Vec<PathBuf>, Error> {
+    let (Some(preset), Some(home)) = (job.executor.preset, std::env::var_os("HOME")) else {
+        return Ok(Vec::new());
+    };
+    let folders: Vec<PathBuf> =
+        preset.facts().state.iter().map(|folder| Path::new(&home).join(folder)).collect();
+    for folder in &folders {
+        std::fs::create_dir_all(folder).map_err(Error::io("make", folder))?;
+    }
+    Ok(folders)
 }
 
 /// A folder of the configuration, if it is there.
