@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::executor::Program;
-use crate::git::{Git, path_of};
+use crate::git::{Git, PathSet, path_of};
 use crate::paths::RUNNER_FOLDERS;
 use crate::process::How;
 use crate::programs;
@@ -195,19 +195,16 @@ fn still_needed(argv: &[OsString], environment: &[(OsString, OsString)], root: &
 
 impl Room {
     /// What a session of this job finds.
-    pub(crate) fn of(git: &Git, job: &Job, index: &Path) -> Result<Self, Error> {
+    pub(crate) fn of(git: &Git, job: &Job, protected: &PathSet) -> Result<Self, Error> {
         let paths = git.paths();
-        let protected = match job.protect {
-            Protect::Restore | Protect::Reject => git.matching_in_index(index, &job.protected)?,
-            // The user lets such changes pass.
-            Protect::Flag => Default::default(),
-        };
+        // With `flag`, the user lets such changes pass.
+        let protected_max = if job.protect == Protect::Flag { 0 } else { PROTECTED_MAX };
         let docs = Doc::ALL.into_iter().filter(|doc| !doc.is_for_agents()).map(|doc| paths.doc(doc));
         let read_only = [git.root().join(".git"), git.git_dir().to_owned(), git.common_dir().to_owned()]
             .into_iter()
             .chain([paths.iterations()])
             .chain(docs)
-            .chain(protected.iter().take(PROTECTED_MAX).map(|path| git.root().join(path_of(path))));
+            .chain(protected.iter().take(protected_max).map(|path| git.root().join(path_of(path))));
         // A folder that something is mounted on cannot be moved away, and what is read-only inside it stays in its place.
         let in_place = RUNNER_FOLDERS.iter().map(|folder| git.root().join(folder));
         let named = job.executor.writable.iter().filter_map(|path| in_home(path));

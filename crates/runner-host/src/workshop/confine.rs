@@ -6,6 +6,7 @@ use runner_core::step::Job;
 use super::{Bench, Workshop};
 use crate::error::{Error, Refusal};
 use crate::executor::Program;
+use crate::git::PathSet;
 use crate::sandbox::{Bubblewrap, Level, Room};
 use crate::store;
 
@@ -33,7 +34,7 @@ impl Workshop<'_> {
         let (Level::Bubblewrap, Some(Ok(bubblewrap))) = (bench.sandbox, &self.sandbox) else {
             return Ok(program);
         };
-        let room = Room::of(&self.git, job, &bench.index)?;
+        let room = Room::of(&self.git, job, self.at_head.as_ref().unwrap_or(&PathSet::new()))?;
         store::clear(&room.temporary)?;
         store::ensure_folder(&room.temporary)?;
         Ok(bubblewrap.around(program, &room))
