@@ -17,6 +17,7 @@ mod paths;
 mod pins;
 pub mod process;
 mod programs;
+pub mod reading;
 pub mod record;
 pub mod scratch;
 pub mod script;
