@@ -8,6 +8,9 @@ use serde_json::Value;
 
 use crate::api::{Advice, IterationRow, StateWord};
 
+/// How many marks a summary names.
+const MARKS_MAX: usize = 5;
+
 /// What is known of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts<'a> {
@@ -110,7 +113,14 @@ fn at_work(facts: &Facts<'_>) -> Standing {
 fn complete(facts: &Facts<'_>, tree: &Tree) -> Standing {
     let leaves = tree.root().leaves().total;
     let plural = if leaves == 1 { "leaf passes" } else { "leaves pass" };
-    Standing::new(StateWord::Complete, format!("all {leaves} {plural}"))
+    let (rows, charged) = (facts.rows, facts.rows.iter().filter(|row| row.is_charged).count());
+    let mut standing = Standing::new(StateWord::Complete, format!("all {leaves} {plural}"))
+        .why(format!("{} iterations; {charged} of them cost an attempt and did not pass", rows.len()));
+    let marks = rows.iter().flat_map(|row| row.marks.iter().map(move |mark| (row.iter, mark)));
+    for (iter, mark) in marks.take(MARKS_MAX) {
+        standing = standing.why(format!("#{iter}: {}", one_line(mark)));
+    }
+    standing
         .next("look at the commits", Some(&format!("git log --oneline {}", facts.branch)))
         .next("take them over", Some(&format!("git switch main && git merge --no-ff {}", facts.branch)))
 }
