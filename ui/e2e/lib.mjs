@@ -15,6 +15,13 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 
 export const RUN = "demo";
 
+const made = [];
+
+/** Ends and removes everything that the tests of a file made, however they ended. */
+export async function tidyUp() {
+    for (const thing of made.splice(0).reverse()) await thing();
+}
+
 for (const [path, get] of [
     [join(BIN, "runner"), "cargo build --workspace"],
     [join(BIN, "runner-ui"), "cargo build --workspace"],
@@ -33,6 +40,7 @@ child() { printf '{"id": "%s", "order": %s, "title": "%s", "goal": "%s", "accept
 export class Repository {
     constructor({ agent, guard, goal = "# Roman numerals\n\nNumbers to numerals and back.\n" }) {
         this.around = mkdtempSync(join(tmpdir(), "runner-e2e-"));
+        made.push(() => rmSync(this.around, { recursive: true, force: true }));
         this.root = join(this.around, "roman");
         mkdirSync(this.root);
         this.env = {
@@ -87,6 +95,7 @@ export class Repository {
             env: this.env,
             stdio: "ignore",
         });
+        made.push(() => child.kill("SIGKILL"));
         return new Promise((done) => child.once("exit", done));
     }
 
@@ -130,6 +139,7 @@ export class Server {
                 stdio: ["ignore", "pipe", "inherit"],
             },
         );
+        made.push(() => server.end());
         server.url = await new Promise((found, failed) => {
             server.child.once("exit", (code) => failed(new Error(`runner-ui ended with ${code}`)));
             server.child.stdout.once("data", (data) => found(/url=(\S+)/.exec(String(data))[1]));
@@ -152,7 +162,9 @@ export async function browse() {
         "--disable-sync",
         "--no-first-run",
     ];
-    return chromium.launch({ executablePath: CHROMIUM, args });
+    const browser = await chromium.launch({ executablePath: CHROMIUM, args });
+    made.push(() => browser.close());
+    return browser;
 }
 
 /** A page that notes what must not happen: words on the console, requests to elsewhere. */

@@ -34,26 +34,29 @@ export function listen(listener: Listener): () => void {
     channel?.postMessage(message);
   };
   if (channel) channel.onmessage = (event: MessageEvent<Message>) => deliver(listener, event.data);
-  const lead = () =>
+  const lead = (hasMissed: boolean) =>
     new Promise<void>((done) => {
-      const stream = open(tell);
+      const stream = open(tell, hasMissed);
       stopped.signal.addEventListener("abort", () => {
         stream.close();
         done();
       });
     });
   if (channel && navigator.locks) {
-    let isLeader = false;
+    let [isLeader, isFollower] = [false, false];
     navigator.locks
       .request("runner-ui-stream", { signal: stopped.signal }, () => {
         isLeader = true;
-        return lead();
+        return lead(isFollower);
       })
       .catch(() => undefined);
     // Who does not lead learns from the leader's next word; until then the page shows what it has read.
-    setTimeout(() => isLeader || deliver(listener, { kind: "link", link: "live" }), 300);
+    setTimeout(() => {
+      isFollower = !isLeader;
+      if (isFollower) deliver(listener, { kind: "link", link: "live" });
+    }, 300);
   } else {
-    void lead();
+    void lead(false);
   }
   return () => {
     stopped.abort();
@@ -67,9 +70,10 @@ function deliver(listener: Listener, message: Message): void {
   else listener.heartbeat(message.now);
 }
 
-function open(tell: (message: Message) => void): EventSource {
+/** Opens the stream. Who takes it over from another tab may have missed something in between. */
+function open(tell: (message: Message) => void, hasMissed: boolean): EventSource {
   const stream = new EventSource("/events");
-  let wasLost = false;
+  let wasLost = hasMissed;
   stream.onopen = () => {
     tell({ kind: "link", link: "live" });
     // The server replays what was missed; one that is new says `resync` itself. Reading once more is never wrong.

@@ -23,7 +23,8 @@ class Store {
   /** How the server's clock differs from this one. */
   offsetMs = 0;
   /** Counts the changes of each iteration's files. */
-  grown = $state.raw<Record<number, number>>({});
+  #grown = $state.raw<Record<number, number>>({});
+  #resyncs = $state.raw(0);
   /** The newest sentence for those who listen instead of looking. */
   spoken = $state.raw("");
   theme = $state.raw<Theme>((localStorage.getItem("theme") as Theme | null) ?? "system");
@@ -45,6 +46,11 @@ class Store {
 
   get isLive(): boolean {
     return this.snapshot !== null && LIVE.has(this.snapshot.state);
+  }
+
+  /** Another number whenever the files of an iteration may have changed; 0 if they have not. */
+  grown(iter: number): number {
+    return (this.#grown[iter] ?? 0) + this.#resyncs;
   }
 
   /** The server's clock. */
@@ -124,7 +130,7 @@ class Store {
         break;
       case "resync":
         this.#want("snapshot", "rows", "tree");
-        for (const iter of Object.keys(this.grown)) this.#bump(Number(iter));
+        this.#resyncs++;
         break;
     }
   }
@@ -144,7 +150,7 @@ class Store {
   }
 
   #bump(iter: number): void {
-    this.grown = { ...this.grown, [iter]: (this.grown[iter] ?? 0) + 1 };
+    this.#grown = { ...this.#grown, [iter]: (this.#grown[iter] ?? 0) + 1 };
   }
 
   #want(...what: ("snapshot" | "rows" | "tree")[]): void {

@@ -107,3 +107,10 @@ export function toggled(
   // Not `splice`: its arguments are limited, and a subtree may have 100,000 rows.
   return rows.slice(0, row + 1).concat(shown, rows.slice(last));
 }
+
+/** The same set with a member taken out, or put in if it was not there. */
+export function flipped(set: ReadonlySet<string>, id: string): ReadonlySet<string> {
+  const next = new Set(set);
+  if (!next.delete(id)) next.add(id);
+  return next;
+}
