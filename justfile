@@ -71,9 +71,9 @@ untouched:
 fmt:
     cargo fmt --all
 
-# Run one benchmark: `just bench tree`
+# Run one benchmark: `just bench tree`, `just bench step`, `just bench process`
 bench NAME:
-    cargo bench --locked -p runner-core --bench {{ quote(NAME) }}
+    cargo bench --locked --workspace --bench {{ quote(NAME) }}
 
 # Change the core in small ways and see that its tests notice
 mutants *ARGS:

@@ -5,6 +5,7 @@
 //! read as bytes, separated by NUL where git offers it.
 
 mod objects;
+mod refs;
 mod repository;
 mod settings;
 mod status;
@@ -15,7 +16,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-pub(crate) use objects::{Changed, EntryMode, IndexEntry, Sight, Switch, TreeEntry};
+pub(crate) use objects::{
+    Changed, Difference, Differing, EntryMode, IndexEntry, PathSet, Sight, Switch, TreeEntry,
+};
 pub use repository::Operation;
 use settings::Settings;
 pub use status::{Head, Status};
@@ -62,7 +65,7 @@ const PINNED: [(&str, &str); 9] = [
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
     ("core.untrackedCache", "false"),
-    ("core.fsync", "committed,loose-object,index"),
+    ("core.fsync", "committed,loose-object"),
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
     ("submodule.recurse", "false"),

@@ -49,6 +49,11 @@ impl Paths {
         self.private().join("journal.json")
     }
 
+    /// What was last finished after a crash.
+    pub(crate) fn recovery(&self) -> PathBuf {
+        self.private().join("recovered.json")
+    }
+
     /// An index of the runner's own, beside the user's.
     pub(crate) fn private_index(&self, name: &str) -> PathBuf {
         self.private().join(format!("{name}.index"))
@@ -66,6 +71,11 @@ impl Paths {
 
     pub(crate) fn answer(&self, iter: &str) -> PathBuf {
         self.answers().join(format!("{iter}.json"))
+    }
+
+    /// What lies ready for one session, and goes with it.
+    pub(crate) fn session(&self) -> PathBuf {
+        self.private().join("session")
     }
 
     /// What an agent can read about its task.

@@ -69,6 +69,17 @@ pub struct Launch<'a> {
     pub stop: Stop,
     /// Whether files changed since this was last asked. Asked only when the program seems idle.
     pub has_changed_files: &'a dyn Fn() -> bool,
+    /// Who hears what it writes, as it writes it.
+    pub hear: &'a dyn Fn(Source, &[u8]),
+}
+
+/// Where something was written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Standard output, or both streams if they go together.
+    Output,
+    /// Standard error.
+    Errors,
 }
 
 /// A program's standard input.

@@ -27,6 +27,7 @@ pub struct Setup {
     guard: String,
     keys: String,
     guard_keys: String,
+    protected: String,
     more: String,
     goal: String,
     files: Vec<(String, Vec<u8>)>,
@@ -37,6 +38,7 @@ enum Executor {
     Shell(String),
     Scenario(String),
     Missing,
+    Keys(String),
 }
 
 impl Setup {
@@ -48,6 +50,7 @@ impl Setup {
             guard: "true".to_owned(),
             keys: String::new(),
             guard_keys: String::new(),
+            protected: "guard.sh".to_owned(),
             more: String::new(),
             goal: "# Port it\n\nFrom one to the other.\n\n## Acceptance\n\n- it runs\n".to_owned(),
             files: Vec::new(),
@@ -72,6 +75,12 @@ impl Setup {
         self
     }
 
+    /// The agent is what these keys of `[executor]` say.
+    pub fn executor(mut self, keys: &str) -> Self {
+        self.executor = Executor::Keys(keys.to_owned());
+        self
+    }
+
     /// The guard is this shell script, `guard.sh` in the repository, and protected.
     pub fn guard(mut self, script: &str) -> Self {
         self.guard = script.to_owned();
@@ -87,6 +96,12 @@ impl Setup {
     /// Keys of the table `[guard]`.
     pub fn guard_keys(mut self, keys: &str) -> Self {
         self.guard_keys = keys.to_owned();
+        self
+    }
+
+    /// The one protected path, in the place of the guard.
+    pub fn protected(mut self, path: &str) -> Self {
+        self.protected = path.to_owned();
         self
     }
 
@@ -143,12 +158,13 @@ impl Setup {
             Executor::Scenario(text) => {
                 format!("kind = \"script\"\nscenario = \"{}\"", beside("play.toml", text.clone()))
             }
+            Executor::Keys(keys) => keys.clone(),
             Executor::Missing => "kind = \"command\"\ncommand = [\"no-such-agent\"]".to_owned(),
         };
-        let Self { keys, guard_keys, more, .. } = self;
+        let Self { keys, guard_keys, protected, more, .. } = self;
         format!(
             "{keys}\n[executor]\n{executor}\n[guard]\ncommand = [\"sh\", \"guard.sh\"]\n\
-             protected = [\"guard.sh\"]\n{guard_keys}\n{more}\n"
+             protected = [\"{protected}\"]\n{guard_keys}\n{more}\n"
         )
     }
 }

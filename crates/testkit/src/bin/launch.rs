@@ -82,6 +82,7 @@ fn launch_of<'a>(spec: &Spec, has_changed_files: &'a dyn Fn() -> bool) -> Launch
         },
         stop: Stop { polite, reach, grace: Duration::from_millis(spec.grace_ms) },
         has_changed_files,
+        hear: &|_, _| (),
     }
 }
 
