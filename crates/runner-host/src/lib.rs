@@ -16,7 +16,7 @@ mod moving;
 mod paths;
 mod pins;
 pub mod process;
-mod programs;
+pub mod programs;
 pub mod reading;
 pub mod record;
 pub mod scratch;

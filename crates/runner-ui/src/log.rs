@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_search_counts_every_line_and_looks_through_colours() {
-        let (_place, file, index) = log("Err\x1b[31mor: x\nfine\n".repeat(3_000));
+        let (_place, file, index) = log("Er\x1b[31mror: x\nfine\n".repeat(3_000));
         let hits = search(&file, &index, "error", false).unwrap();
         assert_eq!((hits.total, hits.searched, hits.hits.len()), (3_000, 6_000, HITS_MAX));
         assert_eq!((hits.hits[1].line, hits.hits[1].text.as_str()), (2, "Error: x"));

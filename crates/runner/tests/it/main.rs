@@ -16,6 +16,7 @@ mod scenes;
 mod shapes;
 mod start;
 mod supervise;
+mod ui;
 mod vandals;
 mod volume;
 
