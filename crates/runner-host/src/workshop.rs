@@ -378,7 +378,10 @@ impl World for Workshop<'_> {
     fn announce(&mut self, event: &Event) {
         match (event, &self.bench, &self.last) {
             (Event::Planned { .. }, _, _) => self.early.push(event.clone()),
-            (Event::Committed { .. }, None, Some(folder)) => folder.tell(event),
+            // What comes between two iterations stands with the one before.
+            (Event::Committed { .. } | Event::Waiting { .. } | Event::Stopped { .. }, None, Some(folder)) => {
+                folder.tell(event);
+            }
             (_, Some(bench), _) => bench.folder.tell(event),
             (_, None, _) => {}
         }

@@ -17,6 +17,7 @@ mod scenes;
 mod shapes;
 mod start;
 mod supervise;
+mod ui;
 mod vandals;
 mod volume;
 
