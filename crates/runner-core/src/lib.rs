@@ -19,4 +19,5 @@ pub mod schema;
 pub mod start;
 pub mod step;
 pub mod text;
+pub mod tools;
 pub mod tree;

@@ -72,8 +72,14 @@ pub enum ProviderFault {
     Disconnected,
     /// The plan's allowance is used up, until a moment that may be known (seconds since 1970).
     UsageLimit { resets_unix_secs: Option<u64> },
-    /// The provider will not serve this at all: key, account, model, request.
+    /// The provider will not serve this at all: account, model, request.
     Refused { why: String },
+    /// The agent has no key or login that the provider takes.
+    NotLoggedIn { why: String },
+    /// The session is too long for the model: its context is full.
+    ContextFull,
+    /// The agent's own enforcement of the answer's schema gave up.
+    SchemaBroken { why: String },
 }
 
 impl Exit {
@@ -103,6 +109,9 @@ impl Exit {
                 ProviderFault::Disconnected => Outcome::Disconnected,
                 ProviderFault::UsageLimit { .. } => Outcome::UsageLimit,
                 ProviderFault::Refused { .. } => Outcome::ProviderRefused,
+                ProviderFault::NotLoggedIn { .. } => Outcome::NotLoggedIn,
+                ProviderFault::ContextFull => Outcome::ContextFull,
+                ProviderFault::SchemaBroken { .. } => Outcome::NoAnswer,
             },
         }
     }
@@ -110,16 +119,26 @@ impl Exit {
     /// In the runner's own words, if there is something to say about it.
     pub(crate) fn why(&self) -> Option<String> {
         match self {
-            Self::NotStarted { why } | Self::Provider { fault: ProviderFault::Refused { why } } => {
-                Some(why.clone())
-            }
+            Self::NotStarted { why } => Some(why.clone()),
+            Self::Provider { fault } => fault.why(),
             Self::Killed { signal } => Some(format!("the agent was ended by signal {signal}")),
             Self::Finished { code } if *code != 0 => Some(format!("the agent exited with code {code}")),
-            Self::Finished { .. }
-            | Self::TimedOut
-            | Self::Idle
-            | Self::Interrupted { .. }
-            | Self::Provider { .. } => None,
+            Self::Finished { .. } | Self::TimedOut | Self::Idle | Self::Interrupted { .. } => None,
+        }
+    }
+}
+
+impl ProviderFault {
+    /// What the provider said about it.
+    fn why(&self) -> Option<String> {
+        match self {
+            Self::Refused { why } | Self::NotLoggedIn { why } | Self::SchemaBroken { why } => {
+                Some(why.clone())
+            }
+            Self::ContextFull => Some("the session filled the model's context".to_owned()),
+            Self::RateLimited { .. } | Self::Overloaded | Self::Disconnected | Self::UsageLimit { .. } => {
+                None
+            }
         }
     }
 }
@@ -150,8 +169,11 @@ pub struct ProtectedPath {
 /// What a session cost, as far as known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens read.
+    /// Tokens read, those from the provider's cache among them.
     pub input_tokens: Option<u64>,
+    /// Tokens of these that came from the provider's cache.
+    #[serde(default)]
+    pub cached_input_tokens: Option<u64>,
     /// Tokens written.
     pub output_tokens: Option<u64>,
     /// Millionths of a dollar.

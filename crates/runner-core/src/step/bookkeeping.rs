@@ -46,12 +46,14 @@ pub(super) fn after(
             // The user looked: the next invocation has all its failures before it again.
             Nature::Failure if stops => 0,
             Nature::Failure => before.failures_in_row.saturating_add(1),
-            Nature::Cut | Nature::Interrupted | Nature::Transient => before.failures_in_row,
+            Nature::Cut | Nature::Interrupted | Nature::Transient | Nature::UsedUp | Nature::Barred => {
+                before.failures_in_row
+            }
         },
         transients_in_row: match nature {
-            Nature::Transient => before.transients_in_row.saturating_add(1),
+            Nature::Transient | Nature::UsedUp => before.transients_in_row.saturating_add(1),
             Nature::Interrupted => before.transients_in_row,
-            Nature::Answered | Nature::Cut | Nature::Failure => 0,
+            Nature::Answered | Nature::Cut | Nature::Failure | Nature::Barred => 0,
         },
         lessons: lessons(before, job, claim, verdict, (ruling, tree)),
         repair: repair(before, job, claim, ruling.outcome),

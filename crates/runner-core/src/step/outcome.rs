@@ -36,6 +36,8 @@ pub enum Outcome {
     NoAnswer,
     ProviderRefused,
     GuardNotStarted,
+    NotLoggedIn,
+    ContextFull,
 }
 
 /// What kind of ending an outcome is; everything that follows from it alone hangs on this.
@@ -49,13 +51,17 @@ pub enum Nature {
     Interrupted,
     /// Will pass by itself: wait and try again.
     Transient,
+    /// Will pass at a moment that may be known: wait for it, or ask the next agent of the ladder.
+    UsedUp,
     /// Will hardly pass by itself: three in a row stop the loop.
     Failure,
+    /// Will not pass by itself: the loop stops at once, and says how to mend it.
+    Barred,
 }
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::Passed,
         Self::GuardFailed,
         Self::Retry,
@@ -80,6 +86,8 @@ impl Outcome {
         Self::NoAnswer,
         Self::ProviderRefused,
         Self::GuardNotStarted,
+        Self::NotLoggedIn,
+        Self::ContextFull,
     ];
 
     /// The one word for it.
@@ -109,6 +117,8 @@ impl Outcome {
             Self::NoAnswer => "no_answer",
             Self::ProviderRefused => "provider_refused",
             Self::GuardNotStarted => "guard_not_started",
+            Self::NotLoggedIn => "not_logged_in",
+            Self::ContextFull => "context_full",
         }
     }
 
@@ -133,11 +143,14 @@ impl Outcome {
             | Self::ReplanRefused => Nature::Answered,
             Self::TimedOut | Self::Idle | Self::GuardTimedOut => Nature::Cut,
             Self::Interrupted => Nature::Interrupted,
-            Self::RateLimited | Self::Overloaded | Self::Disconnected | Self::UsageLimit => Nature::Transient,
+            Self::RateLimited | Self::Overloaded | Self::Disconnected => Nature::Transient,
+            Self::UsageLimit => Nature::UsedUp,
+            Self::NotLoggedIn => Nature::Barred,
             Self::AgentNotStarted
             | Self::AgentCrashed
             | Self::NoAnswer
             | Self::ProviderRefused
+            | Self::ContextFull
             | Self::GuardNotStarted => Nature::Failure,
         }
     }
@@ -196,6 +209,11 @@ pub enum Stop {
         /// How many there were.
         in_row: u32,
     },
+    /// A failure that only the user can mend.
+    Barred {
+        /// Which one.
+        outcome: Outcome,
+    },
     /// A signal.
     Interrupted {
         /// Which one.
@@ -215,6 +233,7 @@ impl Stop {
             Self::LoopIterations { .. } => "loop_iterations",
             Self::Time { .. } => "time",
             Self::Failures { .. } => "failures",
+            Self::Barred { .. } => "barred",
             Self::Interrupted { .. } => "interrupted",
             Self::Asked => "asked",
         }
@@ -224,7 +243,7 @@ impl Stop {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Complete => 0,
-            Self::Failures { .. } | Self::Interrupted { by: Interruption::Crash } => 1,
+            Self::Failures { .. } | Self::Barred { .. } | Self::Interrupted { by: Interruption::Crash } => 1,
             Self::Stuck { .. } => 3,
             Self::MaxIterations { .. } | Self::LoopIterations { .. } | Self::Time { .. } => 4,
             Self::Interrupted { by: Interruption::Hup } => 129,
@@ -297,6 +316,7 @@ mod tests {
             (Stop::LoopIterations { max: 1 }, 4),
             (Stop::Time { outcome: Outcome::Idle }, 4),
             (Stop::Failures { outcome: Outcome::NoAnswer, in_row: 3 }, 1),
+            (Stop::Barred { outcome: Outcome::NotLoggedIn }, 1),
             (Stop::Interrupted { by: Interruption::Int }, 130),
             (Stop::Interrupted { by: Interruption::Term }, 143),
             (Stop::Interrupted { by: Interruption::Hup }, 129),

@@ -9,6 +9,7 @@ use crate::config::{Argv, Executor, OnStuck, Protect};
 use crate::id::{Iteration, NodeId, RunId};
 use crate::prompt::{self, ContextFiles, Prompt, PromptFault};
 use crate::run_state::Repair;
+use crate::tools::Tools;
 use crate::tree::{Choice, Selection, path_text, select};
 
 /// How many repairs a rejected tree gets before the loop goes on without it.
@@ -106,6 +107,8 @@ pub struct Job {
     pub protect: Protect,
     /// What bounds the session.
     pub limits: Limits,
+    /// What the agent may use, by the files of the node and its ancestors.
+    pub tools: Tools,
 }
 
 /// One of so many.
@@ -166,6 +169,7 @@ pub fn plan(snapshot: &Snapshot) -> Result<Plan, PromptFault> {
             executor_output_bytes: bytes(config.executor_output_limit_bytes.get()),
             guard_output_bytes: bytes(config.guard_output_limit_bytes.get()),
         },
+        tools: Tools::default(),
     })))
 }
 

@@ -251,7 +251,8 @@ fn next(snapshot: &Snapshot, job: &Job, claim: &Claim, verdict: &Verdict, outcom
                 Next::Stop(Stop::Interrupted { by })
             }
         },
-        Nature::Transient => Next::Wait(wait(snapshot, &claim.exit)),
+        Nature::Transient | Nature::UsedUp => Next::Wait(wait(snapshot, &claim.exit)),
+        Nature::Barred => Next::Stop(Stop::Barred { outcome }),
         Nature::Failure => match snapshot.state.failures_in_row.saturating_add(1) {
             in_row if in_row >= FAILURES_MAX => Next::Stop(Stop::Failures { outcome, in_row }),
             _ => Next::Go,

@@ -190,7 +190,7 @@ fn assert_reached(seen: &Seen) {
     }
     for (mode, table) in [("leaf", &LEAF[..]), ("repair", &REPAIR), ("replan", &REPLAN)] {
         let rows = seen.rows.iter().filter(|row| row.0 == mode);
-        let answered = rows.filter(|row| row.2.nature() != Nature::Transient);
+        let answered = rows.filter(|row| !matches!(row.2.nature(), Nature::Transient | Nature::UsedUp));
         let mut rows: Vec<(&str, Outcome)> =
             answered.map(|(_, claim, outcome)| (claim.as_str(), *outcome)).collect();
         let mut table = table.to_vec();
@@ -201,8 +201,17 @@ fn assert_reached(seen: &Seen) {
     }
 }
 
-const STOPS: [&str; 8] =
-    ["asked", "complete", "failures", "interrupted", "loop_iterations", "max_iterations", "stuck", "time"];
+const STOPS: [&str; 9] = [
+    "asked",
+    "barred",
+    "complete",
+    "failures",
+    "interrupted",
+    "loop_iterations",
+    "max_iterations",
+    "stuck",
+    "time",
+];
 const EVENTS: [&str; 10] = [
     "planned",
     "resumed",
@@ -258,7 +267,7 @@ const REPLAN: [(&str, Outcome); 6] = [
     ("retry guard=skipped free", Outcome::InvalidTree),
 ];
 /// The sessions without an answer that no wait mends; in any mode they cost nothing.
-const FREE: [Outcome; 7] = [
+const FREE: [Outcome; 9] = [
     Outcome::TimedOut,
     Outcome::Idle,
     Outcome::Interrupted,
@@ -266,4 +275,6 @@ const FREE: [Outcome; 7] = [
     Outcome::AgentCrashed,
     Outcome::NoAnswer,
     Outcome::ProviderRefused,
+    Outcome::NotLoggedIn,
+    Outcome::ContextFull,
 ];

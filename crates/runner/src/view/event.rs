@@ -38,6 +38,8 @@ fn look(outcome: Outcome) -> (Glyph, Ink) {
         | Outcome::AgentCrashed
         | Outcome::NoAnswer
         | Outcome::ProviderRefused
+        | Outcome::NotLoggedIn
+        | Outcome::ContextFull
         | Outcome::GuardNotStarted => (Glyph::Failed, Ink::Bad),
     }
 }

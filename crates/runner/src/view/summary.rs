@@ -59,9 +59,11 @@ impl Summary {
             Stop::Asked | Stop::Interrupted { .. } | Stop::LoopIterations { .. } => {
                 (Glyph::Retried, Ink::Warn)
             }
-            Stop::Stuck { .. } | Stop::MaxIterations { .. } | Stop::Time { .. } | Stop::Failures { .. } => {
-                (Glyph::Failed, Ink::Bad)
-            }
+            Stop::Stuck { .. }
+            | Stop::MaxIterations { .. }
+            | Stop::Time { .. }
+            | Stop::Failures { .. }
+            | Stop::Barred { .. } => (Glyph::Failed, Ink::Bad),
         };
         let leaves = self.leaves.map(|leaves| format!(", {}/{} leaves", leaves.passed, leaves.total));
         let plural = if self.iterations == 1 { "" } else { "s" };
@@ -122,6 +124,9 @@ impl Summary {
             Stop::Failures { .. } => {
                 vec!["runner doctor    to see what is missing, then 'runner loop'".to_owned()]
             }
+            Stop::Barred { .. } => {
+                vec!["log the agent in or give it its key (see the log), then 'runner loop'".to_owned()]
+            }
             Stop::LoopIterations { .. } | Stop::Interrupted { .. } | Stop::Asked => {
                 vec!["runner loop    to go on".to_owned()]
             }
@@ -144,6 +149,9 @@ fn why(stop: &Stop) -> String {
         }
         Stop::Failures { outcome, in_row } => {
             format!("{in_row} failures in a row, the last one: {}", outcome.as_str().replace('_', " "))
+        }
+        Stop::Barred { outcome } => {
+            format!("the agent cannot work here: {}", outcome.as_str().replace('_', " "))
         }
         Stop::Interrupted { .. } => "a signal; what there was is committed".to_owned(),
         Stop::Asked => "you asked for it".to_owned(),
@@ -180,6 +188,7 @@ mod tests {
             Stop::LoopIterations { max: 3 },
             Stop::Time { outcome: Outcome::Idle },
             Stop::Failures { outcome: Outcome::NoAnswer, in_row: 3 },
+            Stop::Barred { outcome: Outcome::NotLoggedIn },
             Stop::Asked,
         ] {
             let text = Summary::default().drawn(&stop, Duration::from_secs(1), &Pen::plain(80));
