@@ -3,12 +3,17 @@
 //! The structs below are the one place where a key is described: the file that `runner init` writes, the
 //! reference in the documents and the JSON Schema are made from their names, comments, bounds and defaults.
 
+mod budget;
+mod ladder;
 mod reference;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use toml::de::DeValue;
+
+pub use budget::{Budget, Price, Prices, Tokens, Usd};
+pub use ladder::{OnUsageLimit, Rung};
 
 use crate::document::{Fields, Int, Problem, text_of};
 
@@ -41,6 +46,11 @@ pub struct Config {
     /// What happens when a leaf has no attempts left: "stop", or "replan", which first gives an agent one
     /// iteration to rewrite or split the leaf.
     pub on_stuck: OnStuck,
+    /// What happens when an agent has used up its provider's allowance: "wait" until the reset that it names, or
+    /// "next", which asks the next agent of the ladder and waits only when all have used up theirs.
+    pub on_usage_limit: OnUsageLimit,
+    /// The longest wait for a reset, whatever the agent or the clock says; then the agent is tried again.
+    pub usage_wait_max_secs: Seconds,
     /// The agent that does the work.
     pub executor: Executor,
     /// The one command that says whether the work is good.
@@ -49,6 +59,14 @@ pub struct Config {
     pub plan: Plan,
     /// How the runner works with git.
     pub git: Git,
+    /// What the run may cost.
+    pub budget: Budget,
+    /// Further agents, in their order: each is asked once so many attempts at a leaf are spent.
+    pub ladder: Vec<Rung>,
+    /// What a million tokens cost in US dollars, by model (or by kind, for an agent that is asked for no model): used
+    /// where an agent reports tokens and no cost.
+    #[schemars(extend("examples" = ["gpt-5.5"]))]
+    pub prices: Prices,
 }
 
 /// What follows when a leaf is stuck.
@@ -201,7 +219,9 @@ impl Default for Config {
             executor_output_limit_bytes: Int::fixed::<52_428_800>(),
             guard_output_limit_bytes: Int::fixed::<10_485_760>(),
             on_stuck: OnStuck::Stop,
-            executor: Executor { kind: ExecutorKind::Codex, model: None, command: None, scenario: None },
+            on_usage_limit: OnUsageLimit::Wait,
+            usage_wait_max_secs: Int::fixed::<604_800>(),
+            executor: Executor::bare(ExecutorKind::Codex),
             guard: Guard {
                 command: Argv(words(&["just", "ci"])),
                 protected: words(&["justfile", ".justfile", "Justfile"]),
@@ -209,6 +229,9 @@ impl Default for Config {
             },
             plan: Plan { removal: Removal::Refuse },
             git: Git { filters: Vec::new() },
+            budget: Budget::default(),
+            ladder: Vec::new(),
+            prices: Prices::new(),
         }
     }
 }
@@ -245,6 +268,7 @@ impl Config {
         let text = text_of(bytes).map_err(|problem| vec![problem])?;
         let usual = Self::default();
         let mut file = Fields::of_toml(text);
+        let executor = file.table("executor", |table| Executor::take(table, &usual.executor));
         let config = Self {
             max_iterations: file.optional("max_iterations").unwrap_or(usual.max_iterations),
             max_attempts_default: file.optional("max_attempts_default").unwrap_or(usual.max_attempts_default),
@@ -260,7 +284,8 @@ impl Config {
                 .optional("guard_output_limit_bytes")
                 .unwrap_or(usual.guard_output_limit_bytes),
             on_stuck: file.optional("on_stuck").unwrap_or(usual.on_stuck),
-            executor: file.table("executor", |table| Executor::take(table, &usual.executor)),
+            on_usage_limit: file.optional("on_usage_limit").unwrap_or(usual.on_usage_limit),
+            usage_wait_max_secs: file.optional("usage_wait_max_secs").unwrap_or(usual.usage_wait_max_secs),
             guard: file.table("guard", |table| Guard::take(table, usual.guard)),
             plan: file.table("plan", |table| Plan {
                 removal: table.optional("removal").unwrap_or(usual.plan.removal),
@@ -268,6 +293,10 @@ impl Config {
             git: file.table("git", |table| Git {
                 filters: table.optional("filters").unwrap_or(usual.git.filters),
             }),
+            budget: file.table("budget", Budget::take),
+            ladder: file.tables("ladder", |table| Rung::take(table, &executor)),
+            prices: file.tables_by_name("prices", Price::take),
+            executor,
         };
         let problems = file.finish();
         if problems.is_empty() { Ok(config) } else { Err(problems) }
@@ -278,9 +307,9 @@ impl Executor {
     fn take(table: &mut Table<'_>, usual: &Self) -> Self {
         let executor = Self {
             kind: table.optional("kind").unwrap_or(usual.kind),
-            model: table.optional("model"),
-            command: table.optional("command"),
-            scenario: table.optional("scenario"),
+            model: table.optional("model").or_else(|| usual.model.clone()),
+            command: table.optional("command").or_else(|| usual.command.clone()),
+            scenario: table.optional("scenario").or_else(|| usual.scenario.clone()),
         };
         if table.is_at_fault("kind") {
             // What the other keys go with is not known.
@@ -347,7 +376,7 @@ mod tests {
     fn every_key_is_read() {
         let text = "max_iterations = 1\nmax_attempts_default = 2\niteration_timeout_secs = 3\nidle_timeout_secs = 0\n\
             prompt_budget_bytes = 4096\nexecutor_output_limit_bytes = 4097\nguard_output_limit_bytes = 4098\n\
-            on_stuck = \"replan\"\n[executor]\nkind = \"claude\"\nmodel = \"m\"\n[guard]\ncommand = [\"make\", \"x\"]\n\
+            on_stuck = \"replan\"\non_usage_limit = \"next\"\nusage_wait_max_secs = 60\n[executor]\nkind = \"claude\"\nmodel = \"m\"\n[guard]\ncommand = [\"make\", \"x\"]\n\
             protected = []\nprotect = \"reject\"\n[plan]\nremoval = \"record\"\n[git]\nfilters = [\"lfs\"]\n";
         let config = Config::decode(text.as_bytes()).unwrap();
         assert_eq!((config.max_iterations.get(), config.max_attempts_default.get()), (1, 2));

@@ -90,9 +90,12 @@ impl Doc {
     }
 }
 
+/// The folder with the folders of nodes.
+pub const NODES_DIR: &str = ".runner/nodes";
+
 /// A node's folder of sidecars.
 pub fn node_folder(node: &NodeId) -> String {
-    format!("{RUNNER_DIR}/nodes/{node}")
+    format!("{NODES_DIR}/{node}")
 }
 
 /// The file that says what an agent may use on a node.

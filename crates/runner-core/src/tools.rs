@@ -22,18 +22,22 @@ use crate::layout::tools_path;
 #[serde(default)]
 pub struct Tools {
     /// The only tools that the agent may use, by the names it gives them; absent: all that it has.
+    #[schemars(with = "Vec<ToolName>")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<ToolName>>,
     /// Tools that it may not use, whatever else is allowed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<ToolName>,
     /// Whether its commands may use the network; absent: as the agent has it.
+    #[schemars(with = "bool")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<bool>,
     /// Folders beside the repository that it may write to, as absolute paths.
+    #[schemars(with = "Vec<Folder>")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writable: Option<Vec<Folder>>,
     /// The model to ask for, in the place of that of `[executor]`.
+    #[schemars(with = "String")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }

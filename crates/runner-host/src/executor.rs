@@ -24,6 +24,7 @@ pub(crate) struct Places {
     pub(crate) root: PathBuf,
     pub(crate) prompt: PathBuf,
     pub(crate) output: PathBuf,
+    pub(crate) report: PathBuf,
     pub(crate) tree: PathBuf,
 }
 
@@ -47,6 +48,7 @@ pub(crate) fn agent(job: &Job, places: &Places) -> Result<Program, String> {
     let mut environment = inherited();
     environment.extend([
         ("RUNNER_OUTPUT".into(), places.output.clone().into()),
+        ("RUNNER_REPORT".into(), places.report.clone().into()),
         ("RUNNER_PROMPT".into(), places.prompt.clone().into()),
         ("RUNNER_TREE".into(), places.tree.clone().into()),
         ("RUNNER_RUN_ID".into(), job.run_id.to_string().into()),

@@ -68,6 +68,11 @@ impl Paths {
         self.answers().join(format!("{iter}.json"))
     }
 
+    /// What an agent says of itself beside its answer.
+    pub(crate) fn report(&self, iter: &str) -> PathBuf {
+        self.answers().join(format!("{iter}.report.json"))
+    }
+
     /// What an agent can read about its task.
     pub(crate) fn context(&self) -> PathBuf {
         self.root.join(".runner/context")

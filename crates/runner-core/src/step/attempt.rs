@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::outcome::{Interruption, Outcome};
 use crate::repo_path::RepoPath;
+use crate::spending::{Amount, amount};
 
 /// What one agent session left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,11 +117,27 @@ impl Exit {
         }
     }
 
+    /// When a used-up allowance comes back, if the agent said so.
+    pub(crate) fn resets_unix_secs(&self) -> Option<Amount> {
+        match self {
+            Self::Provider { fault: ProviderFault::UsageLimit { resets_unix_secs } } => {
+                resets_unix_secs.map(amount)
+            }
+            Self::Provider { .. }
+            | Self::Finished { .. }
+            | Self::Killed { .. }
+            | Self::TimedOut
+            | Self::Idle
+            | Self::Interrupted { .. }
+            | Self::NotStarted { .. } => None,
+        }
+    }
+
     /// In the runner's own words, if there is something to say about it.
     pub(crate) fn why(&self) -> Option<String> {
         match self {
             Self::NotStarted { why } => Some(why.clone()),
-            Self::Provider { fault } => fault.why(),
+            Self::Provider { fault } => Some(fault.why()),
             Self::Killed { signal } => Some(format!("the agent was ended by signal {signal}")),
             Self::Finished { code } if *code != 0 => Some(format!("the agent exited with code {code}")),
             Self::Finished { .. } | Self::TimedOut | Self::Idle | Self::Interrupted { .. } => None,
@@ -129,17 +146,19 @@ impl Exit {
 }
 
 impl ProviderFault {
-    /// What the provider said about it.
-    fn why(&self) -> Option<String> {
-        match self {
+    /// What the provider said about it, or the runner's own words.
+    fn why(&self) -> String {
+        let own = match self {
             Self::Refused { why } | Self::NotLoggedIn { why } | Self::SchemaBroken { why } => {
-                Some(why.clone())
+                return why.clone();
             }
-            Self::ContextFull => Some("the session filled the model's context".to_owned()),
-            Self::RateLimited { .. } | Self::Overloaded | Self::Disconnected | Self::UsageLimit { .. } => {
-                None
-            }
-        }
+            Self::ContextFull => "the session filled the model's context",
+            Self::RateLimited { .. } => "the provider had too many requests",
+            Self::Overloaded => "the provider was overloaded",
+            Self::Disconnected => "there was no connection to the provider",
+            Self::UsageLimit { .. } => "the agent's allowance is used up",
+        };
+        own.to_owned()
     }
 }
 
@@ -168,11 +187,11 @@ pub struct ProtectedPath {
 
 /// What a session cost, as far as known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Usage {
     /// Tokens read, those from the provider's cache among them.
     pub input_tokens: Option<u64>,
     /// Tokens of these that came from the provider's cache.
-    #[serde(default)]
     pub cached_input_tokens: Option<u64>,
     /// Tokens written.
     pub output_tokens: Option<u64>,

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use runner_core::agent_report::AgentReport;
 use runner_core::layout::Doc;
 use runner_core::repo_path::RepoPath;
 use runner_core::step::{
@@ -29,6 +30,9 @@ use crate::worktree;
 /// The most bytes of an answer.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
+/// The most bytes of a report.
+const REPORT_BYTES_MAX: u64 = 64 << 10;
+
 /// How a session ended, before anything of it was looked at.
 pub(super) struct Ended {
     pub(super) exit: Exit,
@@ -43,6 +47,7 @@ impl Workshop<'_> {
         let pins = Pins::take(&self.git)?;
         let index = worktree::pin_index(&self.git)?;
         store::remove(&answer_path(&self.git, job))?;
+        store::remove(&report_path(&self.git, job))?;
         write_context(&self.git, job)?;
         let tree = store::read(&self.git.paths().doc(Doc::Tree), BYTES_MAX as u64)?.unwrap_or_default();
         self.set_bench(job, base.clone(), index, &tree)?;
@@ -94,6 +99,7 @@ impl Workshop<'_> {
             root: self.git.root().to_owned(),
             prompt: bench.folder.file("prompt.md"),
             output: answer_path(&self.git, job),
+            report: report_path(&self.git, job),
             tree: self.git.paths().doc(Doc::Tree),
         };
         let Program { argv, environment } = match executor::agent(job, &places) {
@@ -126,10 +132,14 @@ impl Workshop<'_> {
             has_changed_files: &has_changed_files,
         };
         let ended = process::run(&launch, &self.control)?;
-        let exit = self.exit_of(ended.how);
+        let AgentReport { usage, fault } = reported(&self.git, job);
+        let exit = match (self.exit_of(ended.how), fault) {
+            (Exit::Finished { .. }, Some(fault)) => Exit::Provider { fault },
+            (exit, _) => exit,
+        };
         self.bench()?.folder.agent_took(ended.elapsed);
         let processes_left = u32::try_from(ended.leftovers.killed).unwrap_or(u32::MAX);
-        Ok(Ended { exit, usage: Usage::default(), processes_left })
+        Ok(Ended { exit, usage, processes_left })
     }
 
     fn exit_of(&self, how: How) -> Exit {
@@ -265,6 +275,18 @@ fn tidy_private(git: &Git, index: &Path, begun: &Begun) -> Result<(), Error> {
 /// Where the agent of an iteration puts its answer: outside the work tree, and never a path with an old one in it.
 fn answer_path(git: &Git, job: &Job) -> PathBuf {
     git.paths().answer(&job.iteration.to_string())
+}
+
+fn report_path(git: &Git, job: &Job) -> PathBuf {
+    git.paths().report(&job.iteration.to_string())
+}
+
+/// What the agent of an iteration has said of itself so far.
+pub(super) fn reported(git: &Git, job: &Job) -> AgentReport {
+    match file_left(&report_path(git, job), REPORT_BYTES_MAX) {
+        FileLeft::Bytes(bytes) => AgentReport::decode(&bytes).unwrap_or_default(),
+        FileLeft::Missing | FileLeft::NotAFile | FileLeft::TooLarge(_) => AgentReport::default(),
+    }
 }
 
 /// Clears and writes `.runner/context/`, and makes room for the answer.
