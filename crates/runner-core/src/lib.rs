@@ -5,6 +5,7 @@
 
 pub mod agent_output;
 pub mod agent_report;
+pub mod agents;
 pub mod config;
 pub mod digest;
 pub mod document;

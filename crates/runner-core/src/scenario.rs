@@ -119,6 +119,7 @@ impl Report {
             cached_input_tokens: self.cached_input_tokens,
             output_tokens: self.output_tokens,
             cost_microdollars: self.cost_microdollars,
+            ..Usage::default()
         };
         Ok(AgentReport { usage, fault: fault.transpose()? })
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::{Budget, Config, Executor, ExecutorKind, Price};
 use crate::document::{Int, SAFE_INTEGER_MAX};
 use crate::id::NodeId;
-use crate::step::{Exit, Usage};
+use crate::step::{CostSource, Exit, Usage};
 
 /// An amount that every JSON reader keeps exactly; it grows up to that and no further.
 pub type Amount = Int<0, SAFE_INTEGER_MAX>;
@@ -28,29 +28,6 @@ fn plus(sum: Amount, more: u64) -> Amount {
     amount(number(sum).saturating_add(more))
 }
 
-/// Where a cost is known from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Basis {
-    /// The agent said it.
-    Reported,
-    /// It follows from tokens and the table of prices.
-    Estimated,
-    /// It is not known.
-    Unknown,
-}
-
-impl Basis {
-    /// The one word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Reported => "reported",
-            Self::Estimated => "estimated",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
 /// What one session cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Cost {
@@ -59,7 +36,7 @@ pub struct Cost {
     /// Millionths of a dollar, if known.
     pub microdollars: Option<u64>,
     /// Where the dollars are known from.
-    pub basis: Basis,
+    pub basis: CostSource,
 }
 
 impl Cost {
@@ -68,7 +45,7 @@ impl Cost {
         let nothing = usage == Usage::default();
         // A session that never began, or that its provider turned away, costs nothing, said or not.
         if nothing && matches!(exit, Exit::NotStarted { .. } | Exit::Provider { .. }) {
-            return Self { tokens: Some(0), microdollars: Some(0), basis: Basis::Reported };
+            return Self { tokens: Some(0), microdollars: Some(0), basis: CostSource::Reported };
         }
         let tokens = match (usage.input_tokens, usage.output_tokens) {
             (None, None) => None,
@@ -76,12 +53,14 @@ impl Cost {
         };
         match (usage.cost_microdollars, price) {
             (Some(microdollars), _) => {
-                Self { tokens, microdollars: Some(microdollars), basis: Basis::Reported }
+                let is_guess = usage.cost_source == CostSource::Estimated;
+                let basis = if is_guess { CostSource::Estimated } else { CostSource::Reported };
+                Self { tokens, microdollars: Some(microdollars), basis }
             }
             (None, Some(price)) if tokens.is_some() => {
-                Self { tokens, microdollars: Some(estimate(usage, price)), basis: Basis::Estimated }
+                Self { tokens, microdollars: Some(estimate(usage, price)), basis: CostSource::Estimated }
             }
-            (None, _) => Self { tokens, microdollars: None, basis: Basis::Unknown },
+            (None, _) => Self { tokens, microdollars: None, basis: CostSource::Unknown },
         }
     }
 }
@@ -130,7 +109,7 @@ impl Spent {
     /// With one session more.
     pub fn with(self, cost: Cost) -> Self {
         let dollars = cost.microdollars.unwrap_or(0);
-        let estimated = if cost.basis == Basis::Estimated { dollars } else { 0 };
+        let estimated = if cost.basis == CostSource::Estimated { dollars } else { 0 };
         Self {
             tokens: plus(self.tokens, cost.tokens.unwrap_or(0)),
             microdollars: plus(self.microdollars, dollars),
@@ -141,13 +120,13 @@ impl Spent {
     }
 
     /// Where the sum is known from: no better than the worst of its parts.
-    pub fn basis(&self) -> Basis {
+    pub fn basis(&self) -> CostSource {
         if number(self.sessions_without_cost) > 0 {
-            Basis::Unknown
+            CostSource::Unknown
         } else if number(self.estimated_microdollars) > 0 {
-            Basis::Estimated
+            CostSource::Estimated
         } else {
-            Basis::Reported
+            CostSource::Reported
         }
     }
 }
@@ -211,7 +190,7 @@ impl BudgetLimit {
 
     /// What the budget says, in tokens or millionths of a dollar.
     pub fn of(self, budget: &Budget) -> Option<u64> {
-        let tokens = |limit: Option<crate::config::Tokens>| {
+        let tokens = |limit: Option<crate::config::TokenLimit>| {
             limit.map(|limit| u64::try_from(limit.get()).unwrap_or_default())
         };
         match self {
@@ -270,6 +249,7 @@ mod tests {
             cached_input_tokens: Some(cached),
             output_tokens: Some(output),
             cost_microdollars: cost,
+            ..Usage::default()
         }
     }
 
@@ -283,13 +263,16 @@ mod tests {
     #[test]
     fn a_cost_is_reported_or_estimated_or_unknown() {
         let reported = Cost::of(&ENDED, usage(10, 0, 5, Some(7)), Some(price()));
-        assert_eq!(reported, Cost { tokens: Some(15), microdollars: Some(7), basis: Basis::Reported });
+        assert_eq!(reported, Cost { tokens: Some(15), microdollars: Some(7), basis: CostSource::Reported });
         // 900 at 1.25, 100 at 0.125 and 50 at 10 dollars a million: 1125 + 12.5 + 500 millionths, rounded up.
         let estimated = Cost::of(&ENDED, usage(1000, 100, 50, None), Some(price()));
-        assert_eq!(estimated, Cost { tokens: Some(1050), microdollars: Some(1638), basis: Basis::Estimated });
+        assert_eq!(
+            estimated,
+            Cost { tokens: Some(1050), microdollars: Some(1638), basis: CostSource::Estimated }
+        );
         let unknown = Cost::of(&ENDED, usage(10, 0, 5, None), None);
-        assert_eq!((unknown.microdollars, unknown.basis), (None, Basis::Unknown));
-        assert_eq!(Cost::of(&ENDED, Usage::default(), Some(price())).basis, Basis::Unknown);
+        assert_eq!((unknown.microdollars, unknown.basis), (None, CostSource::Unknown));
+        assert_eq!(Cost::of(&ENDED, Usage::default(), Some(price())).basis, CostSource::Unknown);
         let turned_away = Exit::NotStarted { why: String::new() };
         assert_eq!(Cost::of(&turned_away, Usage::default(), None).microdollars, Some(0));
         let huge = Cost::of(&ENDED, usage(u64::MAX, 0, u64::MAX, None), Some(price()));
@@ -299,13 +282,13 @@ mod tests {
     #[test]
     fn a_sum_is_known_no_better_than_its_parts() {
         let cost = |microdollars, basis| Cost { tokens: Some(1), microdollars, basis };
-        let sum = Spent::default().with(cost(Some(5), Basis::Reported));
-        assert_eq!((number(sum.microdollars), sum.basis()), (5, Basis::Reported));
-        let sum = sum.with(cost(Some(3), Basis::Estimated));
+        let sum = Spent::default().with(cost(Some(5), CostSource::Reported));
+        assert_eq!((number(sum.microdollars), sum.basis()), (5, CostSource::Reported));
+        let sum = sum.with(cost(Some(3), CostSource::Estimated));
         assert_eq!((number(sum.microdollars), number(sum.estimated_microdollars)), (8, 3));
-        assert_eq!(sum.basis(), Basis::Estimated);
-        assert_eq!(sum.with(cost(None, Basis::Unknown)).basis(), Basis::Unknown);
-        let full = sum.with(cost(Some(u64::MAX), Basis::Reported));
+        assert_eq!(sum.basis(), CostSource::Estimated);
+        assert_eq!(sum.with(cost(None, CostSource::Unknown)).basis(), CostSource::Unknown);
+        let full = sum.with(cost(Some(u64::MAX), CostSource::Reported));
         assert_eq!(full.microdollars.get(), SAFE_INTEGER_MAX);
     }
 
@@ -331,7 +314,7 @@ mod tests {
         assert_eq!(blind_limits(&config, &Spent::default(), &codex), [BudgetLimit::RunUsd]);
         config.prices.insert("codex".to_owned(), price());
         assert_eq!(blind_limits(&config, &Spent::default(), &codex), []);
-        let unknown = Cost { tokens: None, microdollars: None, basis: Basis::Unknown };
+        let unknown = Cost { tokens: None, microdollars: None, basis: CostSource::Unknown };
         let blind = Spent::default().with(unknown);
         assert_eq!(blind_limits(&config, &blind, &codex), [BudgetLimit::RunUsd]);
     }

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::config::ExecutorKind;
+use crate::config::{Executor, ExecutorKind};
 use crate::document::{Fields, Problem, text_of};
 use crate::id::NodeId;
 use crate::layout::tools_path;
@@ -204,14 +204,18 @@ impl Held {
         Ok(self)
     }
 
-    /// Refuses what an agent of this kind cannot keep to: a program that the runner knows nothing about has no
-    /// tools that it could be denied.
-    pub fn check(&self, kind: ExecutorKind) -> Result<(), ToolsFault> {
-        match (kind, self.said_by.last()) {
-            (ExecutorKind::Command | ExecutorKind::Script, Some((key, node))) => {
-                Err(ToolsFault::CannotHonour { node: node.clone(), key, kind })
-            }
-            (ExecutorKind::Codex | ExecutorKind::Claude, _) | (_, None) => Ok(()),
+    /// Refuses what the agent cannot keep to, rather than ignoring it. So far agents can be asked for a model; the
+    /// other keys are handed over to their adapters, and none of those keeps to them yet.
+    pub fn check(&self, agent: &Executor) -> Result<(), ToolsFault> {
+        let asks_for_models = match agent.kind {
+            ExecutorKind::Codex | ExecutorKind::Claude => true,
+            ExecutorKind::Command => agent.preset.is_some(),
+            ExecutorKind::Script => false,
+        };
+        let unkept = self.said_by.iter().rev().find(|(key, _)| *key != "model" || !asks_for_models);
+        match unkept {
+            Some((key, node)) => Err(ToolsFault::CannotHonour { node: node.clone(), key, kind: agent.kind }),
+            None => Ok(()),
         }
     }
 }
@@ -274,13 +278,17 @@ mod tests {
     #[test]
     fn what_cannot_be_honoured_is_refused_by_node_file_and_key() {
         let held = held(&[("root", r#"{"deny": ["Web"]}"#), ("x", r#"{"network": false}"#)]).unwrap();
+        let of = |kind| Executor { kind, ..Executor::default() };
         assert_eq!(
-            held.check(ExecutorKind::Script).unwrap_err().to_string(),
+            held.check(&of(ExecutorKind::Script)).unwrap_err().to_string(),
             "node `x`: `.runner/nodes/x/tools.json`: `network` cannot be honoured by agents of kind \"script\": \
              remove the key, or choose an agent that can keep to it"
         );
-        assert_eq!(held.check(ExecutorKind::Claude), Ok(()));
-        assert_eq!(Held::default().check(ExecutorKind::Command), Ok(()));
+        assert!(held.check(&of(ExecutorKind::Claude)).is_err());
+        let model = self::held(&[("root", r#"{"model": "m"}"#)]).unwrap();
+        assert_eq!(model.check(&of(ExecutorKind::Claude)), Ok(()));
+        assert!(model.check(&of(ExecutorKind::Command)).is_err());
+        assert_eq!(Held::default().check(&of(ExecutorKind::Command)), Ok(()));
     }
 
     #[test]

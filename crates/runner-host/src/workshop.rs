@@ -3,14 +3,16 @@
 //! Does what a job says and decides nothing. Every change of the repository stands in the journal before it is made,
 //! so that a crash at any point is finished by the next command.
 
+mod confine;
 mod files;
+mod listen;
 mod recover;
 mod session;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use runner_core::agents::Identity;
 use runner_core::config::Config;
 use runner_core::goal::Goal;
 use runner_core::id::{NodeId, RunId};
@@ -25,18 +27,19 @@ use runner_core::step::{
 use runner_core::tree::{Selection, Tree, select};
 use serde_json::json;
 
-pub use recover::{Taken, take_up};
+pub use recover::{Recovery, Taken, take_up};
 
 use self::files::RunnerFiles;
 use crate::error::{Error, Refusal};
 use crate::failpoint;
-use crate::git::{EntryMode, Git, IndexEntry, TreeEntry, path_of};
+use crate::git::{EntryMode, Git, IndexEntry, PathSet, Status, TreeEntry, path_of};
 use crate::inspect::{read_docs, show_paths};
 use crate::journal::{Iteration, Move};
 use crate::lock::Lock;
 use crate::moving;
 use crate::process::{Control, Wish};
 use crate::record::{Folder, now_ms};
+use crate::sandbox::{Bubblewrap, Level};
 use crate::signals::{Caught, Listener};
 use crate::store::{self, Stamp};
 use crate::worktree;
@@ -59,13 +62,35 @@ pub struct Workshop<'a> {
     /// The commit that HEAD was at when the repository was last looked at.
     head: Option<String>,
     /// The protected paths of the run's start, which does not change while iterations are made.
-    at_start: Option<BTreeSet<Vec<u8>>>,
+    at_start: Option<PathSet>,
+    /// Those of the commit that HEAD is at.
+    at_head: Option<PathSet>,
+    /// What the last iteration left, while nobody had time to change it.
+    left: Option<Left>,
     /// What was announced before there was a folder to write it into.
     early: Vec<Event>,
     /// The folder of the iteration that was just committed.
     last: Option<Folder>,
+    /// The sandbox for agents, or why there is none; tried out once, when the first agent needs it.
+    sandbox: Option<Result<Bubblewrap, String>>,
     /// The commit of an iteration that a crash left, while it is taken up again.
     resuming: Option<String>,
+    /// What the agent's program said of its version, by the program's path.
+    version: Option<(PathBuf, Option<String>)>,
+}
+
+/// How a repository looked after an iteration.
+struct Left {
+    status: Status,
+    /// Of the user's index.
+    index: Option<Stamp>,
+}
+
+impl Left {
+    /// Whether HEAD, its branch and the index are still as they were.
+    fn is_there(&self, git: &Git) -> bool {
+        store::stamp(&git.paths().index()) == self.index && git.is_at(&self.status.head)
+    }
 }
 
 /// The iteration on the bench.
@@ -75,8 +100,13 @@ struct Bench {
     index: PathBuf,
     folder: Folder,
     deadline: Instant,
+    sandbox: Level,
     set_aside: Vec<(String, &'static str)>,
     mended: crate::pins::Mended,
+    /// Whether the session's files differ from the commit's before it.
+    has_changes: bool,
+    /// Which session of which agent it was, as far as known.
+    identity: Identity,
 }
 
 /// A session that was begun.
@@ -86,6 +116,8 @@ struct Begun {
     index: Option<Stamp>,
     /// Of the journal.
     journal: Option<Stamp>,
+    /// Of the user's index.
+    users: Option<Stamp>,
 }
 
 impl<'a> Workshop<'a> {
@@ -113,9 +145,13 @@ impl<'a> Workshop<'a> {
             session: None,
             head: None,
             at_start: None,
+            at_head: None,
+            left: None,
             early: Vec::new(),
             last: None,
+            sandbox: None,
             resuming: None,
+            version: None,
         })
     }
 
@@ -137,12 +173,7 @@ impl<'a> Workshop<'a> {
 
     /// How the user broke in, if they did.
     fn interruption(&self) -> Option<Interruption> {
-        let caught = self.signals.as_ref().and_then(Listener::caught);
-        caught.map(|caught| match caught {
-            Caught::Interrupt => Interruption::Int,
-            Caught::Terminate => Interruption::Term,
-            Caught::HangUp => Interruption::Hup,
-        })
+        self.signals.as_ref().and_then(Listener::caught).map(interruption_of)
     }
 
     fn bench(&mut self) -> Result<&mut Bench, Error> {
@@ -153,7 +184,10 @@ impl<'a> Workshop<'a> {
 
     /// Refuses, in the contract's order, a repository in which no iteration may begin.
     fn check(&mut self, docs: &DocSet) -> Result<(), Error> {
-        let status = self.git.status()?;
+        let status = match &self.left {
+            Some(left) if left.is_there(&self.git) => left.status.clone(),
+            _ => self.git.status()?,
+        };
         self.head = status.head.commit().map(str::to_owned);
         let state = docs.get(&Doc::RunState).and_then(|bytes| RunState::decode(bytes).ok());
         let goal = docs.get(&Doc::Goal).and_then(|bytes| Goal::parse(bytes).ok());
@@ -180,6 +214,14 @@ impl<'a> Workshop<'a> {
             return Err(Refusal::RunnerChanged { paths, more }.into());
         }
         self.git.operation().map_or(Ok(()), |operation| Err(Refusal::Busy(operation).into()))
+    }
+}
+
+fn interruption_of(caught: Caught) -> Interruption {
+    match caught {
+        Caught::Interrupt => Interruption::Int,
+        Caught::Terminate => Interruption::Term,
+        Caught::HangUp => Interruption::Hup,
     }
 }
 
@@ -242,7 +284,8 @@ impl World for Workshop<'_> {
     }
 
     fn run_agent(&mut self, job: &Job) -> Result<Attempt, Error> {
-        self.begin_session(job)?;
+        let level = self.sandbox_for(job)?;
+        self.begin_session(job, level)?;
         let ended = self.run_session(job)?;
         self.end_session(job, ended)
     }
@@ -280,10 +323,13 @@ impl World for Workshop<'_> {
             from: bench.base.clone(),
         };
         write_logs(git, bench, job, transition, &commit)?;
-        for (doc, bytes) in &docs {
-            store::replace(git.root(), &git.paths().doc(*doc), bytes)?;
+        let status = moving::publish(git, &moving, &bench.index.clone(), &docs)?;
+        self.left = status.map(|status| Left { status, index: store::stamp(&git.paths().index()) });
+        if !transition.restore.is_empty() {
+            self.at_head = None;
         }
-        moving::publish(git, &moving, &bench.index.clone())?;
+        // Its answer is in the folder by now.
+        store::clear(&git.paths().answer(&job.iteration.to_string()))?;
         self.last = self.bench.take().map(|bench| bench.folder);
         Ok(Record { commit })
     }
@@ -291,8 +337,12 @@ impl World for Workshop<'_> {
     fn announce(&mut self, event: &Event) {
         match (event, &self.bench, &self.last) {
             (Event::Planned { .. }, _, _) => self.early.push(event.clone()),
+            // What comes between two iterations stands with the one before.
             (
-                Event::Committed { .. } | Event::Waiting { .. } | Event::BudgetBlind { .. },
+                Event::Committed { .. }
+                | Event::Waiting { .. }
+                | Event::BudgetBlind { .. }
+                | Event::Stopped { .. },
                 None,
                 Some(folder),
             ) => folder.tell(event),
@@ -313,7 +363,11 @@ fn write_logs(
 ) -> Result<(), Error> {
     let folder = &bench.folder;
     folder.write("tree.after.json", &transition.tree.to_bytes())?;
-    git.write_patch(&bench.base, commit, &folder.file("diff.patch"))?;
+    let patch = match bench.has_changes {
+        true => git.patch(&bench.base, commit, &[Doc::Tree.path(), Doc::RunState.path()])?,
+        false => Vec::new(),
+    };
+    folder.write("diff.patch", &patch)?;
     let findings = &transition.meta.findings;
     if !findings.is_empty() {
         folder.write("error.log", (findings.join("\n") + "\n").as_bytes())?;
@@ -324,6 +378,8 @@ fn write_logs(
         "commit_before": bench.base,
         "commit_after": commit,
         "executor": job.executor.kind.as_str(),
+        "sandbox": bench.sandbox,
+        "agent": bench.identity,
         "mended": bench.mended,
         "set_aside": set_aside,
     });
@@ -338,6 +394,9 @@ impl Pace for Workshop<'_> {
     fn pause(&mut self, wait: Option<&Wait>) -> Result<Option<Stop>, Error> {
         // The clock on the wall decides, since a machine may sleep. It may be turned back, too: the time that has
         // passed here ends the wait then.
+        if wait.is_some() {
+            self.left = None;
+        }
         let begun = Instant::now();
         let over = wait.map(|wait| {
             let since_ms = self.git.head_time()?.saturating_mul(1000);
@@ -386,8 +445,10 @@ impl Workshop<'_> {
             (bench.base.clone(), bench.index.clone())
         };
         worktree::restore_in_index(&self.git, &index, &base, &paths)?;
-        for path in &paths {
-            store::clear(&root.join(path_of(path)))?;
+        for path in paths.iter().map(|path| root.join(path_of(path))) {
+            // A link on the way leads elsewhere, and nothing there is the run's.
+            path.parent().map_or(Ok(()), |folder| store::make_folders(&root, folder))?;
+            store::clear(&path)?;
         }
         self.git.check_out(&index, &paths)
     }

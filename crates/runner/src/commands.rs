@@ -10,6 +10,7 @@ mod select;
 mod start;
 mod status;
 mod tree;
+mod ui;
 mod validate;
 
 use crate::cli::{Cli, Command};
@@ -31,6 +32,7 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Tree(args) => Box::new(tree::run(dir, args)?),
         Command::Doctor(_) => Box::new(doctor::run(dir)),
         Command::Demo(args) => Box::new(demo::run(args, out)?),
+        Command::Ui(args) => return Err(ui::run(dir, cli.global.json, args)),
         Command::Completions(args) => Box::new(completions::run(args)),
         Command::Man(args) => Box::new(man::run(args)?),
     })

@@ -10,7 +10,7 @@ use super::Table;
 use crate::document::{Int, SAFE_INTEGER_MAX};
 
 /// Tokens, as many as are counted exactly.
-pub type Tokens = Int<1, SAFE_INTEGER_MAX>;
+pub type TokenLimit = Int<1, SAFE_INTEGER_MAX>;
 
 /// What a run may cost. A limit is checked before each session, so the session that reaches it is the last one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -20,7 +20,7 @@ pub struct Budget {
     /// The most tokens of one run, read and written, over all invocations.
     #[schemars(extend("examples" = [20_000_000]))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub run_tokens: Option<Tokens>,
+    pub run_tokens: Option<TokenLimit>,
     /// The most US dollars of one run, over all invocations.
     #[schemars(extend("examples" = [25.0]))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ pub struct Budget {
     /// The most tokens of one leaf, over all its sessions.
     #[schemars(extend("examples" = [2_000_000]))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub leaf_tokens: Option<Tokens>,
+    pub leaf_tokens: Option<TokenLimit>,
     /// The most US dollars of one leaf, over all its sessions.
     #[schemars(extend("examples" = [2.5]))]
     #[serde(skip_serializing_if = "Option::is_none")]

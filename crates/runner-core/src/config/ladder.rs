@@ -35,16 +35,18 @@ pub enum OnUsageLimit {
 const LABEL_BYTES_MAX: usize = 120;
 
 impl Executor {
-    /// An agent of a kind, with nothing said about it.
-    pub(super) fn bare(kind: ExecutorKind) -> Self {
-        Self { kind, model: None, command: None, scenario: None }
-    }
-
     /// A name for the agent, the same wherever it is told of: its kind, and what it is asked for.
     pub fn label(&self) -> String {
         let what = match self.kind {
             ExecutorKind::Codex | ExecutorKind::Claude => self.model.clone(),
-            ExecutorKind::Command => self.command.as_ref().map(|command| command.words().join(" ")),
+            ExecutorKind::Command => {
+                self.command.as_ref().map(|command| command.words().join(" ")).or_else(|| {
+                    let name = self.preset.map(|preset| preset.facts().program.to_owned());
+                    name.map(|name| {
+                        name + &self.model.as_ref().map(|model| format!("/{model}")).unwrap_or_default()
+                    })
+                })
+            }
             ExecutorKind::Script => self.scenario.clone(),
         };
         let what = what.map(|what| format!(":{}", head(&one_line(&what), LABEL_BYTES_MAX)));
@@ -61,7 +63,7 @@ impl Rung {
     pub(super) fn take(table: &mut Table<'_>, first: &Executor) -> Self {
         let after_attempts = table.optional("after_attempts");
         let inherits = !table.has("kind");
-        let usual = if inherits { first.clone() } else { Executor::bare(ExecutorKind::Codex) };
-        Self { after_attempts, executor: Executor::take(table, &usual) }
+        let usual = if inherits { first.clone() } else { Executor::default() };
+        Self { after_attempts, executor: Executor::take(table, usual) }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! An agent that fails, lies, hangs or talks nonsense is one of these. Nothing here is judged yet.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::outcome::{Interruption, Outcome};
@@ -81,6 +82,8 @@ pub enum ProviderFault {
     ContextFull,
     /// The agent's own enforcement of the answer's schema gave up.
     SchemaBroken { why: String },
+    /// The agent's program gave up by itself, in its own words.
+    Crashed { why: String },
 }
 
 impl Exit {
@@ -113,6 +116,7 @@ impl Exit {
                 ProviderFault::NotLoggedIn { .. } => Outcome::NotLoggedIn,
                 ProviderFault::ContextFull => Outcome::ContextFull,
                 ProviderFault::SchemaBroken { .. } => Outcome::NoAnswer,
+                ProviderFault::Crashed { .. } => Outcome::AgentCrashed,
             },
         }
     }
@@ -149,9 +153,10 @@ impl ProviderFault {
     /// What the provider said about it, or the runner's own words.
     fn why(&self) -> String {
         let own = match self {
-            Self::Refused { why } | Self::NotLoggedIn { why } | Self::SchemaBroken { why } => {
-                return why.clone();
-            }
+            Self::Refused { why }
+            | Self::NotLoggedIn { why }
+            | Self::SchemaBroken { why }
+            | Self::Crashed { why } => return why.clone(),
             Self::ContextFull => "the session filled the model's context",
             Self::RateLimited { .. } => "the provider had too many requests",
             Self::Overloaded => "the provider was overloaded",
@@ -185,18 +190,47 @@ pub struct ProtectedPath {
     pub exists: bool,
 }
 
-/// What a session cost, as far as known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What a session cost, as far as known. The same words mean the same for every agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Usage {
-    /// Tokens read, those from the provider's cache among them.
+    /// All tokens read: new ones, and those that came from or went into a cache.
     pub input_tokens: Option<u64>,
-    /// Tokens of these that came from the provider's cache.
+    /// The part of them that came from a cache.
     pub cached_input_tokens: Option<u64>,
-    /// Tokens written.
+    /// All tokens written, thoughts included.
     pub output_tokens: Option<u64>,
+    /// The part of them that was thought, where the agent says so.
+    pub reasoning_tokens: Option<u64>,
     /// Millionths of a dollar.
     pub cost_microdollars: Option<u64>,
+    /// Where that sum comes from.
+    pub cost_source: CostSource,
+}
+
+/// Who says what a session cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum CostSource {
+    /// Nobody.
+    #[default]
+    Unknown,
+    /// The agent.
+    Reported,
+    /// The runner, from tokens and prices.
+    Estimated,
+}
+
+impl CostSource {
+    /// The one word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Reported => "reported",
+            Self::Estimated => "estimated",
+        }
+    }
 }
 
 /// What a run of the guard gave.

@@ -201,7 +201,7 @@ fn equip(snapshot: &Snapshot, path: &[&Node]) -> Result<(Chosen, Tools), ToolsFa
     let mut agent = next_agent(&snapshot.config, &snapshot.state, path.last().copied());
     let files = path.iter().filter_map(|node| Some((&node.id, snapshot.tools.get(&node.id)?)));
     let held = Held::along(files)?;
-    held.check(agent.executor.kind)?;
+    held.check(&agent.executor)?;
     if let (1, Some(model)) = (agent.rung.nth, &held.tools.model) {
         agent.executor.model = Some(model.clone());
     }

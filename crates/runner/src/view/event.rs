@@ -7,10 +7,10 @@ use runner_core::step::{Event, Mark, Outcome};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-use super::clean;
 use super::spending::blind_text;
 use super::summary::clock;
 use super::waiting::{countdown, in_utc, left_ms, on_the_wall, reason};
+use super::{agent, clean};
 use crate::out::{Glyph, Ink, Pen};
 use crate::reply::{Line, Reply};
 
@@ -54,15 +54,19 @@ impl Reply for Told<'_> {
     fn plain(&self) -> Vec<Line> {
         let line = Line::new().with("event", self.0.name());
         vec![match self.0 {
-            Event::Planned { iter, mode, path, attempt, agent, rung, .. } => {
+            Event::Planned { iter, mode, path, attempt, agent: name, rung, .. } => {
                 let line = line.with("iter", iter).with("mode", mode.as_str()).with("node", path);
                 let line = line.with("attempt", format!("{}/{}", attempt.nth, attempt.of));
                 let climbs = rung.of > 1;
                 if climbs {
-                    line.with("rung", format!("{}/{}", rung.nth, rung.of)).with("agent", agent)
+                    line.with("rung", format!("{}/{}", rung.nth, rung.of)).with("agent", name)
                 } else {
                     line
                 }
+            }
+            Event::Agent { iter, what, .. } => {
+                let Some(text) = agent::line(&what.said) else { return Vec::new() };
+                line.with("iter", iter).with("kind", what.said.kind()).with("text", text)
             }
             Event::Resumed { iter, .. }
             | Event::AgentEnded { iter, .. }
@@ -103,6 +107,7 @@ impl Reply for Told<'_> {
             }
             Event::Planned { .. }
             | Event::Resumed { .. }
+            | Event::Agent { .. }
             | Event::AgentEnded { .. }
             | Event::GuardStarted { .. }
             | Event::GuardEnded { .. }

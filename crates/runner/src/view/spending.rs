@@ -1,8 +1,8 @@
 //! Tokens and money, for people.
 
 use runner_core::config::Budget;
-use runner_core::spending::{Basis, BudgetLimit, Spent, number};
-use runner_core::step::Stop;
+use runner_core::spending::{BudgetLimit, Spent, number};
+use runner_core::step::{CostSource, Stop};
 
 /// `950`, `12.3k`, `4.56M`.
 pub(crate) fn tokens(count: u64) -> String {
@@ -48,9 +48,9 @@ pub(crate) fn spent_text(spent: &Spent, budget: &Budget) -> Option<String> {
     let money = against(BudgetLimit::RunUsd, number(spent.microdollars)).map(|text| {
         let without = number(spent.sessions_without_cost);
         match spent.basis() {
-            Basis::Reported => text,
-            Basis::Estimated => format!("{text} (estimated)"),
-            Basis::Unknown => {
+            CostSource::Reported => text,
+            CostSource::Estimated => format!("{text} (estimated)"),
+            CostSource::Unknown => {
                 let plural = if without == 1 { "" } else { "s" };
                 format!("{text} (cost of {without} session{plural} unknown)")
             }
@@ -101,7 +101,7 @@ mod tests {
         let spent = Spent { tokens: amount(15_000), microdollars: amount(420_000), ..Spent::default() };
         assert_eq!(spent_text(&spent, &budget).unwrap(), "15k tokens, $0.42");
         budget.run_usd = Some(Usd::of_microdollars(2_000_000));
-        let unknown = Cost { tokens: None, microdollars: None, basis: Basis::Unknown };
+        let unknown = Cost { tokens: None, microdollars: None, basis: CostSource::Unknown };
         let told = spent_text(&spent.with(unknown), &budget).unwrap();
         assert_eq!(told, "15k tokens, $0.42 of $2.00 (cost of 1 session unknown)");
     }

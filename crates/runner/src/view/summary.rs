@@ -52,6 +52,7 @@ impl Summary {
                 }
             }
             Event::Resumed { .. }
+            | Event::Agent { .. }
             | Event::AgentEnded { .. }
             | Event::Judged { .. }
             | Event::GuardStarted { .. }

@@ -1,6 +1,7 @@
 //! The shipped binary, used as a person or a script would use it.
 #![expect(clippy::unwrap_used, reason = "here a fault is a failed test")]
 
+mod agents;
 mod corpus;
 mod crash;
 mod determinism;
@@ -12,10 +13,12 @@ mod loop_manners;
 mod means;
 mod output;
 mod reading;
+mod sandbox;
 mod scenes;
 mod shapes;
 mod start;
 mod supervise;
+mod ui;
 mod vandals;
 mod volume;
 

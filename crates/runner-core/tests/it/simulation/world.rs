@@ -307,6 +307,7 @@ fn usage(exit: &Exit, random: &mut Random) -> Usage {
         cached_input_tokens: some(50, 60),
         output_tokens: some(90, 10),
         cost_microdollars: some(40, 90),
+        ..Usage::default()
     }
 }
 
