@@ -10,6 +10,7 @@ mod hardened;
 mod loop_basics;
 mod loop_crash;
 mod loop_manners;
+mod means;
 mod output;
 mod reading;
 mod sandbox;
