@@ -121,8 +121,7 @@ pub(crate) struct TreeDocument<'t> {
 impl Tree {
     /// Reads a document strictly. Every fault in it is told, in the order of the nodes.
     pub fn decode(bytes: &[u8]) -> Result<Self, Vec<TreeProblem>> {
-        let (root, mut found) = decode::document(bytes).map_err(|problem| vec![problem])?;
-        rules::check(&root, &mut found);
+        let (root, found) = decode::document(bytes).map_err(|problem| vec![problem])?;
         found.into_result(&root)?;
         Ok(Self { root })
     }
@@ -130,7 +129,7 @@ impl Tree {
     /// Takes nodes that the runner made, if every rule holds for them.
     pub fn new(root: Node) -> Result<Self, Vec<TreeProblem>> {
         let mut found = problem::Found::default();
-        rules::check(&root, &mut found);
+        rules::check(&root, || written::escapes_below(&root), &mut found);
         found.into_result(&root)?;
         Ok(Self { root })
     }

@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, clippy::panic, reason = "here a fault is a failed test")]
 
 pub mod bad_trees;
+pub mod generated;
 pub mod oracle;
 pub mod processes;
 pub mod repo;

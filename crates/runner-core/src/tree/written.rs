@@ -36,12 +36,12 @@ impl WrittenLen {
         self.plain += "{\n}".len() + outer + names + numbers + passes + lists + quotes + text;
     }
 
-    /// The whole length if it is above `max`. The texts are looked into only where it could be.
-    pub(super) fn above(&self, max: usize, root: &Node) -> Option<usize> {
+    /// The whole length if it is above `max`. What the escapes cost is asked for only where it could be.
+    pub(super) fn above(&self, max: usize, escapes: impl FnOnce() -> usize) -> Option<usize> {
         if self.plain + self.text * (ESCAPED_LEN_MAX - 1) <= max {
             return None;
         }
-        Some(self.plain + escapes_below(root)).filter(|len| *len > max)
+        Some(self.plain + escapes()).filter(|len| *len > max)
     }
 }
 
@@ -65,21 +65,25 @@ fn digits(number: u64) -> usize {
     number.checked_ilog10().map_or(1, |log| log as usize + 1)
 }
 
-fn escapes_below(node: &Node) -> usize {
+/// What the escapes in the texts at and below a node cost beyond the texts themselves.
+pub(super) fn escapes_below(node: &Node) -> usize {
     texts(node).map(escapes).sum::<usize>() + node.children.iter().map(escapes_below).sum::<usize>()
 }
 
 /// What a text's escapes cost beyond the text itself.
-fn escapes(text: &str) -> usize {
-    let is_escaped = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
-    // Looks at every byte on purpose: without a way out, the processor takes many at once.
-    let any = text.bytes().fold(false, |any, byte| any | is_escaped(byte));
+pub(super) fn escapes(text: &str) -> usize {
     let escape = |byte| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | b'\x08' | b'\x0c' => "\\".len(),
         0..b' ' => ESCAPED_LEN_MAX - 1,
         _ => 0,
     };
-    if any { text.bytes().map(escape).sum() } else { 0 }
+    if may_have_escapes(text) { text.bytes().map(escape).sum() } else { 0 }
+}
+
+/// Whether it is worth the time to look at each byte of a text. All are looked at on purpose: without a way out,
+/// the processor takes many at once.
+fn may_have_escapes(text: &str) -> bool {
+    text.bytes().fold(false, |any, byte| any | (byte < b' ') | (byte == b'"') | (byte == b'\\'))
 }
 
 #[cfg(test)]
@@ -95,7 +99,7 @@ mod tests {
         }
         let mut len = WrittenLen::new();
         add(&mut len, root, 1);
-        len.above(1, root)
+        len.above(1, || escapes_below(root))
     }
 
     #[test]
@@ -124,8 +128,9 @@ mod tests {
         let whole = tree(root.clone()).to_bytes().len();
         let mut len = WrittenLen::new();
         len.add(&root, 1);
-        assert_eq!(len.above(whole, &root), None);
-        assert_eq!(len.above(whole - 1, &root), Some(whole));
-        assert_eq!(len.above(10 * whole, &root), None);
+        let escapes = || escapes_below(&root);
+        assert_eq!(len.above(whole, escapes), None);
+        assert_eq!(len.above(whole - 1, escapes), Some(whole));
+        assert_eq!(len.above(10 * whole, escapes), None);
     }
 }
