@@ -129,7 +129,7 @@ impl Tree {
     /// Takes nodes that the runner made, if every rule holds for them.
     pub fn new(root: Node) -> Result<Self, Vec<TreeProblem>> {
         let mut found = problem::Found::default();
-        rules::check(&root, || written::escapes_below(&root), &mut found);
+        rules::check(&root, &mut found);
         found.into_result(&root)?;
         Ok(Self { root })
     }

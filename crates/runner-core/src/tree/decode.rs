@@ -12,7 +12,6 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 use self::value::{Key, KeySeed, Scalar, ScalarSeed};
 use super::problem::{Field, Found, Kind, Position, TreeFault, TreeProblem};
-use super::written::escapes_below;
 use super::{
     ATTEMPTS_RANGE, BYTES_MAX, DEPTH_MAX, MAX_ATTEMPTS_RANGE, NODES_MAX, Node, ORDER_RANGE, VERSION, rules,
 };
@@ -49,7 +48,7 @@ pub(super) fn document(bytes: &[u8]) -> Result<(Node, Found), TreeProblem> {
     };
     let mut found = reader.found;
     found.all_read();
-    rules::check(&root, || escapes_below(&root), &mut found);
+    rules::check(&root, &mut found);
     Ok((root, found))
 }
 

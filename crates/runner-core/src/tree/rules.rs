@@ -3,21 +3,32 @@
 use std::ops::RangeInclusive;
 
 use super::problem::{Field, Found, Position, TreeFault, path_at};
-use super::written::WrittenLen;
+use super::written::{WrittenLen, escapes_below};
 use super::{ATTEMPTS_RANGE, BYTES_MAX, DEPTH_MAX, MAX_ATTEMPTS_RANGE, NODES_MAX, Node, ORDER_RANGE};
 use crate::id::NodeId;
 
-/// Notes every rule that is broken at or below `root`. Fields that could not be read are passed over. What the escapes
-/// in all texts cost is asked for only where it decides.
-pub(super) fn check(root: &Node, escapes: impl FnOnce() -> usize, found: &mut Found) {
+/// Notes every rule that is broken at or below `root`. Fields that could not be read are passed over.
+pub(super) fn check(root: &Node, found: &mut Found) {
     if !found.can_be_ruled() {
         return;
     }
-    let mut fingerprints = Vec::new();
-    let mut written = WrittenLen::new();
-    walk(root, &mut |node, position| {
-        fingerprints.push(fingerprint(&node.id));
-        written.add(node, position.len() + 1);
+    let mut rules = Rules::default();
+    walk(root, &mut |node, position| rules.see(node, position, found));
+    rules.of_the_whole(root, || escapes_below(root), found);
+}
+
+/// The rules, looked at node by node in any order; what those about the whole need is gathered on the way.
+#[derive(Default)]
+pub(super) struct Rules {
+    fingerprints: Vec<u64>,
+    written: WrittenLen,
+}
+
+impl Rules {
+    /// Notes the rules that are broken at one node, once its children are known.
+    pub(super) fn see(&mut self, node: &Node, position: &Position, found: &mut Found) {
+        self.fingerprints.push(fingerprint(&node.id));
+        self.written.add(node, position.len() + 1);
         check_bounds(node, position, found);
         check_attempts(node, position, found);
         check_order(node, position, found);
@@ -26,14 +37,19 @@ pub(super) fn check(root: &Node, escapes: impl FnOnce() -> usize, found: &mut Fo
             let first_child: Position = position.iter().copied().chain([0]).collect();
             found.at(&first_child, None, TreeFault::TooDeep);
         }
-    });
-    if fingerprints.len() > NODES_MAX {
-        found.too_many_nodes();
     }
-    if let Some(written) = written.above(BYTES_MAX, escapes) {
-        found.in_document(TreeFault::WrittenTooLarge(written));
+
+    /// Notes the rules about the whole that are broken, once every node was seen. What the escapes in all texts cost
+    /// is asked for only where it decides.
+    pub(super) fn of_the_whole(self, root: &Node, escapes: impl FnOnce() -> usize, found: &mut Found) {
+        if self.fingerprints.len() > NODES_MAX {
+            found.too_many_nodes();
+        }
+        if let Some(written) = self.written.above(BYTES_MAX, escapes) {
+            found.in_document(TreeFault::WrittenTooLarge(written));
+        }
+        check_unique(root, self.fingerprints, found);
     }
-    check_unique(root, fingerprints, found);
 }
 
 /// Visits the nodes in order, down to the deepest level that a tree may have.

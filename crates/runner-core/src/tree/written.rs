@@ -14,12 +14,14 @@ pub(super) struct WrittenLen {
 /// The most bytes that a byte of text is written with: `\u001b`.
 const ESCAPED_LEN_MAX: usize = 6;
 
-impl WrittenLen {
-    /// The bytes around the root: `{`, the version, the root's key, `}`.
-    pub(super) fn new() -> Self {
+/// The bytes around the root: `{`, the version, the root's key, `}`.
+impl Default for WrittenLen {
+    fn default() -> Self {
         Self { plain: "{\n  \"version\": 1,\n  \"root\": \n}\n".len(), text: 0 }
     }
+}
 
+impl WrittenLen {
     /// Adds a node on `level` (the root's is 1), but for its children.
     pub(super) fn add(&mut self, node: &Node, level: usize) {
         let (outer, inner) = (4 * level - 2, 4 * level);
@@ -38,10 +40,15 @@ impl WrittenLen {
 
     /// The whole length if it is above `max`. What the escapes cost is asked for only where it could be.
     pub(super) fn above(&self, max: usize, escapes: impl FnOnce() -> usize) -> Option<usize> {
-        if self.plain + self.text * (ESCAPED_LEN_MAX - 1) <= max {
+        if self.at_most() <= max {
             return None;
         }
         Some(self.plain + escapes()).filter(|len| *len > max)
+    }
+
+    /// What the length is if every byte of text needs the longest escape.
+    fn at_most(&self) -> usize {
+        self.plain + self.text * (ESCAPED_LEN_MAX - 1)
     }
 }
 
@@ -97,7 +104,7 @@ mod tests {
             len.add(node, level);
             node.children.iter().for_each(|child| add(len, child, level + 1));
         }
-        let mut len = WrittenLen::new();
+        let mut len = WrittenLen::default();
         add(&mut len, root, 1);
         len.above(1, || escapes_below(root))
     }
@@ -109,6 +116,7 @@ mod tests {
         let odd = Node {
             order: -1_000,
             title: "\"".to_owned(),
+            goal: "\\".to_owned(),
             acceptance: points,
             attempts: 10,
             max_attempts: 999_999,
@@ -126,7 +134,7 @@ mod tests {
     fn only_a_length_above_the_limit_is_told() {
         let root = Node { title: "\u{1b}".repeat(10), ..leaf("root") };
         let whole = tree(root.clone()).to_bytes().len();
-        let mut len = WrittenLen::new();
+        let mut len = WrittenLen::default();
         len.add(&root, 1);
         let escapes = || escapes_below(&root);
         assert_eq!(len.above(whole, escapes), None);

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use runner_core::document::{Fields, nearest};
+use runner_core::goal::Goal;
+use runner_core::scenario::{Scenario, Situation};
 use runner_core::tree::Tree;
 use serde_json::{Map, Value};
 
@@ -51,4 +53,20 @@ fn a_missing_object_is_told_although_another_is_there() {
 fn a_document_that_is_no_object_is_told_as_one() {
     let problem = Fields::of_json("[]").err().map(|problem| problem.to_string());
     assert_eq!(problem.as_deref(), Some("line 1: invalid type: sequence, expected an object"));
+}
+
+#[test]
+fn a_point_of_the_goal_may_go_over_several_lines() {
+    let text = "# Title\n\nText\nof it.\n\n## Acceptance\n\n- one\n  two\n- three\n\n  four\n";
+    let summary = Goal::parse(text.as_bytes()).unwrap().summary();
+    assert_eq!(summary.title, "Title");
+    assert_eq!(summary.acceptance, ["one two", "three four"]);
+}
+
+#[test]
+fn a_session_of_a_scenario_may_wait_for_its_mode() {
+    let scenario = Scenario::decode("[[session]]\nwhen = { mode = \"repair\" }\n").unwrap();
+    let is_played =
+        |mode| scenario.session_for(Situation { iter: 1, node: "a", attempts: 0, mode }).is_some();
+    assert!(is_played("repair") && !is_played("leaf"));
 }

@@ -8,25 +8,34 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use crate::tree::problem::Found;
+use crate::tree::problem::{Found, Position};
+use crate::tree::rules::Rules;
 use crate::tree::written::{escapes, escapes_below};
-use crate::tree::{BYTES_MAX, Node, VERSION, rules};
+use crate::tree::{BYTES_MAX, Node, VERSION};
 
 /// The root, if the fields stand in the order in which the runner writes them and every rule holds.
 pub(super) fn good_root(text: &str) -> Option<Node> {
-    let mut escapes = Escapes { cost: (text.len() > BYTES_MAX / 4).then_some(0) };
+    let escapes = (text.len() > BYTES_MAX / 4).then_some(0);
+    let mut pass = Pass { escapes, ..Pass::default() };
     let mut json = serde_json::Deserializer::from_str(text);
-    let root = DocumentSeed(&mut escapes).deserialize(&mut json).ok()?;
+    let root = DocumentSeed(&mut pass).deserialize(&mut json).ok()?;
     json.end().ok()?;
-    let mut found = Found::default();
-    rules::check(&root, || escapes.cost.unwrap_or_else(|| escapes_below(&root)), &mut found);
-    found.is_empty().then_some(root)
+    let Pass { rules, mut broken, escapes, .. } = pass;
+    rules.of_the_whole(&root, || escapes.unwrap_or_else(|| escapes_below(&root)), &mut broken);
+    broken.is_empty().then_some(root)
 }
 
-/// What the escapes in the texts of a large document cost. They are counted while each text is at hand; whether a small
-/// one is too long once it is written can nearly always be told without.
-struct Escapes {
-    cost: Option<usize>,
+/// What is carried through the pass.
+#[derive(Default)]
+struct Pass {
+    /// The rules, looked at as soon as a node is read, while it is at hand.
+    rules: Rules,
+    broken: Found,
+    /// The node that is being read.
+    position: Position,
+    /// What the escapes in the texts of a large document cost, for the same reason. Whether a small one is too long once
+    /// it is written can nearly always be told without.
+    escapes: Option<usize>,
 }
 
 /// Reads the field that must come next.
@@ -47,7 +56,7 @@ fn unusual<E: Error>() -> E {
     E::custom("unusual")
 }
 
-struct DocumentSeed<'r>(&'r mut Escapes);
+struct DocumentSeed<'r>(&'r mut Pass);
 
 impl<'de> DeserializeSeed<'de> for DocumentSeed<'_> {
     type Value = Node;
@@ -73,7 +82,7 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
 }
 
 /// One node with all below it.
-struct NodeSeed<'r>(&'r mut Escapes);
+struct NodeSeed<'r>(&'r mut Pass);
 
 impl<'de> DeserializeSeed<'de> for NodeSeed<'_> {
     type Value = Node;
@@ -92,7 +101,7 @@ impl<'de> Visitor<'de> for NodeSeed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
         let map = &mut map;
-        Ok(Node {
+        let node = Node {
             id: next(map, "id")?,
             order: next(map, "order")?,
             title: next_with(map, "title", TextSeed(self.0))?,
@@ -102,12 +111,14 @@ impl<'de> Visitor<'de> for NodeSeed<'_> {
             attempts: next(map, "attempts")?,
             max_attempts: next(map, "max_attempts")?,
             children: next_with(map, "children", ChildrenSeed(self.0))?,
-        })
+        };
+        self.0.rules.see(&node, &self.0.position, &mut self.0.broken);
+        Ok(node)
     }
 }
 
 /// A list of nodes.
-struct ChildrenSeed<'r>(&'r mut Escapes);
+struct ChildrenSeed<'r>(&'r mut Pass);
 
 impl<'de> DeserializeSeed<'de> for ChildrenSeed<'_> {
     type Value = Vec<Node>;
@@ -126,15 +137,20 @@ impl<'de> Visitor<'de> for ChildrenSeed<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<Node>, A::Error> {
         let mut children = Vec::new();
-        while let Some(child) = seq.next_element_seed(NodeSeed(self.0))? {
-            children.push(child);
+        loop {
+            self.0.position.push(children.len());
+            let child = seq.next_element_seed(NodeSeed(self.0))?;
+            self.0.position.pop();
+            match child {
+                Some(child) => children.push(child),
+                None => return Ok(children),
+            }
         }
-        Ok(children)
     }
 }
 
 /// A list of texts.
-struct TextsSeed<'r>(&'r mut Escapes);
+struct TextsSeed<'r>(&'r mut Pass);
 
 impl<'de> DeserializeSeed<'de> for TextsSeed<'_> {
     type Value = Vec<String>;
@@ -161,7 +177,7 @@ impl<'de> Visitor<'de> for TextsSeed<'_> {
 }
 
 /// A text.
-struct TextSeed<'r>(&'r mut Escapes);
+struct TextSeed<'r>(&'r mut Pass);
 
 impl<'de> DeserializeSeed<'de> for TextSeed<'_> {
     type Value = String;
@@ -184,7 +200,7 @@ impl<'de> Visitor<'de> for TextSeed<'_> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<String, E> {
-        if let Some(cost) = &mut self.0.cost {
+        if let Some(cost) = &mut self.0.escapes {
             *cost += escapes(text);
         }
         Ok(text.to_owned())
