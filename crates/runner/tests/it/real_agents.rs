@@ -53,7 +53,10 @@ fn whole_run(kind: &str) -> Sandbox {
     assert_sound(&sandbox);
     for iter in 1..=4 {
         let usage = &sandbox.meta(iter)["usage"];
-        assert!(usage["input_tokens"].as_u64() > Some(0) && usage["output_tokens"].as_u64() > Some(0), "{usage}");
+        assert!(
+            usage["input_tokens"].as_u64() > Some(0) && usage["output_tokens"].as_u64() > Some(0),
+            "{usage}"
+        );
         let events = sandbox.logged(iter, "events.jsonl");
         let is_agents = |line: &&str| serde_json::from_str::<Value>(line).unwrap()["event"] == "agent";
         assert!(events.lines().filter(is_agents).count() >= 2, "{events}");
@@ -157,7 +160,8 @@ fn nothing_that_a_repository_plants_for_agents_is_run() {
         r#"{{"hooks": {{"PreToolUse": [{{"matcher": "*", "hooks": [{{"type": "command", "command": "{trap}"}}]}}],
             "SessionStart": [{{"hooks": [{{"type": "command", "command": "{trap}"}}]}}]}}}}"#
     );
-    let codex = "notify = [\"touch\", \"sprung\"]\n[mcp_servers.odd]\ncommand = \"touch\"\nargs = [\"sprung\"]\n";
+    let codex =
+        "notify = [\"touch\", \"sprung\"]\n[mcp_servers.odd]\ncommand = \"touch\"\nargs = [\"sprung\"]\n";
     for kind in BOTH {
         let model = model_of(WHOLE_RUN);
         let setup = setup(kind, &model.url())
