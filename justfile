@@ -135,6 +135,10 @@ bench-ui: ui-packages
 mutants *ARGS:
     PATH=$(scripts/tool cargo-mutants) && export PATH && cargo mutants -p runner-core {{ ARGS }}
 
+# Install the agents that are not part of the check: 1 GB, some minutes
+agents:
+    for agent in opencode gemini qwen copilot pi; do scripts/tool "$agent" >/dev/null; done
+
 # Install `runner` and its page from this repository
 install:
     cargo install --locked --path crates/runner

@@ -4,13 +4,14 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use runner_core::agents::Agent;
-use runner_core::config::{Config, Executor};
+use runner_core::config::{Config, Executor, Sandbox};
 use runner_core::layout::{Doc, RUNNER_DIR};
 
 use crate::error::Error;
 use crate::git::{Git, OLDEST};
 use crate::inspect::read_docs;
 use crate::programs;
+use crate::sandbox::Bubblewrap;
 
 /// The verdict on one point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +127,11 @@ fn program_points(git: &Git, config: &Config) -> Vec<Point> {
         format!("install `{guard}`")
     };
     let guard_fix = format!("{install}, or change [guard] command in {}", Doc::Config.path());
-    vec![program_point(git, "guard", guard, guard_fix), agent_point(git, &config.executor)]
+    vec![
+        program_point(git, "guard", guard, guard_fix),
+        agent_point(git, &config.executor),
+        sandbox_point(git, config),
+    ]
 }
 
 fn agent_point(git: &Git, executor: &Executor) -> Point {
@@ -181,6 +186,28 @@ fn known_version(agent: Agent, point: Point) -> Point {
     let found = format!("{} (the runner was tried with {tested})", point.found);
     let fix = format!("if sessions fail, 'npm install -g {}@{tested}'", facts.package);
     Point::other("agent", Verdict::Doubtful, found, fix)
+}
+
+/// How to get the sandbox.
+pub const SANDBOX_FIX: &str = "install bubblewrap: apt-get install bubblewrap";
+
+fn sandbox_point(git: &Git, config: &Config) -> Point {
+    let name = "sandbox";
+    if config.executor.sandbox == Sandbox::Off {
+        return Point::good(name, "off, as configured: the agent can write wherever you can");
+    }
+    match Bubblewrap::find(git.root()) {
+        Ok(found) => {
+            let version = programs::version_of(found.program()).unwrap_or_default();
+            Point::good(name, format!("{version}, {}", found.program().display()))
+        }
+        Err(why) => {
+            let is_required = config.executor.sandbox == Sandbox::Require;
+            let verdict = if is_required { Verdict::Bad } else { Verdict::Doubtful };
+            let found = format!("none ({why}): the agent can write wherever you can");
+            Point::other(name, verdict, found, SANDBOX_FIX)
+        }
+    }
 }
 
 fn program_point(git: &Git, name: &'static str, program: &str, fix: String) -> Point {

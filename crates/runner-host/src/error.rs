@@ -172,6 +172,12 @@ pub enum Refusal {
     /// The run's documents do not allow it.
     #[error(transparent)]
     Start(#[from] StartFault),
+    /// A sandbox is required, and there is none.
+    #[error("agents have to run in a sandbox here, and bubblewrap cannot be used")]
+    NoSandbox {
+        /// Why not.
+        why: String,
+    },
     /// `init --force` would reset a run.
     #[error("run `{0}` is under way here, and `init --force` would reset it")]
     RunUnderWay(String),

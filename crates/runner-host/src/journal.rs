@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::pins::Pins;
+use crate::sandbox::Level;
 use crate::store;
 
 /// The format that this version writes and reads.
@@ -51,6 +52,9 @@ pub(crate) struct Iteration {
     pub(crate) base: String,
     /// What the session must not have changed.
     pub(crate) pins: Pins,
+    /// What kept the session in.
+    #[serde(default)]
+    pub(crate) sandbox: Level,
     /// How far it is.
     pub(crate) phase: Phase,
 }

@@ -133,11 +133,19 @@ pub struct Stop {
     pub reach: Reach,
     /// How long it may take then.
     pub grace: Duration,
+    /// Whether the program is a sandbox around the one that is meant. A sandbox that is asked to end takes the other
+    /// with it at once, so only what is inside is asked.
+    pub is_wrapped: bool,
 }
 
 impl Default for Stop {
     fn default() -> Self {
-        Self { polite: Polite::Terminate, reach: Reach::Group, grace: Duration::from_secs(5) }
+        Self {
+            polite: Polite::Terminate,
+            reach: Reach::Group,
+            grace: Duration::from_secs(5),
+            is_wrapped: false,
+        }
     }
 }
 

@@ -31,6 +31,8 @@ pub struct Setup {
     more: String,
     goal: String,
     files: Vec<(String, Vec<u8>)>,
+    /// Keys of the table `[executor]`.
+    executor_keys: String,
 }
 
 #[derive(Clone, Debug)]
@@ -54,6 +56,7 @@ impl Setup {
             more: String::new(),
             goal: "# Port it\n\nFrom one to the other.\n\n## Acceptance\n\n- it runs\n".to_owned(),
             files: Vec::new(),
+            executor_keys: "sandbox = \"off\"".to_owned(),
         }
     }
 
@@ -96,6 +99,13 @@ impl Setup {
     /// Keys of the table `[guard]`.
     pub fn guard_keys(mut self, keys: &str) -> Self {
         self.guard_keys = keys.to_owned();
+        self
+    }
+
+    /// Keys of the table `[executor]`, beside its kind. Without them there is no sandbox: most tests are about what the
+    /// runner itself can stand.
+    pub fn executor_keys(mut self, keys: &str) -> Self {
+        self.executor_keys = keys.to_owned();
         self
     }
 
@@ -161,9 +171,9 @@ impl Setup {
             Executor::Keys(keys) => keys.clone(),
             Executor::Missing => "kind = \"command\"\ncommand = [\"no-such-agent\"]".to_owned(),
         };
-        let Self { keys, guard_keys, protected, more, .. } = self;
+        let Self { keys, guard_keys, protected, more, executor_keys, .. } = self;
         format!(
-            "{keys}\n[executor]\n{executor}\n[guard]\ncommand = [\"sh\", \"guard.sh\"]\n\
+            "{keys}\n[executor]\n{executor}\n{executor_keys}\n[guard]\ncommand = [\"sh\", \"guard.sh\"]\n\
              protected = [\"{protected}\"]\n{guard_keys}\n{more}\n"
         )
     }

@@ -30,6 +30,8 @@ pub struct PresetFacts {
     pub program: &'static str,
     /// The npm package that holds it.
     pub package: &'static str,
+    /// The folders under the home in which it keeps its state, and which it must be able to write to.
+    pub state: &'static [&'static str],
     /// What a failed session looks like.
     pub failure: &'static str,
 }
@@ -47,27 +49,37 @@ impl Preset {
             Self::Opencode => PresetFacts {
                 program: "opencode",
                 package: "opencode-ai",
+                state: &[
+                    ".config/opencode",
+                    ".local/share/opencode",
+                    ".local/state/opencode",
+                    ".cache/opencode",
+                ],
                 failure: "exit 1 and an `error` event when not logged in; silent retries without end when the \
                           provider fails",
             },
             Self::Gemini => PresetFacts {
                 program: "gemini",
                 package: "@google/gemini-cli",
+                state: &[".gemini"],
                 failure: "exit 145 when not logged in; long silent retries when the provider fails",
             },
             Self::Qwen => PresetFacts {
                 program: "qwen",
                 package: "@qwen-code/qwen-code",
+                state: &[".qwen"],
                 failure: "exit 0 even when not logged in; long silent retries when the provider fails",
             },
             Self::Copilot => PresetFacts {
                 program: "copilot",
                 package: "@github/copilot",
+                state: &[".copilot", ".cache/copilot"],
                 failure: "exit 1 after a few tries, whatever failed",
             },
             Self::Pi => PresetFacts {
                 program: "pi",
                 package: "@mariozechner/pi-coding-agent",
+                state: &[".pi"],
                 failure: "exit 0 always; `stopReason` is `error` in its events",
             },
         }

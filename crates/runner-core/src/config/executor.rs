@@ -64,6 +64,23 @@ pub struct Executor {
     #[schemars(extend("examples" = ["demo.toml"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
+    /// What keeps an agent of kind "command" or "script" from writing outside the repository: "auto" uses bubblewrap
+    /// where it works, "require" starts no session without it, "off" lets the agent write wherever you can.
+    pub sandbox: Sandbox,
+    /// Folders outside the repository that such an agent may write to all the same, by absolute path or from your
+    /// home folder (`~/…`): where it keeps its own state, or a build keeps its caches.
+    #[schemars(extend("examples" = [["~/.my-agent"]]), inner(pattern(r"^(/|~/)")))]
+    pub writable: Vec<String>,
+}
+
+/// When agents run in a sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Sandbox {
+    Auto,
+    Require,
+    Off,
 }
 
 /// The adapters that start an agent.
@@ -131,6 +148,8 @@ impl Default for Executor {
             command: None,
             preset: None,
             scenario: None,
+            sandbox: Sandbox::Auto,
+            writable: Vec::new(),
         }
     }
 }
@@ -173,21 +192,22 @@ impl Owner {
 const AGENTS: &[ExecutorKind] = &[ExecutorKind::Codex, ExecutorKind::Claude];
 
 impl Executor {
-    pub(super) fn take(table: &mut Table<'_>) -> Self {
-        let usual = Self::default();
+    pub(super) fn take(table: &mut Table<'_>, usual: Self) -> Self {
         let executor = Self {
             kind: table.optional("kind").unwrap_or(usual.kind),
-            model: table.optional("model"),
-            effort: table.optional("effort"),
-            program: table.optional("program"),
-            context_budget_tokens: table.optional("context_budget_tokens"),
-            base_url: table.optional("base_url"),
-            key_env: table.optional("key_env"),
-            retries: table.optional("retries"),
-            env_inherit: table.optional("env_inherit").unwrap_or_default(),
-            command: table.optional("command"),
-            preset: table.optional("preset"),
-            scenario: table.optional("scenario"),
+            model: table.optional("model").or(usual.model),
+            effort: table.optional("effort").or(usual.effort),
+            program: table.optional("program").or(usual.program),
+            context_budget_tokens: table.optional("context_budget_tokens").or(usual.context_budget_tokens),
+            base_url: table.optional("base_url").or(usual.base_url),
+            key_env: table.optional("key_env").or(usual.key_env),
+            retries: table.optional("retries").or(usual.retries),
+            env_inherit: table.optional("env_inherit").unwrap_or(usual.env_inherit),
+            command: table.optional("command").or(usual.command),
+            preset: table.optional("preset").or(usual.preset),
+            scenario: table.optional("scenario").or(usual.scenario),
+            sandbox: table.optional("sandbox").unwrap_or(usual.sandbox),
+            writable: table.optional("writable").unwrap_or(usual.writable),
         };
         if !table.is_at_fault("kind") && !table.is_at_fault("preset") {
             // Otherwise it is not known what the other keys go with.
@@ -266,6 +286,9 @@ impl Executor {
         let is_pattern = |name: &String| is_variable(name.strip_suffix('*').unwrap_or(name));
         if !self.env_inherit.iter().all(is_pattern) {
             table.broken("env_inherit", "must hold names of variables, with or without a star at the end");
+        }
+        if !self.writable.iter().all(|path| path.starts_with('/') || path.starts_with("~/")) {
+            table.broken("writable", "names a folder that begins with neither `/` nor `~/`");
         }
         let is_empty = |text: &Option<String>| text.as_ref().is_some_and(String::is_empty);
         for (key, text) in [("model", &self.model), ("program", &self.program), ("scenario", &self.scenario)]
@@ -374,6 +397,10 @@ mod tests {
             (
                 "env_inherit = [\"*\"]",
                 "line 2: `executor.env_inherit` must hold names of variables, with or without a star at the end",
+            ),
+            (
+                "writable = [\"/x\", \"y\"]",
+                "line 2: `executor.writable` names a folder that begins with neither `/` nor `~/`",
             ),
             ("model = \"\"", "line 2: `executor.model` is empty: remove it or say something"),
             ("modle = \"x\"", "line 2: `executor.modle` is not a known key; did you mean `model`?"),

@@ -75,6 +75,7 @@ fn order_of(launch: &Launch<'_>) -> Result<Order, Error> {
         grace_ms: whole_ms(launch.stop.grace),
         polite: launch.stop.polite,
         reach: launch.stop.reach,
+        is_wrapped: launch.stop.is_wrapped,
     })
 }
 

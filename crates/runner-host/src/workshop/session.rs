@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use runner_core::agent_report::AgentReport;
 use runner_core::agents::{Agent, Identity, Ready};
 use runner_core::layout::Doc;
 use runner_core::repo_path::RepoPath;
@@ -27,12 +28,16 @@ use crate::pins::{Mended, Pins, SessionName};
 use crate::process::{self, How, Input, Launch, Limits, Log, Output, Polite, Reach};
 use crate::programs;
 use crate::record::Folder;
+use crate::sandbox::Level;
 use crate::signals::Listener;
 use crate::store;
 use crate::worktree;
 
 /// The most bytes of an answer.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
+
+/// The most bytes of a report.
+const REPORT_BYTES_MAX: u64 = 64 << 10;
 
 /// How a session ended, before anything of it was looked at.
 pub(super) struct Ended {
@@ -43,7 +48,7 @@ pub(super) struct Ended {
 
 impl Workshop<'_> {
     /// Lays everything out, and writes down that a session begins.
-    pub(super) fn begin_session(&mut self, job: &Job) -> Result<(), Error> {
+    pub(super) fn begin_session(&mut self, job: &Job, sandbox: Level) -> Result<(), Error> {
         let base = self.head.clone().ok_or(Refusal::NoCommit)?;
         let pins = Pins::take(&self.git)?;
         let left = self.left.take();
@@ -52,14 +57,17 @@ impl Workshop<'_> {
             self.at_head = Some(self.git.matching_in_index(&index, &job.protected)?);
         }
         store::clear(&answer_path(&self.git, job))?;
+        store::clear(&report_path(&self.git, job))?;
         write_context(&self.git, job)?;
         let tree = store::read(&self.git.paths().doc(Doc::Tree), BYTES_MAX as u64)?.unwrap_or_default();
         self.set_bench(job, base.clone(), index, &tree)?;
+        self.bench()?.sandbox = sandbox;
         let iteration = Box::new(Iteration {
             branch: job.run_id.branch(),
             iter: job.iteration.to_string(),
             base,
             pins,
+            sandbox,
             phase: Phase::Session,
         });
         journal::begin(&self.git.paths().journal(), &Pending::Iteration(iteration.clone()))?;
@@ -92,6 +100,7 @@ impl Workshop<'_> {
             index,
             folder,
             deadline: Instant::now() + Duration::from_secs(job.limits.iteration_secs),
+            sandbox: Level::None,
             set_aside: Vec::new(),
             mended: Mended::default(),
             has_changes: true,
@@ -106,7 +115,7 @@ impl Workshop<'_> {
         let places = places(&self.git, job, &bench.folder);
         let program = executor::agent(job, &places).and_then(|program| lay_ready(&places, program));
         let Program { argv, environment, agent, .. } = match program {
-            Ok(program) => program,
+            Ok(program) => self.confined(program, job, bench)?,
             Err(why) => {
                 let exit = Exit::NotStarted { why };
                 return Ok(Ended { exit, usage: Usage::default(), processes_left: 0 });
@@ -136,23 +145,25 @@ impl Workshop<'_> {
                 wall: bench.deadline.saturating_duration_since(Instant::now()),
                 idle: Duration::from_secs(job.limits.idle_secs.unwrap_or(0)),
             },
-            stop: how_to_stop(agent),
+            stop: process::Stop { is_wrapped: bench.sandbox.is_wrapped(), ..how_to_stop(agent) },
             has_changed_files: &has_changed_files,
             hear: &|source, bytes| ear.borrow_mut().hear(source, bytes),
         };
         let ended = process::run(&launch, &self.control)?;
         let by = self.signals.as_ref().and_then(Listener::caught).map_or(Interruption::Int, interruption_of);
-        let heard = ear.into_inner().conclude(exit_of(ended.how, by), &places.context_full);
+        let heard =
+            ear.into_inner().conclude(exit_of(bench.sandbox.unwrapped(ended.how), by), &places.context_full);
         if let Some(answer) = &heard.answer {
             store::write(&places.output, answer)?;
         }
+        let (exit, usage) = with_report(heard.exit, heard.usage, reported(&self.git, job));
         let bench = self.bench()?;
         bench.folder.agent_took(ended.elapsed);
         let Identity { session_id, model, version: told } = heard.identity;
         let model = model.or_else(|| job.executor.model.clone());
         bench.identity = Identity { session_id, model, version: told.or(version) };
         let processes_left = u32::try_from(ended.leftovers.killed).unwrap_or(u32::MAX);
-        Ok(Ended { exit: heard.exit, usage: heard.usage, processes_left })
+        Ok(Ended { exit, usage, processes_left })
     }
 
     /// Puts back what the session must not have changed, and picks up what it left.
@@ -300,6 +311,7 @@ fn places(git: &Git, job: &Job, folder: &Folder) -> Places {
         root: git.root().to_owned(),
         prompt: folder.file("prompt.md"),
         output: answer_path(git, job),
+        report: report_path(git, job),
         tree: git.paths().doc(Doc::Tree),
         context_full: settings.join("context-full.json"),
         settings,
@@ -366,6 +378,27 @@ fn tidy_private(git: &Git, index: &Path, begun: &Begun) -> Result<(), Error> {
 /// Where the agent of an iteration puts its answer: outside the work tree, and never a path with an old one in it.
 fn answer_path(git: &Git, job: &Job) -> PathBuf {
     git.paths().answer(&job.iteration.to_string())
+}
+
+fn report_path(git: &Git, job: &Job) -> PathBuf {
+    git.paths().report(&job.iteration.to_string())
+}
+
+/// What a session came to, with what its agent reported of itself. What the runner understood itself comes first.
+fn with_report(exit: Exit, usage: Usage, report: AgentReport) -> (Exit, Usage) {
+    let exit = match (exit, report.fault) {
+        (Exit::Finished { .. }, Some(fault)) => Exit::Provider { fault },
+        (exit, _) => exit,
+    };
+    (exit, if usage == Usage::default() { report.usage } else { usage })
+}
+
+/// What the agent of an iteration has said of itself so far.
+pub(super) fn reported(git: &Git, job: &Job) -> AgentReport {
+    match file_left(&report_path(git, job), REPORT_BYTES_MAX) {
+        FileLeft::Bytes(bytes) => AgentReport::decode(&bytes).unwrap_or_default(),
+        FileLeft::Missing | FileLeft::NotAFile | FileLeft::TooLarge(_) => AgentReport::default(),
+    }
 }
 
 /// Clears and writes `.runner/context/`, and makes room for the answer.
