@@ -402,4 +402,6 @@ export const OUTCOMES = [
   "no_answer",
   "provider_refused",
   "guard_not_started",
+  "not_logged_in",
+  "context_full",
 ] as const;
