@@ -5,7 +5,7 @@
 
 mod front_matter;
 
-use pulldown_cmark::{Event, HeadingLevel, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 use thiserror::Error;
 
 use self::front_matter::{Id, Slot};
@@ -200,7 +200,7 @@ struct Outline {
 impl Outline {
     fn of(body: &str) -> Self {
         let mut outline = Self::default();
-        let mut heading: Option<HeadingLevel> = None;
+        // Everything that is written; what a heading or a point says begins where it was last cleared.
         let mut text = String::new();
         let mut in_acceptance = None;
         let mut item_depth = 0_usize;
@@ -210,12 +210,8 @@ impl Outline {
                 reason = "of all there is in Markdown, these few matter"
             )]
             match event {
-                Event::Start(Tag::Heading { level, .. }) => {
-                    heading = Some(level);
-                    text.clear();
-                }
+                Event::Start(Tag::Heading { .. }) => text.clear(),
                 Event::End(TagEnd::Heading(level)) => {
-                    heading = None;
                     let words = one_line(&text);
                     if in_acceptance.is_none_or(|above| level <= above) {
                         let is_acceptance = ACCEPTANCE_HEADINGS.contains(&words.to_lowercase().as_str());
@@ -236,9 +232,7 @@ impl Outline {
                         outline.acceptance.push(one_line(&text));
                     }
                 }
-                Event::Text(part) | Event::Code(part) if heading.is_some() || item_depth > 0 => {
-                    text.push_str(&part);
-                }
+                Event::Text(part) | Event::Code(part) => text.push_str(&part),
                 Event::SoftBreak | Event::HardBreak | Event::End(TagEnd::Paragraph) => text.push(' '),
                 _ => {}
             }

@@ -95,7 +95,7 @@ impl NodeId {
 impl<'de> Deserialize<'de> for NodeId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Self::new(text.as_str()).map_err(|fault| serde::de::Error::custom(format!("{text:?} {fault}")))
+        Self::taking(text).map_err(|(text, fault)| serde::de::Error::custom(format!("{text:?} {fault}")))
     }
 }
 

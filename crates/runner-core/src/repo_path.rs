@@ -60,7 +60,7 @@ fn unescape(after: &[u8]) -> Option<(u8, usize)> {
         [b'\\', ..] => Some((b'\\', 1)),
         [b'x', high, low, ..] => {
             let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-            Some((digit(*high)? << 4 | digit(*low)?, 3))
+            Some((digit(*high)? * 16 + digit(*low)?, 3))
         }
         _ => None,
     }

@@ -121,8 +121,7 @@ pub(crate) struct TreeDocument<'t> {
 impl Tree {
     /// Reads a document strictly. Every fault in it is told, in the order of the nodes.
     pub fn decode(bytes: &[u8]) -> Result<Self, Vec<TreeProblem>> {
-        let (root, mut found) = decode::document(bytes).map_err(|problem| vec![problem])?;
-        rules::check(&root, &mut found);
+        let (root, found) = decode::document(bytes).map_err(|problem| vec![problem])?;
         found.into_result(&root)?;
         Ok(Self { root })
     }

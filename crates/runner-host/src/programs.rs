@@ -2,9 +2,10 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -38,6 +39,43 @@ pub fn companion(program: &str) -> Option<PathBuf> {
     let beside = env::current_exe().ok().and_then(|own| own.canonicalize().ok());
     let beside = beside.map(|own| own.with_file_name(program)).filter(|path| is_program(path));
     beside.or_else(|| find(program, None))
+}
+
+/// Becomes a program that ships with this one; comes back only if that cannot be.
+pub fn become_companion(program: &str, args: &[OsString]) -> io::Error {
+    let Some(path) = companion(program) else { return io::ErrorKind::NotFound.into() };
+    Command::new(path).args(args).exec()
+}
+
+/// What a program that ships with this one prints, up to a number of bytes and if it ends in time.
+pub fn ask_companion(program: &str, args: &[OsString], bytes_max: u64, wait: Duration) -> Option<Vec<u8>> {
+    let mut command = Command::new(companion(program)?);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    let stdout = child.stdout.take()?;
+    let reader = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        stdout.take(bytes_max).read_to_end(&mut bytes).map(|_| bytes)
+    });
+    let until = Instant::now() + wait;
+    while child.try_wait().ok()?.is_none() {
+        if Instant::now() > until {
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    reader.join().ok()?.ok()
+}
+
+/// Asks the desktop to show an address in the user's browser. Nobody waits for it.
+pub fn show_in_browser(url: &str) -> io::Result<()> {
+    let mut command = Command::new(if cfg!(target_os = "macos") { "open" } else { "xdg-open" });
+    command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn()?;
+    std::thread::spawn(move || child.wait());
+    Ok(())
 }
 
 fn is_program(path: &Path) -> bool {

@@ -3,10 +3,11 @@
 use std::io::{self, IsTerminal, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
+use runner_host::programs::show_in_browser;
 use serde_json::json;
 
 use crate::api::Watching;
@@ -125,8 +126,11 @@ async fn serve(cli: &Cli, project: Project) -> Result<(), Told> {
     let watched = Arc::clone(&app);
     std::thread::spawn(move || watcher.run(&watched.project, &watched.feed, &watched.watch));
     tell(cli, &app, &url);
-    if cli.open {
-        open(&url);
+    if cli.open
+        && let Err(error) = show_in_browser(&url)
+    {
+        let _ =
+            writeln!(io::stderr(), "note: no browser could be started ({error}); open the address yourself");
     }
     server::serve(listener, app).await;
     Ok(())
@@ -169,21 +173,4 @@ fn make_token() -> io::Result<String> {
     let mut bytes = [0; 16];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-/// Asks the desktop to show the page. Where it cannot, the address is on the screen.
-fn open(url: &str) {
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let mut command = Command::new(program);
-    command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    match command.spawn() {
-        // Waited for aside, so that it leaves no trace.
-        Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
-        Err(error) => {
-            let _ = writeln!(
-                io::stderr(),
-                "note: `{program}` could not be started ({error}); open the address yourself"
-            );
-        }
-    }
 }

@@ -24,6 +24,7 @@ mod server;
 mod snapshot;
 mod standing;
 mod tree_view;
+mod verify;
 mod watch;
 
 pub use cli::main;

@@ -15,7 +15,7 @@ use runner_core::tree::{BYTES_MAX, Tree};
 use runner_host::reading::{IterationCommit, Reading, RunBranch};
 use serde_json::Value;
 
-use crate::api::IterationRow;
+use crate::api::{IterationRow, Verdict};
 use crate::beneath::{Folder, Stamp};
 use crate::error::Fault;
 use crate::log_index::LogIndexes;
@@ -32,6 +32,8 @@ pub(crate) struct Project {
     pub(crate) root: Folder,
     pub(crate) indexes: LogIndexes,
     known: Mutex<Known>,
+    /// The proofs that were asked for: one at a time, and not twice for the same state of a branch.
+    verdicts: Mutex<BTreeMap<RunId, (Option<String>, Verdict)>>,
 }
 
 /// What need not be read again as long as it did not change.
@@ -71,7 +73,13 @@ impl Project {
             path: reading.root().to_owned(),
             source,
         })?;
-        Ok(Self { reading, root, indexes: LogIndexes::default(), known: Mutex::default() })
+        Ok(Self {
+            reading,
+            root,
+            indexes: LogIndexes::default(),
+            known: Mutex::default(),
+            verdicts: Mutex::default(),
+        })
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -206,6 +214,20 @@ impl Project {
         let commits = Arc::new(self.reading.iterations(&run.id, &branch.commit)?);
         self.known().commits.insert(run.id.clone(), (branch.commit.clone(), Arc::clone(&commits)));
         Ok(commits)
+    }
+
+    /// The verdict on a run as its branch is now.
+    pub(crate) fn verdict_of(&self, run: &Run, make: impl FnOnce() -> Verdict) -> Verdict {
+        let tip = run.branch.as_ref().map(|branch| branch.commit.clone());
+        let mut verdicts = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, verdict)) = verdicts.get(&run.id)
+            && *of == tip
+        {
+            return verdict.clone();
+        }
+        let verdict = make();
+        verdicts.insert(run.id.clone(), (tip, verdict.clone()));
+        verdict
     }
 
     /// The row of an iteration whose meta.json is this one, made anew if it is not.

@@ -24,7 +24,7 @@ use crate::gate::{Gate, Pass};
 use crate::project::{Project, Run};
 use crate::reply::{self, Reply};
 use crate::watch::Watch;
-use crate::{diff, history, log, page, snapshot, tree_view};
+use crate::{diff, history, log, page, snapshot, tree_view, verify};
 
 /// How much is read at the same time.
 const READERS_MAX: usize = 8;
@@ -91,6 +91,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/api/run-state", get(run_state))
         .route("/api/runs", get(runs))
         .route("/api/search", get(search))
+        .route("/api/verify", get(verdict))
         .route("/api/iterations", get(iterations))
         .route(ITERATION, get(iteration))
         .route(&under("/log/{log}"), get(log_page))
@@ -248,6 +249,14 @@ async fn run_state(State(app): Shared, which: Asked<Which>, asked: HeaderMap) ->
 
 async fn runs(State(app): Shared, asked: HeaderMap) -> Reply {
     answer(app, asked, |app| snapshot::runs(&app.project)).await
+}
+
+async fn verdict(State(app): Shared, which: Asked<Which>, asked: HeaderMap) -> Reply {
+    answer(app, asked, move |app| {
+        let run = some_run(app, &asked_for(which)?)?;
+        Ok(app.project.verdict_of(&run, || verify::verdict(&app.project, &run)))
+    })
+    .await
 }
 
 async fn iterations(State(app): Shared, which: Asked<Which>, asked: HeaderMap) -> Reply {

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use runner_core::config::Config;
+use runner_core::config::{Config, Usd};
 use runner_core::id::{Iteration, RunId};
 use serde_json::Value;
 
@@ -60,10 +60,15 @@ fn look(project: &Project, run: &Run) -> Look {
     };
     let standing = standing(&facts);
     let leaves = good.map(|tree| tree.root().leaves());
+    let budget = config.as_ref().map(|config| config.budget);
     let progress = Progress {
         leaves_total: leaves.map_or(0, |leaves| leaves.total),
         leaves_passed: leaves.map_or(0, |leaves| leaves.passed),
         iterations_max: config.as_ref().and_then(|config| u32::try_from(config.max_iterations.get()).ok()),
+        tokens_max: budget
+            .and_then(|budget| budget.run_tokens)
+            .and_then(|most| u64::try_from(most.get()).ok()),
+        cost_microdollars_max: budget.and_then(|budget| budget.run_usd).map(Usd::microdollars),
         ..sums(&rows)
     };
     Look { rows, standing, progress, events, problems, config }

@@ -181,6 +181,16 @@ fn stopped(facts: &Facts<'_>, path: &str) -> Standing {
         )
         .next("if it was too short, raise the timeouts first", Some(&edit))
         .next("and take the change in", Some("runner start")),
+        "budget" => go_on(
+            Standing::new(StateWord::Limit, format!("the budget is spent: {}", word("limit")))
+                .why(format!("the next leaf is {path}; what there was is committed"))
+                .next("raise [budget]", Some(&edit))
+                .next("take the change in", Some("runner start")),
+        ),
+        "barred" => Standing::new(StateWord::Failed, format!("the agent cannot work: {}", word("outcome")))
+            .why("no attempt was charged; the run waits for you")
+            .next("see what is missing", Some("runner doctor"))
+            .next("go on", Some("runner loop")),
         "failures" => {
             Standing::new(StateWord::Failed, format!("failures in a row, the last one: {}", word("outcome")))
                 .why("failures of the agent program or the guard cost no attempt; the run waits for you")
@@ -276,7 +286,9 @@ mod tests {
             (&open, vec![], StateWord::Idle),
             (&open, stop("time"), StateWord::Limit),
             (&open, next("max_iterations"), StateWord::Limit),
-            (&open, stop("max_cost"), StateWord::Limit),
+            (&open, stop("budget"), StateWord::Limit),
+            (&open, stop("barred"), StateWord::Failed),
+            (&open, stop("unheard_of"), StateWord::Limit),
             (&open, stop("failures"), StateWord::Failed),
             (&open, next("interrupted"), StateWord::Interrupted),
             (&open, stop("loop_iterations"), StateWord::Idle),

@@ -4,6 +4,7 @@
 
 pub mod agents;
 pub mod bad_trees;
+pub mod generated;
 pub mod oracle;
 pub mod processes;
 pub mod repo;

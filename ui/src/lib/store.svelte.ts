@@ -163,8 +163,9 @@ class Store {
 
   async #read(): Promise<void> {
     while (this.#dirty.size > 0) {
-      const wanted = new Set(this.#dirty);
-      this.#dirty.clear();
+      // The first screen needs the snapshot alone; the rest follows.
+      const wanted = this.snapshot ? new Set(this.#dirty) : new Set(["snapshot" as const]);
+      for (const one of wanted) this.#dirty.delete(one);
       const run = this.run;
       try {
         const [snapshot, rows, tree] = await Promise.all([
@@ -178,6 +179,8 @@ class Store {
         if (wanted.has("tree")) this.tree = tree;
         this.fault = null;
       } catch (error) {
+        // Not again at once: the next change, or the stream that is back, asks anew.
+        this.#dirty.clear();
         this.fault = error instanceof Error ? error.message : String(error);
         if (!(error instanceof Refused)) this.link = "lost";
       }

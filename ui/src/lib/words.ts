@@ -53,6 +53,8 @@ const KNOWN: Record<(typeof OUTCOMES)[number], Look> = {
   no_answer: look("✗", "no answer", "fail"),
   provider_refused: look("✗", "provider refused", "fail"),
   guard_not_started: look("✗", "guard not started", "fail"),
+  not_logged_in: look("✗", "not logged in", "fail"),
+  context_full: look("⊘", "context full", "retry"),
 };
 
 /** An outcome; one that a newer runner knows and this page does not is shown by its own word. */

@@ -1,6 +1,6 @@
 //! A tree as an agent left it: read as strictly as any, but for what is the runner's own to mend.
 
-use super::{Node, TreeFault, TreeProblem, decode, rules};
+use super::{Node, TreeFault, TreeProblem, decode};
 
 /// An agent's tree, its children sorted. What the runner owns in it (`passes`, `attempts`, `max_attempts`)
 /// is what the agent wrote and means nothing yet.
@@ -12,8 +12,7 @@ pub struct AgentTree {
 impl AgentTree {
     /// Reads the document; every fault that the agent must mend is told, in the order of the nodes.
     pub fn decode(bytes: &[u8]) -> Result<Self, Vec<TreeProblem>> {
-        let (mut root, mut found) = decode::document(bytes).map_err(|problem| vec![problem])?;
-        rules::check(&root, &mut found);
+        let (mut root, found) = decode::document(bytes).map_err(|problem| vec![problem])?;
         let mut problems = found.into_result(&root).err().unwrap_or_default();
         problems.retain(|problem| !is_the_runners_to_mend(&problem.fault));
         if !problems.is_empty() {

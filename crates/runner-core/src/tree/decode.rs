@@ -3,6 +3,7 @@
 //! A value that cannot be read leaves a stand-in behind, so that the rest of the document is still checked.
 //! Whoever calls must look at what was found before using the nodes.
 
+mod quick;
 mod value;
 
 use std::fmt;
@@ -12,13 +13,13 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use self::value::{Key, KeySeed, Scalar, ScalarSeed};
 use super::problem::{Field, Found, Kind, Position, TreeFault, TreeProblem};
 use super::{
-    ATTEMPTS_RANGE, BYTES_MAX, DEPTH_MAX, MAX_ATTEMPTS_RANGE, NODES_MAX, Node, ORDER_RANGE, VERSION,
+    ATTEMPTS_RANGE, BYTES_MAX, DEPTH_MAX, MAX_ATTEMPTS_RANGE, NODES_MAX, Node, ORDER_RANGE, VERSION, rules,
 };
 use crate::document::{Fault, json_fault, nearest, text_of};
 use crate::id::NodeId;
 use crate::text::head;
 
-/// Reads a document. What is not even text, or too large to look at, is the one fault told.
+/// Reads a document and looks at its rules. What is not even text, or too large to look at, is the one fault told.
 pub(super) fn document(bytes: &[u8]) -> Result<(Node, Found), TreeProblem> {
     let whole = |fault| TreeProblem { node: String::new(), fault };
     if bytes.len() > BYTES_MAX {
@@ -31,6 +32,9 @@ pub(super) fn document(bytes: &[u8]) -> Result<(Node, Found), TreeProblem> {
         };
         whole(TreeFault::Syntax { line: problem.line, column: 1, what: format!("the file {what}") })
     })?;
+    if let Some(root) = quick::good_root(text) {
+        return Ok((root, Found::default()));
+    }
     let mut reader = Reader { found: Found::default(), position: Vec::new(), nodes: 0 };
     let mut json = serde_json::Deserializer::from_str(text);
     let read = DocumentSeed(&mut reader).deserialize(&mut json).and_then(|root| json.end().map(|()| root));
@@ -42,8 +46,10 @@ pub(super) fn document(bytes: &[u8]) -> Result<(Node, Found), TreeProblem> {
             stand_in()
         }
     };
-    reader.found.all_read();
-    Ok((root, reader.found))
+    let mut found = reader.found;
+    found.all_read();
+    rules::check(&root, &mut found);
+    Ok((root, found))
 }
 
 /// The node that stands in for one that could not be read.

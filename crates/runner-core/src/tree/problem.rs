@@ -257,6 +257,11 @@ impl Found {
         self.cut_short = true;
     }
 
+    /// Whether nothing is wrong so far.
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.is_empty() && self.document.is_empty()
+    }
+
     /// Marks the end of reading: what was noted so far are fields without a value.
     pub(super) fn all_read(&mut self) {
         self.sort();
@@ -281,7 +286,7 @@ impl Found {
 
     /// The faults in the order of the document, each with the path of its node; none is success.
     pub(super) fn into_result(mut self, root: &Node) -> Result<(), Vec<TreeProblem>> {
-        if self.nodes.is_empty() && self.document.is_empty() {
+        if self.is_empty() {
             return Ok(());
         }
         self.sort();

@@ -1,8 +1,10 @@
 //! The rules that hold in every tree the runner writes.
 
+use std::ops::RangeInclusive;
+
 use super::problem::{Field, Found, Position, TreeFault, path_at};
-use super::written::WrittenLen;
-use super::{BYTES_MAX, DEPTH_MAX, NODES_MAX, Node};
+use super::written::{WrittenLen, escapes_below};
+use super::{ATTEMPTS_RANGE, BYTES_MAX, DEPTH_MAX, MAX_ATTEMPTS_RANGE, NODES_MAX, Node, ORDER_RANGE};
 use crate::id::NodeId;
 
 /// Notes every rule that is broken at or below `root`. Fields that could not be read are passed over.
@@ -10,11 +12,24 @@ pub(super) fn check(root: &Node, found: &mut Found) {
     if !found.can_be_ruled() {
         return;
     }
-    let mut fingerprints = Vec::new();
-    let mut written = WrittenLen::new();
-    walk(root, &mut |node, position| {
-        fingerprints.push(fingerprint(&node.id));
-        written.add(node, position.len() + 1);
+    let mut rules = Rules::default();
+    walk(root, &mut |node, position| rules.see(node, position, found));
+    rules.of_the_whole(root, || escapes_below(root), found);
+}
+
+/// The rules, looked at node by node in any order; what those about the whole need is gathered on the way.
+#[derive(Default)]
+pub(super) struct Rules {
+    fingerprints: Vec<u64>,
+    written: WrittenLen,
+}
+
+impl Rules {
+    /// Notes the rules that are broken at one node, once its children are known.
+    pub(super) fn see(&mut self, node: &Node, position: &Position, found: &mut Found) {
+        self.fingerprints.push(fingerprint(&node.id));
+        self.written.add(node, position.len() + 1);
+        check_bounds(node, position, found);
         check_attempts(node, position, found);
         check_order(node, position, found);
         check_passes(node, position, found);
@@ -22,14 +37,19 @@ pub(super) fn check(root: &Node, found: &mut Found) {
             let first_child: Position = position.iter().copied().chain([0]).collect();
             found.at(&first_child, None, TreeFault::TooDeep);
         }
-    });
-    if fingerprints.len() > NODES_MAX {
-        found.too_many_nodes();
     }
-    if let Some(written) = written.above(BYTES_MAX, root) {
-        found.in_document(TreeFault::WrittenTooLarge(written));
+
+    /// Notes the rules about the whole that are broken, once every node was seen. What the escapes in all texts cost
+    /// is asked for only where it decides.
+    pub(super) fn of_the_whole(self, root: &Node, escapes: impl FnOnce() -> usize, found: &mut Found) {
+        if self.fingerprints.len() > NODES_MAX {
+            found.too_many_nodes();
+        }
+        if let Some(written) = self.written.above(BYTES_MAX, escapes) {
+            found.in_document(TreeFault::WrittenTooLarge(written));
+        }
+        check_unique(root, self.fingerprints, found);
     }
-    check_unique(root, fingerprints, found);
 }
 
 /// Visits the nodes in order, down to the deepest level that a tree may have.
@@ -45,6 +65,18 @@ fn walk<'t>(root: &'t Node, visit: &mut impl FnMut(&'t Node, &Position)) {
         }
     }
     descend(root, &mut Vec::new(), visit);
+}
+
+fn check_bounds(node: &Node, position: &Position, found: &mut Found) {
+    let mut check = |name, field, number: i64, bounds: RangeInclusive<i64>| {
+        if !bounds.contains(&number) {
+            let fault = TreeFault::OutOfRange { field: name, bounds, found: number.to_string() };
+            found.at(position, Some(field), fault);
+        }
+    };
+    check("order", Field::Order, node.order, ORDER_RANGE);
+    check("attempts", Field::Attempts, node.attempts.into(), ATTEMPTS_RANGE);
+    check("max_attempts", Field::MaxAttempts, node.max_attempts.into(), MAX_ATTEMPTS_RANGE);
 }
 
 fn check_attempts(node: &Node, position: &Position, found: &mut Found) {
@@ -147,6 +179,21 @@ mod tests {
                 "root/x: `attempts` is 4, above `max_attempts` 3: lower it to 3 or less",
             ]
         );
+    }
+
+    #[test]
+    fn a_number_out_of_its_bounds_could_not_be_read_back() {
+        let most = Node { order: 1 << 53, max_attempts: 1_000_001, attempts: 1_000_001, ..leaf("root") };
+        assert_eq!(
+            told(most),
+            [
+                "root: `order` must be from -9007199254740991 to 9007199254740991, found 9007199254740992: change the value",
+                "root: `attempts` must be from 0 to 1000000, found 1000001: change the value",
+                "root: `max_attempts` must be from 1 to 1000000, found 1000001: change the value",
+            ]
+        );
+        assert_eq!(told(Node { max_attempts: 0, ..leaf("root") }).len(), 1);
+        assert_eq!(told(Node { max_attempts: 1_000_000, ..leaf("root") }), [""; 0]);
     }
 
     #[test]

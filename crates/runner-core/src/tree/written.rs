@@ -14,12 +14,14 @@ pub(super) struct WrittenLen {
 /// The most bytes that a byte of text is written with: `\u001b`.
 const ESCAPED_LEN_MAX: usize = 6;
 
-impl WrittenLen {
-    /// The bytes around the root: `{`, the version, the root's key, `}`.
-    pub(super) fn new() -> Self {
+/// The bytes around the root: `{`, the version, the root's key, `}`.
+impl Default for WrittenLen {
+    fn default() -> Self {
         Self { plain: "{\n  \"version\": 1,\n  \"root\": \n}\n".len(), text: 0 }
     }
+}
 
+impl WrittenLen {
     /// Adds a node on `level` (the root's is 1), but for its children.
     pub(super) fn add(&mut self, node: &Node, level: usize) {
         let (outer, inner) = (4 * level - 2, 4 * level);
@@ -36,12 +38,17 @@ impl WrittenLen {
         self.plain += "{\n}".len() + outer + names + numbers + passes + lists + quotes + text;
     }
 
-    /// The whole length if it is above `max`. The texts are looked into only where it could be.
-    pub(super) fn above(&self, max: usize, root: &Node) -> Option<usize> {
-        if self.plain + self.text * (ESCAPED_LEN_MAX - 1) <= max {
+    /// The whole length if it is above `max`. What the escapes cost is asked for only where it could be.
+    pub(super) fn above(&self, max: usize, escapes: impl FnOnce() -> usize) -> Option<usize> {
+        if self.at_most() <= max {
             return None;
         }
-        Some(self.plain + escapes_below(root)).filter(|len| *len > max)
+        Some(self.plain + escapes()).filter(|len| *len > max)
+    }
+
+    /// What the length is if every byte of text needs the longest escape.
+    fn at_most(&self) -> usize {
+        self.plain + self.text * (ESCAPED_LEN_MAX - 1)
     }
 }
 
@@ -65,21 +72,25 @@ fn digits(number: u64) -> usize {
     number.checked_ilog10().map_or(1, |log| log as usize + 1)
 }
 
-fn escapes_below(node: &Node) -> usize {
+/// What the escapes in the texts at and below a node cost beyond the texts themselves.
+pub(super) fn escapes_below(node: &Node) -> usize {
     texts(node).map(escapes).sum::<usize>() + node.children.iter().map(escapes_below).sum::<usize>()
 }
 
 /// What a text's escapes cost beyond the text itself.
-fn escapes(text: &str) -> usize {
-    let is_escaped = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
-    // Looks at every byte on purpose: without a way out, the processor takes many at once.
-    let any = text.bytes().fold(false, |any, byte| any | is_escaped(byte));
+pub(super) fn escapes(text: &str) -> usize {
     let escape = |byte| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | b'\x08' | b'\x0c' => "\\".len(),
         0..b' ' => ESCAPED_LEN_MAX - 1,
         _ => 0,
     };
-    if any { text.bytes().map(escape).sum() } else { 0 }
+    if may_have_escapes(text) { text.bytes().map(escape).sum() } else { 0 }
+}
+
+/// Whether it is worth the time to look at each byte of a text. All are looked at on purpose: without a way out,
+/// the processor takes many at once.
+fn may_have_escapes(text: &str) -> bool {
+    text.bytes().fold(false, |any, byte| any | (byte < b' ') | (byte == b'"') | (byte == b'\\'))
 }
 
 #[cfg(test)]
@@ -93,9 +104,9 @@ mod tests {
             len.add(node, level);
             node.children.iter().for_each(|child| add(len, child, level + 1));
         }
-        let mut len = WrittenLen::new();
+        let mut len = WrittenLen::default();
         add(&mut len, root, 1);
-        len.above(1, root)
+        len.above(1, || escapes_below(root))
     }
 
     #[test]
@@ -105,6 +116,7 @@ mod tests {
         let odd = Node {
             order: -1_000,
             title: "\"".to_owned(),
+            goal: "\\".to_owned(),
             acceptance: points,
             attempts: 10,
             max_attempts: 999_999,
@@ -122,10 +134,11 @@ mod tests {
     fn only_a_length_above_the_limit_is_told() {
         let root = Node { title: "\u{1b}".repeat(10), ..leaf("root") };
         let whole = tree(root.clone()).to_bytes().len();
-        let mut len = WrittenLen::new();
+        let mut len = WrittenLen::default();
         len.add(&root, 1);
-        assert_eq!(len.above(whole, &root), None);
-        assert_eq!(len.above(whole - 1, &root), Some(whole));
-        assert_eq!(len.above(10 * whole, &root), None);
+        let escapes = || escapes_below(&root);
+        assert_eq!(len.above(whole, escapes), None);
+        assert_eq!(len.above(whole - 1, escapes), Some(whole));
+        assert_eq!(len.above(10 * whole, escapes), None);
     }
 }

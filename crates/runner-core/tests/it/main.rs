@@ -7,6 +7,8 @@ mod corpus;
 #[cfg(test)]
 mod documents;
 #[cfg(test)]
+mod generated;
+#[cfg(test)]
 mod git;
 #[cfg(test)]
 mod goal;
@@ -14,6 +16,8 @@ mod goal;
 mod pipeline;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod reading;
 #[cfg(test)]
 mod schema;
 #[cfg(test)]
@@ -26,13 +30,26 @@ mod text;
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
-/// How many cases a property is tried with.
+/// How many cases a property is tried with; `RUNNER_PROPERTY_CASES` may ask for fewer.
 const CASES: u32 = 512;
+
+/// As many as usual, or as few as the variable `name` asks for: a mutation run starts the tests a thousand times.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long the tests may take is for whoever starts them to say"
+)]
+fn fewer<N: std::str::FromStr>(name: &str, usual: N) -> N {
+    let Ok(asked) = std::env::var(name) else { return usual };
+    let number = asked.parse().ok();
+    assert!(number.is_some(), "{name} is no number: {asked}");
+    number.unwrap_or(usual)
+}
 
 /// Tries a property with generated values: always the same ones, so that a test fails for everyone or for no one.
 #[track_caller]
 fn holds<S: Strategy>(values: S, property: impl Fn(S::Value) -> Result<(), TestCaseError>) {
-    let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
+    let cases = fewer("RUNNER_PROPERTY_CASES", CASES);
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let result = TestRunner::new_with_rng(config, rng).run(&values, property);
     assert!(result.is_ok(), "{}", result.err().map(|error| error.to_string()).unwrap_or_default());

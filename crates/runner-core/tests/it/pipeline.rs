@@ -13,6 +13,8 @@ use runner_core::step::{
 };
 use runner_core::tree::{AgentTree, Node, Tree};
 
+use crate::fewer;
+
 /// A tree as a list: each node hangs on an earlier one.
 #[derive(Clone, Debug)]
 struct Draft {
@@ -153,7 +155,8 @@ fn status() -> impl Strategy<Value = &'static str> {
 const SEED: RngSeed = RngSeed::Fixed(3);
 
 fn cases() -> ProptestConfig {
-    ProptestConfig { cases: 1000, failure_persistence: None, rng_seed: SEED, ..ProptestConfig::default() }
+    let cases = fewer("RUNNER_PROPERTY_CASES", 1000);
+    ProptestConfig { cases, failure_persistence: None, rng_seed: SEED, ..ProptestConfig::default() }
 }
 
 proptest! {

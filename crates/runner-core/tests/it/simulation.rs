@@ -33,7 +33,9 @@ use oracle::Seen;
 use random::Random;
 use world::{Broken, Faults, Sim};
 
-/// How many whole runs are made.
+use crate::fewer;
+
+/// How many whole runs are made; `RUNNER_SIMULATION_RUNS` may ask for fewer.
 const RUNS: u64 = 20_000;
 /// One run in so many is made twice, to compare every byte.
 const TWICE: u64 = 16;
@@ -193,10 +195,10 @@ fn history(sim: &Sim) -> Sha256 {
     Sha256::of(&bytes)
 }
 
-/// Runs the seeds from `start` in steps of `by`; a failing one is named.
-fn runs(start: u64, by: usize) -> Seen {
+/// Runs the seeds from `start` to `all` in steps of `by`; a failing one is named.
+fn runs((start, all): (u64, u64), by: usize) -> Seen {
     let mut seen = Seen::default();
-    for seed in (start..RUNS).step_by(by) {
+    for seed in (start..all).step_by(by) {
         let sim = std::panic::catch_unwind(|| run(seed)).unwrap_or_else(|_| panic!("seed {seed} failed"));
         if seed % TWICE == 0 {
             assert_eq!(history(&run(seed)), history(&sim), "seed {seed} has two histories");
@@ -209,14 +211,18 @@ fn runs(start: u64, by: usize) -> Seen {
 #[test]
 fn every_rule_holds_in_every_run_and_every_ending_is_reached() {
     let mut seen = Seen::default();
+    let all = fewer("RUNNER_SIMULATION_RUNS", RUNS);
     std::thread::scope(|scope| {
-        let halves = [0, 1].map(|start| scope.spawn(move || runs(start, 2)));
+        let halves = [0, 1].map(|start| scope.spawn(move || runs((start, all), 2)));
         for half in halves {
             seen.add(half.join().unwrap_or_else(|_| panic!("a run failed, see above")));
         }
     });
-    assert_eq!(seen.runs, RUNS);
-    assert_reached(&seen);
+    assert_eq!(seen.runs, all);
+    // A handful of runs cannot reach everything, so nothing less than all of them is asked to.
+    if all == RUNS {
+        assert_reached(&seen);
+    }
 }
 
 /// Everything that can happen did.

@@ -113,7 +113,7 @@ pub struct Found {
 }
 
 /// Whether the history proves itself.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Verdict {
     /// `held`, `broken`, or `unknown` where this build cannot say.
     pub verdict: String,

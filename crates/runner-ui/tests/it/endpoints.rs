@@ -165,6 +165,15 @@ fn a_tree_that_breaks_its_rules_is_told_and_nothing_else_fails() {
 }
 
 #[test]
+fn the_proof_of_a_run_is_asked_of_the_runner() {
+    let sandbox = finished_run();
+    let server = Server::on(sandbox.root());
+    let verdict = server.get("/api/verify").ok();
+    assert!(["held", "unknown"].contains(&verdict["verdict"].as_str().unwrap()), "{verdict}");
+    assert_eq!(verdict["command"], "runner verify demo");
+}
+
+#[test]
 fn what_did_not_change_is_not_sent_again() {
     let sandbox = finished_run();
     let server = Server::on(sandbox.root());

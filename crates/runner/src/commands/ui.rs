@@ -1,11 +1,10 @@
 //! `runner ui`: hands over to `runner-ui`, which is a program of its own.
 
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
+use std::io::ErrorKind;
 use std::path::Path;
-use std::process::Command;
 
-use runner_host::programs::companion;
+use runner_host::programs::become_companion;
 
 use crate::cli::UiArgs;
 use crate::error::Report;
@@ -15,17 +14,16 @@ const PROGRAM: &str = "runner-ui";
 
 /// Becomes that program; comes back only if there is none.
 pub(crate) fn run(dir: &Path, json: bool, args: &UiArgs) -> Report {
-    let failed = |cause: String| {
-        Report::new("no_program", Exit::FAILURE, format!("could not hand over to `{PROGRAM}`"))
-            .cause(cause)
-            .hint("install it beside `runner`: cargo install --locked --path crates/runner-ui")
-    };
-    let Some(program) = companion(PROGRAM) else {
-        return failed(format!("`{PROGRAM}` is neither beside `runner` nor on the PATH"));
-    };
     let mut given: Vec<OsString> = vec!["--project-dir".into(), dir.into()];
     given.extend(json.then(|| "--json".into()));
     given.extend(args.rest.iter().cloned());
-    let error = Command::new(&program).args(given).exec();
-    failed(format!("`{}`: {error}", program.display()))
+    let error = become_companion(PROGRAM, &given);
+    let cause = if error.kind() == ErrorKind::NotFound {
+        format!("`{PROGRAM}` is neither beside `runner` nor on the PATH")
+    } else {
+        error.to_string()
+    };
+    Report::new("no_program", Exit::FAILURE, format!("could not hand over to `{PROGRAM}`"))
+        .cause(cause)
+        .hint("install it beside `runner`: cargo install --locked --path crates/runner-ui")
 }

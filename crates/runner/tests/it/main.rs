@@ -13,6 +13,7 @@ mod loop_manners;
 mod means;
 mod output;
 mod reading;
+mod real_agents;
 mod sandbox;
 mod scenes;
 mod shapes;

@@ -51,6 +51,9 @@ fn large() -> Vec<BadTree> {
     let key = format!("{{\"{}\": 1, ", "k".repeat(1_000_000));
     let text = format!("\"{}\"", "x".repeat(64 << 20));
     let spaces = format!("{}{}", document(&root), " ".repeat(64 << 20));
+    // The points come to 27 MB and the text to 41 MB, but to half of that without the backslashes.
+    let lines =
+        swelling(200_000).replacen("\"title\": \"", &format!("\"title\": \"{}", "\\n".repeat(20_500_000)), 1);
     let limit = "at most 67108864 are allowed";
     vec![
         bad(
@@ -60,7 +63,8 @@ fn large() -> Vec<BadTree> {
         ),
         bad("more than 64 MiB of text", alone(&[("title", &text)]), &[limit]),
         bad("more than 64 MiB of white space", spaces, &[limit]),
-        bad("more than 64 MiB once it is written out", document(&swelling()), &[limit]),
+        bad("more than 64 MiB once it is written out", document(&swelling(600_000)), &[limit]),
+        bad("more than 64 MiB once it is written out with its escapes", document(&lines), &[limit]),
     ]
 }
 
@@ -81,8 +85,8 @@ fn wide(nodes: usize) -> String {
 }
 
 /// A chain whose deepest node has empty points without number: short here, and long where each has its line.
-fn swelling() -> String {
-    let points = format!("[\"\"{}]", ",\"\"".repeat(600_000));
+fn swelling(points: usize) -> String {
+    let points = format!("[\"\"{}]", ",\"\"".repeat(points));
     let chain = chain(32);
     let (before, after) = chain.rsplit_once("\"acceptance\": []").unwrap_or_default();
     format!("{before}\"acceptance\": {points}{after}")

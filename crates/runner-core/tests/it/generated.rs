@@ -1,0 +1,24 @@
+//! The files that are made from the core's own types.
+
+use runner_core::config::Config;
+use runner_core::schema::Document;
+use testkit::generated::assert_generated;
+
+#[test]
+fn each_schema_is_generated() {
+    for document in Document::ALL {
+        assert_generated(&format!("schemas/{}", document.file_name()), &document.schema_bytes());
+    }
+}
+
+#[test]
+fn the_configuration_reference_is_generated() {
+    let page = format!(
+        "# Configuration\n\n`.runner/state/config.toml`, written by `runner init` with every key and its default. The file is read \
+         strictly:\nan unknown key is an error with its line. Changes take effect with the next `runner start`.\n\n\
+         Made from the program itself: `just generate` writes it anew.\n\n{}\n## The file as it is written\n\n```toml\n{}```\n",
+        Config::reference(),
+        Config::documented_file()
+    );
+    assert_generated("docs/configuration.md", page.as_bytes());
+}
