@@ -18,6 +18,7 @@ pub type Retries = Int<0, 100>;
 #[serde(default)]
 pub struct Executor {
     /// "codex", "claude", "command" (any program) or "script" (a scenario played back).
+    #[schemars(extend("examples" = ["claude"]))]
     pub kind: ExecutorKind,
     /// The model to ask for, with kind "codex" or "claude" or with a preset; without it the agent's own default.
     #[schemars(extend("examples" = ["gpt-5.5"]))]

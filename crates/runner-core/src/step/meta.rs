@@ -34,8 +34,8 @@ pub struct Meta {
     pub path: String,
     /// Which try it was.
     pub attempt: Nth,
-    /// The agent, by its name.
-    pub agent: String,
+    /// The agent that was asked, by its name.
+    pub asked: String,
     /// Its rung on the ladder.
     pub rung: Nth,
     /// What it might use.
@@ -99,7 +99,7 @@ impl Meta {
             node: job.aim.node().cloned(),
             path: job.path.clone(),
             attempt: job.attempt,
-            agent: job.agent.clone(),
+            asked: job.agent.clone(),
             rung: job.rung,
             tools: job.tools.clone(),
             mode: claim.work,

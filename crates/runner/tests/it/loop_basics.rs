@@ -209,7 +209,8 @@ fn an_agent_gets_its_prompt_and_its_variables() {
         format!(
             "RUNNER_ITER=0001\nRUNNER_MODE=leaf\nRUNNER_NODE_ID=root\n\
              RUNNER_OUTPUT={root}/.git/runner/answers/0001.json\n\
-             RUNNER_PROMPT={root}/.runner/iterations/demo/0001/prompt.md\nRUNNER_RUN_ID=demo\n\
+             RUNNER_PROMPT={root}/.runner/iterations/demo/0001/prompt.md\n\
+             RUNNER_REPORT={root}/.git/runner/answers/0001.report.json\nRUNNER_RUN_ID=demo\n\
              RUNNER_TREE={root}/.runner/state/tree.json\n"
         )
     );

@@ -219,7 +219,7 @@ fn a_leaf_that_resists_climbs_the_ladder() {
     let ran = sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["retry", "retry", "passed"]);
     assert_eq!((&sandbox.meta(2)["rung"]["nth"], &sandbox.meta(3)["rung"]["nth"]), (&1.into(), &2.into()));
-    assert!(sandbox.meta(3)["agent"].as_str().unwrap().ends_with("second.sh"));
+    assert!(sandbox.meta(3)["asked"].as_str().unwrap().ends_with("second.sh"));
     assert!(ran.stdout.contains(" rung=2/2 agent="), "{}", ran.stdout);
     assert_sound(&sandbox);
 }
