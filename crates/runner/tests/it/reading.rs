@@ -23,7 +23,7 @@ fn every_problem_is_listed_at_once() {
     let problems: Vec<&str> = told.stdout.lines().filter(|line| line.starts_with("problem=")).collect();
     let of =
         |part: &str| problems.iter().filter(|line| line.starts_with(&format!("problem={part} "))).count();
-    assert_eq!((of("layout"), of("config"), of("tree"), of("state")), (1, 2, 2, 14), "{problems:#?}");
+    assert_eq!((of("layout"), of("config"), of("tree"), of("state")), (1, 2, 2, 18), "{problems:#?}");
     assert!(of("identity") >= 1, "{problems:#?}");
     assert_eq!(told.value("valid"), Some(format!("false problems={}", problems.len()).as_str()));
 }
@@ -83,9 +83,11 @@ fn a_repository_that_is_not_set_up_is_told_how() {
 fn doctor_says_what_is_missing_and_how_to_get_it() {
     let sandbox = started();
     let config = sandbox.read(".runner/state/config.toml");
-    let config = config
-        .replace("[\"just\", \"ci\"]", "[\"no-such-guard\"]")
-        .replace("kind = \"codex\"", "kind = \"command\"\ncommand = [\"sh\"]");
+    let config = config.replace("[\"just\", \"ci\"]", "[\"no-such-guard\"]").replacen(
+        "kind = \"codex\"",
+        "kind = \"command\"\ncommand = [\"sh\"]",
+        1,
+    );
     sandbox.write(".runner/state/config.toml", config);
     let told = sandbox.runner(&["doctor"]);
     assert_eq!(told.code, Some(1));
@@ -126,7 +128,7 @@ fn doctor_knows_the_versions_of_agents() {
     ] {
         let program = crate::agents::program(&sandbox, &format!("echo '{says}'"));
         let line = format!("kind = \"{kind}\"\nprogram = \"{program}\"");
-        sandbox.write(".runner/state/config.toml", config.replace("kind = \"codex\"", &line));
+        sandbox.write(".runner/state/config.toml", config.replacen("kind = \"codex\"", &line, 1));
         let unknown = sandbox.runner(&["doctor"]).ok();
         assert!(unknown.stdout.contains("no login found"), "{}", unknown.stdout);
         let mut doctor = sandbox.runner_command(&["doctor"]);

@@ -33,6 +33,12 @@ fn setup(kind: &str, url: &str) -> Setup {
     Setup::of(RUNNER).executor(&keys).guard(GUARD)
 }
 
+/// A repository on a disk: Codex's own sandbox hides what is in memory.
+fn started(setup: &Setup) -> Sandbox {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    setup.start_in(Sandbox::empty_in(RUNNER, folder))
+}
+
 fn command(sandbox: &Sandbox, args: &[&str]) -> Command {
     let mut command = sandbox.runner_command(args);
     command.env("OWN_KEY", "sk-dummy").env("TERM", "dumb");
@@ -45,7 +51,7 @@ fn ran(sandbox: &Sandbox, args: &[&str]) -> Ran {
 
 fn whole_run(kind: &str) -> Sandbox {
     let model = model_of(WHOLE_RUN);
-    let sandbox = setup(kind, &model.url()).start();
+    let sandbox = started(&setup(kind, &model.url()));
     let ended = ran(&sandbox, &["loop"]);
     assert_eq!(ended.code, Some(0), "{}{}{}", ended.stdout, ended.stderr, sandbox.logged(1, "executor.log"));
     assert_eq!(sandbox.outcomes(), ["decomposed", "passed", "guard_failed", "passed"]);
@@ -80,7 +86,7 @@ fn a_whole_run_with_claude_and_what_it_cost() {
 /// One step with a provider that fails like this from the first request on, and its outcome.
 fn outcome_of(kind: &str, fault: &str) -> String {
     let model = model_of(&format!("[[part]]\n[[part.step]]\nfault = [{fault}]\n"));
-    let sandbox = setup(kind, &model.url()).start();
+    let sandbox = started(&setup(kind, &model.url()));
     let step = ran(&sandbox, &["step"]);
     assert_sound(&sandbox);
     assert_eq!(sandbox.tree()["root"]["attempts"], 0, "{kind} {fault}: {}{}", step.stdout, step.stderr);
@@ -112,7 +118,7 @@ fn a_provider_that_is_not_there_ends_the_session() {
     for kind in BOTH {
         // Nothing listens where something just did.
         let url = model_of("[[part]]\n[[part.step]]\ndo.final = 'x'\n").url();
-        let sandbox = setup(kind, &url).start();
+        let sandbox = started(&setup(kind, &url));
         ran(&sandbox, &["step"]);
         assert_eq!(sandbox.outcomes(), ["disconnected"], "{kind}");
         assert_sound(&sandbox);
@@ -126,7 +132,7 @@ const LEAVES_A_PROCESS: &str = "[[part]]\n[[part.step]]\n\
 fn nothing_of_a_session_outlives_its_time() {
     for kind in BOTH {
         let model = model_of(LEAVES_A_PROCESS);
-        let sandbox = setup(kind, &model.url()).keys("iteration_timeout_secs = 12").start();
+        let sandbox = started(&setup(kind, &model.url()).keys("iteration_timeout_secs = 12"));
         assert_eq!(ran(&sandbox, &["loop"]).code, Some(4), "{kind}");
         assert_eq!(processes_of(sandbox.outside()), Vec::<String>::new(), "{kind}");
         assert_eq!(sandbox.git(&["show", "HEAD:partial.txt"]), "partial", "{kind}");
@@ -138,7 +144,7 @@ fn nothing_of_a_session_outlives_its_time() {
 fn nothing_of_a_session_outlives_the_runner() {
     for kind in BOTH {
         let model = model_of(LEAVES_A_PROCESS);
-        let sandbox = setup(kind, &model.url()).start();
+        let sandbox = started(&setup(kind, &model.url()));
         let mut child =
             command(&sandbox, &["loop"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         wait_for("the command", || sandbox.path("partial.txt").exists());
@@ -169,7 +175,7 @@ fn nothing_that_a_repository_plants_for_agents_is_run() {
             .file(".codex/config.toml", codex)
             .file("CLAUDE.md", "PLANTED-WORDS\n")
             .file("AGENTS.md", "PLANTED-WORDS\n");
-        let sandbox = setup.start();
+        let sandbox = started(&setup);
         ran(&sandbox, &["step"]);
         assert_eq!(sandbox.outcomes(), ["decomposed"], "{kind}");
         assert!(!sandbox.path("sprung").exists(), "{kind}");
