@@ -252,10 +252,10 @@ fn what_an_agent_may_use_is_the_users_to_say() {
         let why = "node `root`: `.runner/nodes/root/tools.json`: `network` cannot be honoured by agents of kind \"command\"";
         assert!(refused.contains(why), "{refused}");
     }
-    sandbox.write(tools, "{\"netwrok\": false}");
+    sandbox.write(tools, "{\"networks\": false}");
     sandbox.runner(&["start"]);
     let refused = sandbox.runner(&["step"]).refused(2);
-    assert!(refused.contains("`netwrok` is not a known key; did you mean `network`?"), "{refused}");
+    assert!(refused.contains("`networks` is not a known key; did you mean `network`?"), "{refused}");
     let validated = sandbox.runner(&["validate"]);
     assert_eq!(validated.code, Some(2));
     assert!(validated.stdout.contains("nodes/root/tools.json"), "{}", show(&validated));
