@@ -1,4 +1,5 @@
 //! Whole runs with the real Codex and Claude Code, at their pinned versions, against a scripted model on this machine.
+#![expect(clippy::indexing_slicing, reason = "here a fault is a failed test")]
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
