@@ -20,3 +20,4 @@ pub mod start;
 pub mod step;
 pub mod text;
 pub mod tree;
+pub mod verify;

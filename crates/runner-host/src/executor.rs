@@ -59,7 +59,12 @@ pub(crate) fn agent(job: &Job, places: &Places) -> Result<Program, String> {
 
 /// The guard of a job, or why there is none.
 pub(crate) fn guard(job: &Job, root: &Path) -> Result<Program, String> {
-    Ok(Program { argv: resolved(job.guard.words(), root)?, environment: inherited() })
+    program(job.guard.words(), root)
+}
+
+/// A command to be run in a work tree, or why it cannot be.
+pub(crate) fn program(words: &[String], root: &Path) -> Result<Program, String> {
+    Ok(Program { argv: resolved(words, root)?, environment: inherited() })
 }
 
 /// The words with the program's own path in front. A program inside the repository must be named by its path.

@@ -4,6 +4,7 @@
 //! variables; none runs a filter that the repository's own configuration defines and nobody allowed. Answers are
 //! read as bytes, separated by NUL where git offers it.
 
+mod history;
 mod objects;
 mod repository;
 mod settings;
@@ -15,6 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+pub(crate) use history::{Batch, Logged};
 pub(crate) use objects::{Changed, EntryMode, IndexEntry, Sight, Switch, TreeEntry};
 pub use repository::Operation;
 use settings::Settings;

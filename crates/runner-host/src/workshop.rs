@@ -63,6 +63,8 @@ pub struct Workshop<'a> {
     early: Vec<Event>,
     /// The folder of the iteration that was just committed.
     last: Option<Folder>,
+    /// The last commit that was made here.
+    made: Option<String>,
     /// The commit of an iteration that a crash left, while it is taken up again.
     resuming: Option<String>,
 }
@@ -114,6 +116,7 @@ impl<'a> Workshop<'a> {
             at_start: None,
             early: Vec::new(),
             last: None,
+            made: None,
             resuming: None,
         })
     }
@@ -142,6 +145,14 @@ impl<'a> Workshop<'a> {
             Caught::Terminate => Interruption::Term,
             Caught::HangUp => Interruption::Hup,
         })
+    }
+
+    /// How many commits of the user's own the next iteration takes in.
+    fn own_commits(&self, run: &RunId) -> Result<u32, Error> {
+        match self.resuming.as_ref().or(self.head.as_ref()) {
+            Some(tip) if self.made.as_ref() != Some(tip) => self.git.own_commits(run.as_str(), tip),
+            Some(_) | None => Ok(0),
+        }
     }
 
     fn bench(&mut self) -> Result<&mut Bench, Error> {
@@ -263,9 +274,11 @@ impl World for Workshop<'_> {
             Selection::Leaf(choice) | Selection::Stuck(choice) => Some(choice.leaf.id.clone()),
             Selection::Complete => None,
         };
+        let run_id = state.run_id.clone().ok_or(Refusal::MissingDoc(Doc::RunState))?;
+        let own_commits = self.own_commits(&run_id)?;
         let note = |id: &NodeId| files.note(&self.git, id).map(|text| (id.clone(), text));
         Ok(Snapshot {
-            run_id: state.run_id.clone().ok_or(Refusal::MissingDoc(Doc::RunState))?,
+            run_id,
             goal: decoded(docs, Doc::Goal, |bytes| Ok(Goal::parse(bytes)?.body().to_owned()))?,
             config: decoded(docs, Doc::Config, |bytes| Config::decode(bytes).map_err(StartFault::Config))?,
             memory: Memory {
@@ -276,6 +289,7 @@ impl World for Workshop<'_> {
             },
             node_contexts: node.as_ref().and_then(note).into_iter().collect(),
             templates: files.templates(&self.git),
+            own_commits,
             state,
             tree,
         })
@@ -325,6 +339,7 @@ impl World for Workshop<'_> {
         }
         moving::publish(git, &moving, &bench.index.clone())?;
         self.last = self.bench.take().map(|bench| bench.folder);
+        self.made = Some(commit.clone());
         Ok(Record { commit })
     }
 

@@ -4,13 +4,16 @@ mod completions;
 mod demo;
 mod doctor;
 mod init;
+mod log;
 mod man;
 mod run;
 mod select;
+mod show;
 mod start;
 mod status;
 mod tree;
 mod validate;
+pub(crate) mod verify;
 
 use crate::cli::{Cli, Command};
 use crate::error::Report;
@@ -29,6 +32,10 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Select(args) => Box::new(select::run(dir, args)?),
         Command::Status(_) => Box::new(status::run(dir)?),
         Command::Tree(args) => Box::new(tree::run(dir, args)?),
+        Command::Log(args) => log::run(dir, args, out)?,
+        Command::Show(args) => show::run(dir, args)?,
+        Command::Diff(args) => Box::new(show::diff(dir, args, out)?),
+        Command::Verify(args) => Box::new(verify::run(dir, args, out)?),
         Command::Doctor(_) => Box::new(doctor::run(dir)),
         Command::Demo(args) => Box::new(demo::run(args, out)?),
         Command::Completions(args) => Box::new(completions::run(args)),

@@ -8,8 +8,10 @@ mod commands;
 mod error;
 mod live;
 mod out;
+mod pager;
 mod reply;
 mod view;
+mod which;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -34,7 +34,7 @@ pub const BUILT_IN: [(&str, &str); 19] = [
 ];
 
 /// The note of what was cut, which is the runner's own to word.
-const CUTS: (&str, &str) = ("cuts.md", include_str!("../../templates/cuts.md"));
+pub(super) const CUTS: (&str, &str) = ("cuts.md", include_str!("../../templates/cuts.md"));
 
 /// Why no prompt could be made. All of it is the user's to mend.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]

@@ -48,6 +48,7 @@ fn snapshot() -> Snapshot {
         },
         node_contexts: BTreeMap::from([(NodeId::new("leaf").unwrap(), "context C".to_owned())]),
         templates: BTreeMap::new(),
+        own_commits: 0,
     }
 }
 

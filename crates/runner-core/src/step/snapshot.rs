@@ -27,6 +27,8 @@ pub struct Snapshot {
     pub node_contexts: BTreeMap<NodeId, String>,
     /// The user's own prompt templates by file name (`contract.md`); the rest are the built-in ones.
     pub templates: BTreeMap<String, String>,
+    /// How many commits of the user's own lie on top of the runner's last one.
+    pub own_commits: u32,
 }
 
 /// The memory files, as text.

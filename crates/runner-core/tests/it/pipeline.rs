@@ -110,6 +110,7 @@ fn snapshot(tree: Tree) -> Snapshot {
         memory: Memory::default(),
         node_contexts: BTreeMap::new(),
         templates: BTreeMap::new(),
+        own_commits: 0,
     }
 }
 

@@ -4,6 +4,7 @@
 mod corpus;
 mod crash;
 mod determinism;
+mod forgery;
 mod generated;
 mod hardened;
 mod loop_basics;
