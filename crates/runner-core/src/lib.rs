@@ -12,6 +12,7 @@ pub mod id;
 pub mod identity;
 pub mod layout;
 pub mod prompt;
+pub mod replay;
 pub mod repo_path;
 pub mod run_state;
 pub mod scenario;

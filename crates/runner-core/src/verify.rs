@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 pub use audit::Auditor;
-pub use files::is_read;
+pub use files::{Files, is_read, snapshot};
 pub use record::{Kind, Target, kind};
 pub use rule::Rule;
 

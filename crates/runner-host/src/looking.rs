@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use regex::Regex;
 use runner_core::id::{Iteration, NodeId};
 use runner_core::layout::Doc;
 use runner_core::run_state::RunState;
@@ -124,10 +125,26 @@ impl Look {
         Ok(bytes.and_then(|bytes| RunState::decode(&bytes).ok()))
     }
 
-    /// What an iteration changed, as git shows it.
+    /// What an iteration changed, as git shows it; without paths, all but the runner's own files.
     pub fn diff(&self, seen: &Seen, form: DiffForm, paths: &[String]) -> Result<Vec<u8>, Error> {
         let parent = seen.parent.as_deref().ok_or(Refusal::NoCommit)?;
         self.git.show_diff(parent, &seen.commit, form, paths)
+    }
+}
+
+/// A regular expression.
+pub struct Pattern(Regex);
+
+impl Pattern {
+    /// Reads one, or says what is wrong with it.
+    pub fn new(text: &str) -> Result<Self, String> {
+        let last = |told: &str| told.lines().last().unwrap_or_default().replace("error: ", "");
+        Regex::new(text).map(Self).map_err(|error| last(&error.to_string()))
+    }
+
+    /// Whether it is found in a text.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.0.is_match(text)
     }
 }
 
@@ -138,7 +155,7 @@ pub enum DiffForm {
     Patch,
     /// Line by line, in colour.
     Coloured,
-    /// Added and removed lines by file, outside `.runner/`.
+    /// Added and removed lines by file.
     Numbers,
 }
 

@@ -36,6 +36,7 @@ use crate::lock::Lock;
 use crate::moving;
 use crate::process::{Control, Wish};
 use crate::record::{Folder, now_ms};
+use crate::replay::{Came, SESSION};
 use crate::signals::{Caught, Listener};
 use crate::store::{self, Stamp};
 use crate::worktree;
@@ -78,6 +79,9 @@ struct Bench {
     deadline: Instant,
     set_aside: Vec<(String, &'static str)>,
     mended: crate::pins::Mended,
+    /// What came back, for the record.
+    attempt: Option<Attempt>,
+    verdict: Verdict,
 }
 
 /// A session that was begun.
@@ -304,6 +308,7 @@ impl World for Workshop<'_> {
     fn run_guard(&mut self, job: &Job, restore: &[RepoPath]) -> Result<Verdict, Error> {
         self.restore_files(restore)?;
         let verdict = self.guard(job)?;
+        self.bench()?.verdict = without_output(&verdict);
         failpoint::reach("iter.guard");
         Ok(verdict)
     }
@@ -364,6 +369,10 @@ fn write_logs(
 ) -> Result<(), Error> {
     let folder = &bench.folder;
     folder.write("tree.after.json", &transition.tree.to_bytes())?;
+    if let Some(attempt) = bench.attempt.clone() {
+        let came = Came { base: bench.base.clone(), attempt, verdict: bench.verdict.clone() };
+        folder.write(SESSION, &serde_json::to_vec(&came).unwrap_or_default())?;
+    }
     git.write_patch(&bench.base, commit, &folder.file("diff.patch"))?;
     let findings = &transition.meta.findings;
     if !findings.is_empty() {
@@ -401,6 +410,16 @@ impl Pace for Workshop<'_> {
                 Some(until) if now_ms() < until => std::thread::sleep(Duration::from_millis(100)),
                 Some(_) | None => return Ok(None),
             }
+        }
+    }
+}
+
+/// A verdict without what the guard printed, which is in a log of its own.
+fn without_output(verdict: &Verdict) -> Verdict {
+    match verdict {
+        Verdict::Ended { exit, .. } => Verdict::Ended { exit: *exit, output: Vec::new() },
+        Verdict::Skipped | Verdict::NotStarted { .. } | Verdict::TimedOut | Verdict::Interrupted { .. } => {
+            verdict.clone()
         }
     }
 }

@@ -75,6 +75,7 @@ pub(crate) enum Command {
     Show(ShowArgs),
     Diff(DiffArgs),
     Verify(VerifyArgs),
+    Replay(ReplayArgs),
     Doctor(DoctorArgs),
     Demo(DemoArgs),
     Completions(CompletionsArgs),
@@ -240,10 +241,13 @@ pub(crate) struct ShowArgs {
 }
 
 /// Show what an iteration changed
+///
+/// Without paths, everything but the runner's own files under .runner/.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner diff                    the last iteration
   runner diff 57 -- src          only below src
+  runner diff 57 -- .runner      what it did to the plan and the memory files
   runner diff @-1 | delta")]
 pub(crate) struct DiffArgs {
     /// An iteration (57, #57, @, @-1), or a node: the last iteration on it
@@ -277,6 +281,24 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "ITER|all", num_args = 0..=1, default_missing_value = "all",
           value_parser = crate::commands::verify::which_passes)]
     pub(crate) rerun_guard: Option<WhichPasses>,
+}
+
+/// Put a recorded run through this version's rules, and compare every byte
+///
+/// Takes what came back from every session and every guard, plans, judges and settles again, and compares prompts, trees,
+/// states and messages with those of the run. Exits with 1 at the first difference.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner replay                        the run that is checked out
+  runner replay --export run.json      and write it into one file, which needs no repository
+  runner replay run.json")]
+pub(crate) struct ReplayArgs {
+    /// A run whose logs are here, or a file that was exported
+    #[arg(value_name = "RUN|FILE")]
+    pub(crate) target: Option<String>,
+    /// Write the recording into a file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) export: Option<PathBuf>,
 }
 
 /// Which passes the guard is run on again.

@@ -6,6 +6,7 @@ mod doctor;
 mod init;
 mod log;
 mod man;
+mod replay;
 mod run;
 mod select;
 mod show;
@@ -35,6 +36,7 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Log(args) => log::run(dir, args, out)?,
         Command::Show(args) => show::run(dir, args)?,
         Command::Diff(args) => Box::new(show::diff(dir, args, out)?),
+        Command::Replay(args) => Box::new(replay::run(dir, args)?),
         Command::Verify(args) => Box::new(verify::run(dir, args, out)?),
         Command::Doctor(_) => Box::new(doctor::run(dir)),
         Command::Demo(args) => Box::new(demo::run(args, out)?),

@@ -8,7 +8,6 @@ mod commands;
 mod error;
 mod live;
 mod out;
-mod pager;
 mod reply;
 mod view;
 mod which;

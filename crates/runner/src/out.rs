@@ -8,7 +8,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::cli::{Color, Global};
 use crate::error::Report;
-use crate::pager;
+
 use crate::reply::{Exit, Reply};
 
 /// How wide a terminal is taken to be where it does not say.
@@ -54,7 +54,7 @@ impl Out {
         match self.form {
             Form::Drawn => {
                 let text = reply.drawn(&self.pen);
-                let is_shown = reply.is_long() && self.may_page && pager::show(&text);
+                let is_shown = reply.is_long() && self.may_page && runner_host::pager::show(&text);
                 if !is_shown {
                     print(&text);
                 }

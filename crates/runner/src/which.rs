@@ -83,6 +83,11 @@ pub(crate) fn node(text: &str, tree: &Tree, what: &str) -> Result<NodeId, Report
         return NodeId::new(*id)
             .map_err(|fault| Report::new("node", Exit::REFUSED, what).cause(fault.to_string()));
     }
+    let mut short = all.iter().filter(|(_, id)| id.starts_with(text));
+    if let (Some((_, id)), None) = (short.next(), short.next()) {
+        return NodeId::new(*id)
+            .map_err(|fault| Report::new("node", Exit::REFUSED, what).cause(fault.to_string()));
+    }
     let tail = format!("/{text}");
     let begins = |(path, id): &&(String, &str)| {
         id.starts_with(text) || path.starts_with(text) || path.ends_with(&tail)

@@ -10,7 +10,7 @@ use super::record::{Kind, Parts, kind};
 use super::{Base, Change, Checked, Commit, Ending, Finding, Now, Place, Rule};
 use crate::config::{Config, Protect};
 use crate::id::{Iteration, NodeId, RunId};
-use crate::layout::Doc;
+use crate::layout::{Doc, RUNNER_DIR};
 use crate::repo_path::RepoPath;
 use crate::run_state::RunState;
 use crate::start::unseeded_tree;
@@ -215,7 +215,7 @@ impl Auditor {
         let outside = commit.changes.iter().find(|change| !is_runners(&change.path));
         if let Some(change) = outside {
             let path = RepoPath::of_bytes(&change.path).to_string();
-            wrong.push((Rule::StartScope, "changes under .runner/ alone".to_owned(), path));
+            wrong.push((Rule::StartScope, format!("changes under {RUNNER_DIR}/ alone"), path));
         }
         if !parts.body.is_empty() || parts.trailers.iter().any(|(key, _)| *key != TAKEN_IN) {
             wrong.push((Rule::Message, parts.subject.to_owned(), shown(parts.body)));

@@ -11,7 +11,7 @@ use crate::step::{Memory, Snapshot};
 use crate::tree::{Selection, Tree, select};
 
 /// Files by path.
-pub(super) type Files = BTreeMap<Vec<u8>, Vec<u8>>;
+pub type Files = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The most bytes that a template or a note may have to be read; a step reads no more of them either.
 const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -60,7 +60,7 @@ pub(super) fn goal_id(files: &Files) -> Option<RunId> {
 }
 
 /// What a step would have read from these files, with the tree, the state and the configuration that were read already.
-pub(super) fn snapshot(
+pub fn snapshot(
     files: &Files,
     run_id: &RunId,
     (tree, state, config): (&Tree, &RunState, &Config),

@@ -96,9 +96,10 @@ impl Rule {
     fn told(self) -> (&'static str, &'static str) {
         match self {
             Self::StartMissing => ("start_missing", "a run begins with the commit of `runner start`"),
-            Self::StartScope => {
-                ("start_scope", "a start changes files under `.runner/` alone, and begins with a fresh state")
-            }
+            Self::StartScope => (
+                "start_scope",
+                "a start changes the runner's own folder alone, and begins with a fresh state",
+            ),
             Self::Parents => ("parents", "a commit has one parent, the commit before it"),
             Self::Message => ("message", "a commit's message is the one that its state and results give"),
             Self::Identity => ("identity", "message, goal and state name the same run"),

@@ -5,6 +5,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
+use runner_core::layout::RUNNER_DIR;
+
 use super::{Git, Head, lossy};
 use crate::error::Error;
 use crate::looking::DiffForm;
@@ -125,7 +127,7 @@ impl Git {
     /// The branches of runs, here and as remotes last had them: run, full name, commit. Those here come first.
     pub(crate) fn run_branches(&self) -> Result<Vec<(String, String, String)>, Error> {
         let format = "--format=%(objectname) %(refname)";
-        let places = ["refs/heads/runner/", "refs/remotes/*/runner/"];
+        let places = ["refs/heads/runner/", "refs/remotes/*/runner/*"];
         let answer = lossy(&self.call(&[&["for-each-ref", format], places.as_slice()].concat()).run()?);
         let named = |line: &str| {
             let (commit, name) = line.split_once(' ')?;
@@ -169,8 +171,8 @@ impl Git {
         );
         args.extend([from.to_owned(), to.to_owned(), "--".to_owned()]);
         args.extend(paths.iter().cloned());
-        if form == DiffForm::Numbers && paths.is_empty() {
-            args.extend([".".to_owned(), ":(top,exclude).runner".to_owned()]);
+        if paths.is_empty() {
+            args.extend([".".to_owned(), format!(":(top,exclude){RUNNER_DIR}")]);
         }
         self.call(&args).run()
     }

@@ -83,6 +83,8 @@ impl Workshop<'_> {
             deadline: Instant::now() + Duration::from_secs(job.limits.iteration_secs),
             set_aside: Vec::new(),
             mended: Mended::default(),
+            attempt: None,
+            verdict: Verdict::Skipped,
         });
         Ok(())
     }
@@ -193,7 +195,7 @@ impl Workshop<'_> {
         let outside = changed.iter().any(|path| !is_runner_path(path));
         let protected = protected_paths(git, bench, job, &changed, &at_start)?;
         self.at_start = Some(at_start);
-        Ok(Attempt {
+        let attempt = Attempt {
             exit: ended.exit,
             answer,
             tree,
@@ -201,7 +203,9 @@ impl Workshop<'_> {
             protected,
             usage: ended.usage,
             processes_left: ended.processes_left,
-        })
+        };
+        self.bench()?.attempt = Some(attempt.clone());
+        Ok(attempt)
     }
 
     /// Runs the guard on what is in the work tree.

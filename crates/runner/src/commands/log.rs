@@ -3,11 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use regex::Regex;
 use runner_core::id::Iteration;
 use runner_core::step::{Nature, Outcome};
 use runner_core::text::lines;
-use runner_host::looking::{Look, Seen};
+use runner_host::looking::{Look, Pattern, Seen};
 use serde_json::{Value, json};
 
 use crate::cli::LogArgs;
@@ -52,9 +51,8 @@ pub(crate) fn run(dir: &Path, args: &LogArgs, out: &Out) -> Result<Box<dyn Reply
     Ok(Box::new(transcript))
 }
 
-fn regex(text: &str) -> Result<Regex, Report> {
-    Regex::new(text).map_err(|error| {
-        let cause = error.to_string().lines().last().unwrap_or_default().to_owned();
+fn regex(text: &str) -> Result<Pattern, Report> {
+    Pattern::new(text).map_err(|cause| {
         Report::new("regex", Exit::REFUSED, WHAT)
             .cause(format!("`{}` is no regular expression: {cause}", crate::view::short(text)))
             .hint("put a backslash before characters that are meant as they are: \\( \\[ \\*")
@@ -299,7 +297,7 @@ fn transcript(
     look: &Look,
     iter: Iteration,
     args: &LogArgs,
-    grep: Option<&Regex>,
+    grep: Option<&Pattern>,
 ) -> Result<Transcript, Report> {
     let told = |error| Report::of(WHAT, &error);
     let wanted: &[(&str, &str)] = match (args.guard, args.agent, args.raw, args.errors, args.prompt) {

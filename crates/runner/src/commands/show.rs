@@ -269,7 +269,6 @@ impl Reply for Diff {
         self.text.lines().map(Line::verbatim).collect()
     }
 
-    /// Git escapes what its own colours do not need; what the files hold is made safe by the pager's rules for lines.
     fn drawn(&self, pen: &Pen) -> String {
         if pen.is_coloured() { keep_colours(&self.text) } else { lines(&self.text) }
     }
@@ -279,7 +278,7 @@ impl Reply for Diff {
     }
 }
 
-/// The text without controls, but with the colours that git put at the edges of its lines.
+/// The text without control sequences, but for colours: git's own, and those that a file may hold.
 fn keep_colours(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for (nth, piece) in text.split("\u{1b}[").enumerate() {

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 /// Shows text through the pager; false where there is none, and the caller prints it.
-pub(crate) fn show(text: &str) -> bool {
+pub fn show(text: &str) -> bool {
     let set = |name: &str| std::env::var(name).ok();
     let command = set("RUNNER_PAGER").or_else(|| set("PAGER")).unwrap_or_else(|| "less".to_owned());
     if command.trim().is_empty() || command.trim() == "cat" {
