@@ -75,13 +75,17 @@ record:
 fmt:
     cargo fmt --all
 
-# Run one benchmark: `just bench tree`
+# Run one benchmark: `just bench tree`, `just bench step`, `just bench process`
 bench NAME:
-    cargo bench --locked -p runner-core --bench {{ quote(NAME) }}
+    cargo bench --locked --workspace --bench {{ quote(NAME) }}
 
 # Change the core in small ways and see that its tests notice
 mutants *ARGS:
     PATH=$(scripts/tool cargo-mutants) && export PATH && cargo mutants -p runner-core {{ ARGS }}
+
+# Install the agents that are not part of the check: 1 GB, some minutes
+agents:
+    for agent in opencode gemini qwen copilot pi; do scripts/tool "$agent" >/dev/null; done
 
 # Install `runner` from this repository
 install:

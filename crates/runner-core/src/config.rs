@@ -3,12 +3,15 @@
 //! The structs below are the one place where a key is described: the file that `runner init` writes, the
 //! reference in the documents and the JSON Schema are made from their names, comments, bounds and defaults.
 
+mod executor;
 mod reference;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use toml::de::DeValue;
+
+pub use executor::{Effort, Executor, ExecutorKind, Retries, Sandbox, Tokens};
 
 use crate::document::{Fields, Int, Problem, text_of};
 
@@ -58,50 +61,6 @@ pub struct Config {
 pub enum OnStuck {
     Stop,
     Replan,
-}
-
-/// The agent program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[serde(default)]
-pub struct Executor {
-    /// "codex", "claude", "command" (any program) or "script" (a scenario played back).
-    pub kind: ExecutorKind,
-    /// The model to ask for, with kind "codex" or "claude"; without it the agent's own default.
-    #[schemars(extend("examples" = ["gpt-5.5"]))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// The program and its arguments, with kind "command".
-    #[schemars(extend("examples" = [["my-agent", "--quiet"]]))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<Argv>,
-    /// The scenario file, with kind "script".
-    #[schemars(extend("examples" = ["demo.toml"]))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scenario: Option<String>,
-}
-
-/// The adapters that start an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub enum ExecutorKind {
-    Codex,
-    Claude,
-    Command,
-    Script,
-}
-
-impl ExecutorKind {
-    /// The kind as the configuration has it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Codex => "codex",
-            Self::Claude => "claude",
-            Self::Command => "command",
-            Self::Script => "script",
-        }
-    }
 }
 
 /// A program and its arguments: at least the program, which is not empty.
@@ -201,7 +160,7 @@ impl Default for Config {
             executor_output_limit_bytes: Int::fixed::<52_428_800>(),
             guard_output_limit_bytes: Int::fixed::<10_485_760>(),
             on_stuck: OnStuck::Stop,
-            executor: Executor { kind: ExecutorKind::Codex, model: None, command: None, scenario: None },
+            executor: Executor::default(),
             guard: Guard {
                 command: Argv(words(&["just", "ci"])),
                 protected: words(&["justfile", ".justfile", "Justfile"]),
@@ -210,12 +169,6 @@ impl Default for Config {
             plan: Plan { removal: Removal::Refuse },
             git: Git { filters: Vec::new() },
         }
-    }
-}
-
-impl Default for Executor {
-    fn default() -> Self {
-        Config::default().executor
     }
 }
 
@@ -260,7 +213,7 @@ impl Config {
                 .optional("guard_output_limit_bytes")
                 .unwrap_or(usual.guard_output_limit_bytes),
             on_stuck: file.optional("on_stuck").unwrap_or(usual.on_stuck),
-            executor: file.table("executor", |table| Executor::take(table, &usual.executor)),
+            executor: file.table("executor", Executor::take),
             guard: file.table("guard", |table| Guard::take(table, usual.guard)),
             plan: file.table("plan", |table| Plan {
                 removal: table.optional("removal").unwrap_or(usual.plan.removal),
@@ -271,42 +224,6 @@ impl Config {
         };
         let problems = file.finish();
         if problems.is_empty() { Ok(config) } else { Err(problems) }
-    }
-}
-
-impl Executor {
-    fn take(table: &mut Table<'_>, usual: &Self) -> Self {
-        let executor = Self {
-            kind: table.optional("kind").unwrap_or(usual.kind),
-            model: table.optional("model"),
-            command: table.optional("command"),
-            scenario: table.optional("scenario"),
-        };
-        if table.is_at_fault("kind") {
-            // What the other keys go with is not known.
-            return executor;
-        }
-        let rules = [
-            ("command", ExecutorKind::Command, executor.command.is_some()),
-            ("scenario", ExecutorKind::Script, executor.scenario.is_some()),
-        ];
-        for (key, kind, present) in rules {
-            if executor.kind == kind && !present && !table.is_at_fault(key) {
-                table.broken("kind", format!("is \"{}\", which needs `{key}` beside it", kind.as_str()));
-            }
-            if executor.kind != kind && present {
-                table.broken(
-                    key,
-                    format!("belongs to kind \"{}\" alone: remove it or change `kind`", kind.as_str()),
-                );
-            }
-        }
-        let takes_model = matches!(executor.kind, ExecutorKind::Codex | ExecutorKind::Claude);
-        if executor.model.is_some() && !takes_model {
-            table
-                .broken("model", "belongs to the kinds \"codex\" and \"claude\": remove it or change `kind`");
-        }
-        executor
     }
 }
 
@@ -347,7 +264,8 @@ mod tests {
     fn every_key_is_read() {
         let text = "max_iterations = 1\nmax_attempts_default = 2\niteration_timeout_secs = 3\nidle_timeout_secs = 0\n\
             prompt_budget_bytes = 4096\nexecutor_output_limit_bytes = 4097\nguard_output_limit_bytes = 4098\n\
-            on_stuck = \"replan\"\n[executor]\nkind = \"claude\"\nmodel = \"m\"\n[guard]\ncommand = [\"make\", \"x\"]\n\
+            on_stuck = \"replan\"\n[executor]\nkind = \"claude\"\nmodel = \"m\"\nsandbox = \"require\"\n\
+            writable = [\"~/x\"]\n[guard]\ncommand = [\"make\", \"x\"]\n\
             protected = []\nprotect = \"reject\"\n[plan]\nremoval = \"record\"\n[git]\nfilters = [\"lfs\"]\n";
         let config = Config::decode(text.as_bytes()).unwrap();
         assert_eq!((config.max_iterations.get(), config.max_attempts_default.get()), (1, 2));
@@ -361,6 +279,10 @@ mod tests {
         assert_eq!(
             (config.executor.kind, config.executor.model.as_deref()),
             (ExecutorKind::Claude, Some("m"))
+        );
+        assert_eq!(
+            (config.executor.sandbox, config.executor.writable),
+            (Sandbox::Require, vec!["~/x".to_owned()])
         );
         assert_eq!((config.guard.command.program(), config.guard.protected.len()), ("make", 0));
         assert_eq!((config.guard.protect, config.plan.removal), (Protect::Reject, Removal::Record));
@@ -384,59 +306,6 @@ mod tests {
         assert_eq!(told("max_iterations = 1979-05-27\n").len(), 1);
         assert!(told("\n= 1\n").first().is_some_and(|first| first.starts_with("line 2: ")));
         assert_eq!(told("a = 1\na = 2\n").len(), 2);
-    }
-
-    #[test]
-    fn an_agent_has_what_its_kind_needs_and_no_more() {
-        for good in [
-            "kind = \"codex\"\nmodel = \"m\"",
-            "kind = \"claude\"",
-            "kind = \"command\"\ncommand = [\"a\"]",
-            "kind = \"script\"\nscenario = \"s\"",
-        ] {
-            assert_eq!(told(&format!("[executor]\n{good}\n")), [""; 0]);
-        }
-        for (bad, faults) in [
-            (
-                "kind = \"command\"",
-                &["line 2: `executor.kind` is \"command\", which needs `command` beside it"][..],
-            ),
-            (
-                "kind = \"script\"",
-                &["line 2: `executor.kind` is \"script\", which needs `scenario` beside it"],
-            ),
-            (
-                "scenario = \"s\"",
-                &["line 2: `executor.scenario` belongs to kind \"script\" alone: remove it or change `kind`"],
-            ),
-            (
-                "kind = \"script\"\nscenario = \"s\"\nmodel = \"m\"",
-                &[
-                    "line 4: `executor.model` belongs to the kinds \"codex\" and \"claude\": remove it or change `kind`",
-                ],
-            ),
-            (
-                "kind = \"command\"\ncommand = \"a b\"",
-                &[
-                    "line 3: `executor.command` cannot be read: invalid type: string \"a b\", expected a sequence",
-                ],
-            ),
-            (
-                "kind = \"comand\"\ncommand = [\"a\"]",
-                &[
-                    "line 2: `executor.kind` cannot be read: unknown variant `comand`, expected one of `codex`, `claude`, `command`, `script`",
-                ],
-            ),
-        ] {
-            assert_eq!(told(&format!("[executor]\n{bad}\n")), faults);
-        }
-    }
-
-    #[test]
-    fn a_kind_has_one_name() {
-        for kind in [ExecutorKind::Codex, ExecutorKind::Claude, ExecutorKind::Command, ExecutorKind::Script] {
-            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
-        }
     }
 
     #[test]

@@ -71,6 +71,11 @@ impl Doc {
         }
     }
 
+    /// Whether an agent may write it.
+    pub fn is_for_agents(self) -> bool {
+        self == Self::Tree || self.owner() == Owner::Memory
+    }
+
     /// What the file holds when it is new.
     pub fn scaffold(self) -> Vec<u8> {
         match self {

@@ -4,6 +4,7 @@
 //! randomness. What reads and writes lives in `runner-host`; what talks to people lives in `runner`.
 
 pub mod agent_output;
+pub mod agents;
 pub mod config;
 pub mod digest;
 pub mod document;

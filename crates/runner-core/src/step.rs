@@ -25,7 +25,9 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 
-pub use attempt::{Attempt, Exit, FileLeft, GuardExit, ProtectedPath, ProviderFault, Usage, Verdict, Work};
+pub use attempt::{
+    Attempt, CostSource, Exit, FileLeft, GuardExit, ProtectedPath, ProviderFault, Usage, Verdict, Work,
+};
 pub use bookkeeping::{GUARD_OUTPUT_BYTES_MAX, SUMMARY_BYTES_MAX};
 pub use event::{Event, GuardEnd, Judgement};
 pub use interpret::{Claim, Finding, ProtectedReport, REJECTED_BYTES_MAX, interpret};

@@ -51,6 +51,7 @@ fn run(argv: &[&str], folder: &Path, control: &Control) -> Ended {
         limits: Limits { wall: Duration::from_secs(600), idle: Duration::ZERO },
         stop: Stop::default(),
         has_changed_files: &|| false,
+        hear: &|_, _| (),
     };
     process::run(&launch, control).unwrap()
 }

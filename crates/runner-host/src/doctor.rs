@@ -1,14 +1,17 @@
 //! `runner doctor`: what a run needs of this machine, and how to get what is missing.
 
-use std::path::Path;
+use std::env;
+use std::path::{Path, PathBuf};
 
-use runner_core::config::{Config, ExecutorKind};
+use runner_core::agents::Agent;
+use runner_core::config::{Config, Executor, Sandbox};
 use runner_core::layout::{Doc, RUNNER_DIR};
 
 use crate::error::Error;
 use crate::git::{Git, OLDEST};
 use crate::inspect::read_docs;
 use crate::programs;
+use crate::sandbox::Bubblewrap;
 
 /// The verdict on one point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,22 +127,87 @@ fn program_points(git: &Git, config: &Config) -> Vec<Point> {
         format!("install `{guard}`")
     };
     let guard_fix = format!("{install}, or change [guard] command in {}", Doc::Config.path());
-    let agent = match (config.executor.kind, &config.executor.command) {
-        // An installed agent that the runner cannot start would still fail the run.
-        (kind @ (ExecutorKind::Codex | ExecutorKind::Claude), _) => {
-            let found = format!("agents of kind \"{}\" cannot be started yet", kind.as_str());
-            let fix = format!("set kind = \"command\" with a program of yours in {}", Doc::Config.path());
-            Point::other("agent", Verdict::Bad, found, fix)
-        }
-        (ExecutorKind::Command, Some(command)) => {
-            let fix = format!("check [executor] command in {}", Doc::Config.path());
-            program_point(git, "agent", command.program(), fix)
-        }
-        (ExecutorKind::Command | ExecutorKind::Script, _) => {
-            Point::good("agent", "a script: nothing to install")
-        }
+    vec![
+        program_point(git, "guard", guard, guard_fix),
+        agent_point(git, &config.executor),
+        sandbox_point(git, config),
+    ]
+}
+
+fn agent_point(git: &Git, executor: &Executor) -> Point {
+    let check = |key: &str| format!("check [executor] {key} in {}", Doc::Config.path());
+    let install = |package: &str| match &executor.program {
+        Some(_) => check("program"),
+        None => format!(
+            "install it with 'npm install -g {package}', or change [executor] in {}",
+            Doc::Config.path()
+        ),
     };
-    vec![program_point(git, "guard", guard, guard_fix), agent]
+    let named = |usual: &'static str| executor.program.as_deref().unwrap_or(usual).to_owned();
+    if let Some(agent) = Agent::of_kind(executor.kind) {
+        let facts = agent.facts();
+        let fix = format!("{}; then log in with '{}'", install(facts.package), facts.login);
+        let point = program_point(git, "agent", &named(facts.program), fix);
+        return known_version(agent, logged_in(agent, executor, point));
+    }
+    match (executor.preset, &executor.command) {
+        (Some(preset), _) => {
+            let facts = preset.facts();
+            program_point(git, "agent", &named(facts.program), install(facts.package))
+        }
+        (None, Some(command)) => program_point(git, "agent", command.program(), check("command")),
+        (None, None) => Point::good("agent", "a script: nothing to install"),
+    }
+}
+
+/// Without a login every session fails. On systems with a key chain there is nothing to see.
+fn logged_in(agent: Agent, executor: &Executor, point: Point) -> Point {
+    let facts = agent.facts();
+    let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
+    let home = env::var_os(facts.home.0).map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(facts.home.1)));
+    let has_file = home.is_some_and(|home| home.join(facts.login_file).exists());
+    let is_known = executor.base_url.is_some() || has_file || facts.keys.iter().any(|name| is_set(name));
+    if point.verdict != Verdict::Good || is_known || cfg!(target_os = "macos") {
+        return point;
+    }
+    let key = facts.keys.first().copied().unwrap_or_default();
+    let fix = format!("log in with '{}', or set {key}", facts.login);
+    Point::other("agent", Verdict::Doubtful, format!("{}, no login found", point.found), fix)
+}
+
+/// A version that the runner's table has not seen may understand its flags otherwise.
+fn known_version(agent: Agent, point: Point) -> Point {
+    if point.verdict != Verdict::Good || agent.tested_version(&point.found).is_some() {
+        return point;
+    }
+    let facts = agent.facts();
+    let tested = facts.tested.join(", ");
+    let found = format!("{} (the runner was tried with {tested})", point.found);
+    let fix = format!("if sessions fail, 'npm install -g {}@{tested}'", facts.package);
+    Point::other("agent", Verdict::Doubtful, found, fix)
+}
+
+/// How to get the sandbox.
+pub const SANDBOX_FIX: &str = "install bubblewrap: apt-get install bubblewrap";
+
+fn sandbox_point(git: &Git, config: &Config) -> Point {
+    let name = "sandbox";
+    if config.executor.sandbox == Sandbox::Off {
+        return Point::good(name, "off, as configured: the agent can write wherever you can");
+    }
+    match Bubblewrap::find(git.root()) {
+        Ok(found) => {
+            let version = programs::version_of(found.program()).unwrap_or_default();
+            Point::good(name, format!("{version}, {}", found.program().display()))
+        }
+        Err(why) => {
+            let is_required = config.executor.sandbox == Sandbox::Require;
+            let verdict = if is_required { Verdict::Bad } else { Verdict::Doubtful };
+            let found = format!("none ({why}): the agent can write wherever you can");
+            Point::other(name, verdict, found, SANDBOX_FIX)
+        }
+    }
 }
 
 fn program_point(git: &Git, name: &'static str, program: &str, fix: String) -> Point {

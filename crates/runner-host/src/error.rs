@@ -198,6 +198,12 @@ pub enum Refusal {
     /// An object that a partial or damaged clone does not have.
     #[error("git object `{0}` is not in this clone")]
     MissingObject(String),
+    /// A sandbox is required, and there is none.
+    #[error("agents have to run in a sandbox here, and bubblewrap cannot be used")]
+    NoSandbox {
+        /// Why not.
+        why: String,
+    },
     /// `init --force` would reset a run.
     #[error("run `{0}` is under way here, and `init --force` would reset it")]
     RunUnderWay(String),

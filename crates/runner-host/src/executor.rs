@@ -3,19 +3,34 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use runner_core::agents::{self, Agent, CommandLine, Preset, Ready};
 use runner_core::config::{Argv, ExecutorKind};
+use runner_core::layout::Doc;
 use runner_core::step::Job;
 
 use crate::programs;
+use crate::store;
 
 /// The word after the program's name that makes this binary the scripted agent.
 pub const PLAY: &str = "__play";
+
+/// The variable that names the prompt. It also marks every process of a session.
+pub(crate) const MARK: &str = "RUNNER_PROMPT";
+
+/// The most bytes of the answer's schema.
+const SCHEMA_BYTES_MAX: u64 = 1 << 20;
 
 /// A program that can be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Program {
     pub(crate) argv: Vec<OsString>,
     pub(crate) environment: Vec<(OsString, OsString)>,
+    /// Files that must lie ready for it.
+    pub(crate) files: Vec<Ready>,
+    /// Folders that must be there.
+    pub(crate) folders: Vec<PathBuf>,
+    /// Which agent it is, if the runner understands what it prints.
+    pub(crate) agent: Option<Agent>,
 }
 
 /// Where a session finds its things.
@@ -25,36 +40,97 @@ pub(crate) struct Places {
     pub(crate) prompt: PathBuf,
     pub(crate) output: PathBuf,
     pub(crate) tree: PathBuf,
+    /// A folder that is the session's alone.
+    pub(crate) settings: PathBuf,
+    /// Appears when the agent was stopped because its context was full.
+    pub(crate) context_full: PathBuf,
 }
 
 /// The agent of a job, or why there is none.
 pub(crate) fn agent(job: &Job, places: &Places) -> Result<Program, String> {
-    let argv = match job.executor.kind {
-        ExecutorKind::Command => {
+    let mut program = match (job.executor.kind, job.executor.preset) {
+        (ExecutorKind::Command, Some(preset)) => of_preset(preset, job, places)?,
+        (ExecutorKind::Command, None) => {
             let words = job.executor.command.as_ref().map(Argv::words).unwrap_or_default();
-            resolved(words, &places.root)?
+            Program::of(resolved(words, &places.root)?)
         }
-        ExecutorKind::Script => {
+        (ExecutorKind::Script, _) => {
             let scenario = job.executor.scenario.as_deref().unwrap_or_default();
             let own = std::env::current_exe().map_err(|error| error.to_string())?;
-            vec![own.into(), PLAY.into(), places.root.join(scenario).into()]
+            Program::of(vec![own.into(), PLAY.into(), places.root.join(scenario).into()])
         }
-        ExecutorKind::Codex | ExecutorKind::Claude => {
-            return Err(format!("agents of kind \"{}\" cannot be started yet", job.executor.kind.as_str()));
-        }
+        (ExecutorKind::Codex, _) => of_agent(Agent::Codex, job, places)?,
+        (ExecutorKind::Claude, _) => of_agent(Agent::Claude, job, places)?,
     };
+    if program.agent.is_none() {
+        // The others leave their answer elsewhere.
+        program.environment.push(("RUNNER_OUTPUT".into(), places.output.clone().into()));
+    }
     let node = job.aim.node().map(ToString::to_string).unwrap_or_default();
-    let mut environment = inherited();
-    environment.extend([
-        ("RUNNER_OUTPUT".into(), places.output.clone().into()),
-        ("RUNNER_PROMPT".into(), places.prompt.clone().into()),
+    program.environment.extend([
+        (MARK.into(), places.prompt.clone().into()),
         ("RUNNER_TREE".into(), places.tree.clone().into()),
         ("RUNNER_RUN_ID".into(), job.run_id.to_string().into()),
         ("RUNNER_ITER".into(), job.iteration.to_string().into()),
         ("RUNNER_NODE_ID".into(), node.into()),
         ("RUNNER_MODE".into(), job.aim.mode().as_str().into()),
     ]);
-    Ok(Program { argv, environment })
+    Ok(program)
+}
+
+impl Program {
+    fn of(argv: Vec<OsString>) -> Self {
+        Self { argv, environment: inherited(), files: Vec::new(), folders: Vec::new(), agent: None }
+    }
+}
+
+/// The program of an agent that has a table of its own.
+fn of_agent(agent: Agent, job: &Job, places: &Places) -> Result<Program, String> {
+    let facts = agent.facts();
+    let path = named_program(job.executor.program.as_deref(), facts.program, facts.package, &places.root)?;
+    let line = with_places(places, |places| agents::command_line(agent, &job.executor, places));
+    Ok(Program {
+        argv: std::iter::once(path.into()).chain(line.arguments).collect(),
+        environment: line.environment.into_iter().collect(),
+        files: line.files,
+        folders: line.folders,
+        agent: Some(agent),
+    })
+}
+
+/// The program of a preset.
+fn of_preset(preset: Preset, job: &Job, places: &Places) -> Result<Program, String> {
+    let facts = preset.facts();
+    let path = named_program(job.executor.program.as_deref(), facts.program, facts.package, &places.root)?;
+    let line = with_places(places, |places| preset.command_line(&job.executor, places));
+    let argv = std::iter::once(path.into()).chain(line.arguments).collect();
+    let mut program = Program { files: line.files, folders: line.folders, ..Program::of(argv) };
+    program.environment.extend(line.environment);
+    Ok(program)
+}
+
+fn with_places(places: &Places, make: impl FnOnce(&agents::Places<'_>) -> CommandLine) -> CommandLine {
+    let schema = places.root.join(Doc::OutputSchema.path());
+    let schema_bytes = store::read(&schema, SCHEMA_BYTES_MAX).ok().flatten().unwrap_or_default();
+    let user = std::env::vars_os().collect();
+    make(&agents::Places {
+        answer: places.output.clone(),
+        schema,
+        schema_bytes: &schema_bytes,
+        context_full: places.context_full.clone(),
+        settings: places.settings.clone(),
+        user: &user,
+        is_root: rustix::process::geteuid().is_root(),
+    })
+}
+
+/// Where a program is that has a name of its own, or how to get it.
+fn named_program(own: Option<&str>, usual: &str, package: &str, root: &Path) -> Result<PathBuf, String> {
+    let program = own.unwrap_or(usual);
+    programs::find(program, Some(root)).ok_or_else(|| match own {
+        Some(own) => format!("`{own}` is no program: check [executor] program"),
+        None => format!("`{usual}` is not on the PATH: install it with 'npm install -g {package}'"),
+    })
 }
 
 /// The guard of a job, or why there is none.
@@ -64,7 +140,7 @@ pub(crate) fn guard(job: &Job, root: &Path) -> Result<Program, String> {
 
 /// A command to be run in a work tree, or why it cannot be.
 pub(crate) fn program(words: &[String], root: &Path) -> Result<Program, String> {
-    Ok(Program { argv: resolved(words, root)?, environment: inherited() })
+    Ok(Program::of(resolved(words, root)?))
 }
 
 /// The words with the program's own path in front. A program inside the repository must be named by its path.

@@ -6,6 +6,7 @@
 
 mod history;
 mod objects;
+mod refs;
 mod repository;
 mod settings;
 mod status;
@@ -17,7 +18,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 pub(crate) use history::{Batch, Logged};
-pub(crate) use objects::{Changed, EntryMode, IndexEntry, Sight, Switch, TreeEntry};
+pub(crate) use objects::{
+    Changed, Difference, Differing, EntryMode, IndexEntry, PathSet, Sight, Switch, TreeEntry,
+};
 pub use repository::Operation;
 use settings::Settings;
 pub use status::{Head, Status};
@@ -63,7 +66,7 @@ const PINNED: [(&str, &str); 9] = [
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
     ("core.untrackedCache", "false"),
-    ("core.fsync", "committed,loose-object,index"),
+    ("core.fsync", "committed,loose-object"),
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
     ("submodule.recurse", "false"),

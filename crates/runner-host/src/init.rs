@@ -65,5 +65,6 @@ pub fn init(dir: &Path, existing: Existing) -> Result<Vec<(Doc, Fate)>, Error> {
         }
         fates.push((doc, fate));
     }
+    store::sync_file_system(git.root())?;
     Ok(fates)
 }

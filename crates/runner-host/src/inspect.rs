@@ -18,6 +18,7 @@ use crate::git::{Git, Head, lossy};
 use crate::journal;
 use crate::paths::RUNNER_FOLDERS;
 use crate::store;
+use crate::workshop::Recovery;
 
 /// No document but the tree has a reason to be large.
 const SMALL_BYTES_MAX: u64 = 16 << 20;
@@ -103,8 +104,10 @@ pub struct Inspection {
     pub dirty: (Vec<String>, usize),
     /// Whether the user changed something in `.runner/` that no start has taken in.
     pub runner_changed: bool,
-    /// Whether a start was interrupted.
+    /// Whether a start or an iteration was interrupted.
     pub interrupted: bool,
+    /// What was last finished after a crash.
+    pub recovery: Option<Recovery>,
     /// What stands where documents should, and is none.
     pub refused: Vec<Refusal>,
     /// The documents that are missing.
@@ -146,6 +149,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
         dirty: show_paths(&status.outside),
         runner_changed: !status.inside.is_empty(),
         interrupted: journal::pending(&git.paths().journal())?.is_some(),
+        recovery: Recovery::read(&git),
         refused,
         missing: Doc::ALL.into_iter().filter(|doc| !docs.contains_key(doc)).collect(),
         goal: Read::of(docs.get(&Doc::Goal), read_goal),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::pins::Pins;
+use crate::sandbox::Level;
 use crate::store;
 
 /// The format that this version writes and reads.
@@ -51,6 +52,9 @@ pub(crate) struct Iteration {
     pub(crate) base: String,
     /// What the session must not have changed.
     pub(crate) pins: Pins,
+    /// What kept the session in.
+    #[serde(default)]
+    pub(crate) sandbox: Level,
     /// How far it is.
     pub(crate) phase: Phase,
 }
@@ -74,8 +78,16 @@ struct Record {
 
 /// Writes the record; from now on what it says is carried out, now or after a crash.
 pub(crate) fn begin(path: &Path, pending: &Pending) -> Result<(), Error> {
-    let record = Record { format: FORMAT, pending: pending.clone() };
-    store::write(path, &runner_core::document::canonical_json(&record))
+    store::write(path, &record_of(pending))
+}
+
+/// Writes down how far it is. A power cut may forget that, and the record of the beginning holds.
+pub(crate) fn note(path: &Path, pending: &Pending) -> Result<(), Error> {
+    store::write_soon(path, &record_of(pending))
+}
+
+fn record_of(pending: &Pending) -> Vec<u8> {
+    runner_core::document::canonical_json(&Record { format: FORMAT, pending: pending.clone() })
 }
 
 /// What was begun and not finished.

@@ -23,6 +23,7 @@ mod programs;
 pub mod record;
 pub mod replay;
 pub mod rerun;
+mod sandbox;
 pub mod scratch;
 pub mod script;
 pub mod signals;

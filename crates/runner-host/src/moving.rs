@@ -7,11 +7,11 @@
 use std::fs;
 use std::path::Path;
 
-use runner_core::layout::RUNNER_DIR;
+use runner_core::layout::{Doc, RUNNER_DIR};
 
 use crate::error::{Error, Refusal};
 use crate::failpoint;
-use crate::git::{Changed, EntryMode, Git, IndexEntry, Switch, TreeEntry, path_of};
+use crate::git::{Changed, EntryMode, Git, IndexEntry, Status, Switch, TreeEntry, path_of};
 use crate::journal::{self, Move, Pending};
 use crate::paths::is_runner_path;
 use crate::pins::collect_locks;
@@ -148,20 +148,33 @@ fn set_mode(path: &Path, file: &TreeEntry) -> Result<(), Error> {
     Ok(())
 }
 
-/// Carries a move out to a commit that holds what the work tree has already, but for the runner's own files and what
-/// came into the work tree since. `index` describes the commit.
-pub(crate) fn publish(git: &Git, moving: &Move, index: &Path) -> Result<(), Error> {
+/// Carries a move out to a commit that holds what the work tree has already, but for these documents and what came
+/// into the work tree since. `index` describes the commit. Says how the repository looks then, where all is as it
+/// should be.
+pub(crate) fn publish(
+    git: &Git,
+    moving: &Move,
+    index: &Path,
+    docs: &[(Doc, Vec<u8>)],
+) -> Result<Option<Status>, Error> {
     let prepared = git.paths().private_index("move");
     fs::rename(index, &prepared).map_err(Error::io("move", index))?;
     journal::begin(&git.paths().journal(), &Pending::Move(moving.clone()))?;
     failpoint::reach("move.journal");
     move_branch(git, moving)?;
     failpoint::reach("move.branch");
-    if !git.differing_paths(&prepared)?.is_empty() {
+    for (doc, bytes) in docs {
+        store::replace(git.root(), &git.paths().doc(*doc), bytes)?;
+    }
+    git.attach_head(&moving.branch, REASON)?;
+    let status = git.refreshed_status(&prepared)?;
+    let is_clean = status.is_clean();
+    if !is_clean {
         keep_found(git, &prepared, moving)?;
         git.force_files(&prepared, &moving.new_tip)?;
     }
-    finish(git, moving)
+    finish(git, moving)?;
+    Ok(is_clean.then_some(status))
 }
 
 /// The last steps: HEAD, the user's index, everything on the disk, the journal.
@@ -186,7 +199,7 @@ fn install_index(git: &Git) -> Result<(), Error> {
     })?;
     failpoint::reach("move.index-lock");
     fs::rename(&lock, git.paths().index()).map_err(Error::io("write", git.paths().index()))?;
-    store::remove(&prepared)
+    store::clear(&prepared)
 }
 
 /// Finishes a move that a crash interrupted. The lock is held, so nobody else is at it.

@@ -49,6 +49,11 @@ impl Paths {
         self.private().join("journal.json")
     }
 
+    /// What was last finished after a crash.
+    pub(crate) fn recovery(&self) -> PathBuf {
+        self.private().join("recovered.json")
+    }
+
     /// An index of the runner's own, beside the user's.
     pub(crate) fn private_index(&self, name: &str) -> PathBuf {
         self.private().join(format!("{name}.index"))
@@ -68,14 +73,29 @@ impl Paths {
         self.answers().join(format!("{iter}.json"))
     }
 
+    /// What lies ready for one session, and goes with it.
+    pub(crate) fn session(&self) -> PathBuf {
+        self.private().join("session")
+    }
+
     /// What an agent can read about its task.
     pub(crate) fn context(&self) -> PathBuf {
         self.root.join(".runner/context")
     }
 
+    /// The logs of all iterations.
+    pub(crate) fn iterations(&self) -> PathBuf {
+        self.root.join(".runner/iterations")
+    }
+
     /// The log of one iteration.
     pub(crate) fn iteration(&self, run: &str, iter: &str) -> PathBuf {
-        self.root.join(".runner/iterations").join(run).join(iter)
+        self.iterations().join(run).join(iter)
+    }
+
+    /// The temporary files of a session in a sandbox.
+    pub(crate) fn temporary(&self) -> PathBuf {
+        self.private().join("tmp")
     }
 
     /// Where things go that a session left and that nobody asked for.

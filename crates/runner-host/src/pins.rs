@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Refusal};
 use crate::git::Git;
-use crate::store;
+use crate::store::{self, Stamp};
 
 /// Files of the git folder that decide what git does. `HEAD` is among them.
 const WORKTREE_FILES: [&str; 3] = ["HEAD", "config.worktree", "info/sparse-checkout"];
@@ -71,6 +71,8 @@ pub(crate) struct SessionName<'a> {
     pub(crate) iter: &'a str,
     /// The commit that the run's branch points to.
     pub(crate) base: &'a str,
+    /// The user's index as it was, if that is known.
+    pub(crate) index: Option<Stamp>,
 }
 
 impl Pins {
@@ -90,7 +92,7 @@ impl Pins {
         let mut mended = Mended::default();
         let head_left = fs::read_to_string(git.git_dir().join("HEAD")).unwrap_or_default();
         self.restore_files(git, &mut mended)?;
-        restore_index(git)?;
+        restore_index(git, session.index)?;
         set_aside(git, session.iter, &mut mended)?;
         self.restore_refs(git, session, head_left.trim(), &mut mended)?;
         Ok(mended)
@@ -145,7 +147,8 @@ impl Pins {
                 // What stands there may be no reference at all, and git would not write over it.
                 store::clear(&git.common_dir().join(name))?;
             }
-            if now.get(name) != Some(pinned) {
+            // One that was broken before the session cannot be made again, and nothing is lost with it.
+            if now.get(name) != Some(pinned) && git.has_object(pinned) {
                 git.set_ref(name, pinned)?;
                 mended.refs.push(name.clone());
             }
@@ -167,7 +170,10 @@ impl Pins {
 }
 
 /// Gives the user's index back as it was, from the copy that was taken; without one, git makes it anew.
-fn restore_index(git: &Git) -> Result<(), Error> {
+fn restore_index(git: &Git, before: Option<Stamp>) -> Result<(), Error> {
+    if before.is_some() && store::stamp(&git.paths().index()) == before {
+        return Ok(());
+    }
     let (index, copy) = (git.paths().index(), git.paths().private_index("work"));
     if !copy.exists() {
         return store::clear(&index);

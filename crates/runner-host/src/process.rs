@@ -69,6 +69,17 @@ pub struct Launch<'a> {
     pub stop: Stop,
     /// Whether files changed since this was last asked. Asked only when the program seems idle.
     pub has_changed_files: &'a dyn Fn() -> bool,
+    /// Who hears what it writes, as it writes it.
+    pub hear: &'a dyn Fn(Source, &[u8]),
+}
+
+/// Where something was written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Standard output, or both streams if they go together.
+    Output,
+    /// Standard error.
+    Errors,
 }
 
 /// A program's standard input.
@@ -122,11 +133,19 @@ pub struct Stop {
     pub reach: Reach,
     /// How long it may take then.
     pub grace: Duration,
+    /// Whether the program is a sandbox around the one that is meant. A sandbox that is asked to end takes the other
+    /// with it at once, so only what is inside is asked.
+    pub is_wrapped: bool,
 }
 
 impl Default for Stop {
     fn default() -> Self {
-        Self { polite: Polite::Terminate, reach: Reach::Group, grace: Duration::from_secs(5) }
+        Self {
+            polite: Polite::Terminate,
+            reach: Reach::Group,
+            grace: Duration::from_secs(5),
+            is_wrapped: false,
+        }
     }
 }
 

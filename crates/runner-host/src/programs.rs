@@ -3,9 +3,10 @@
 use std::env;
 use std::ffi::OsString;
 use std::io::Read;
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// The PATH without entries that depend on where one stands.
@@ -40,17 +41,30 @@ const VERSION_WAIT: Duration = Duration::from_secs(10);
 
 /// The first line of what a program says of its version; none if it fails, or takes too long.
 pub(crate) fn version_of(program: &Path) -> Option<String> {
-    let mut child = Command::new(program)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
+    let mut command = Command::new(program);
+    command.arg("--version").stdout(Stdio::piped()).stderr(Stdio::null());
+    let (mut child, status) = ended(&mut command)?;
+    first_line(child.stdout.take()?).filter(|_| status.success())
+}
+
+/// Whether a program succeeds with these arguments; if not, the first line of what it says about that.
+pub(crate) fn try_out(program: &Path, args: &[OsString]) -> Result<(), String> {
+    let mut command = Command::new(program);
+    command.args(args).stdout(Stdio::null()).stderr(Stdio::piped());
+    let (mut child, status) = ended(&mut command).ok_or("it does not start, or does not end")?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(child.stderr.take().and_then(first_line).unwrap_or_else(|| status.to_string()))
+}
+
+/// Runs a program that takes no input, to its end.
+fn ended(command: &mut Command) -> Option<(Child, ExitStatus)> {
+    let mut child = command.stdin(Stdio::null()).spawn().ok()?;
     let deadline = Instant::now() + VERSION_WAIT;
-    let status = loop {
+    loop {
         match child.try_wait() {
-            Ok(Some(status)) => break status,
+            Ok(Some(status)) => return Some((child, status)),
             Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
             Ok(None) | Err(_) => {
                 let _ = child.kill();
@@ -58,15 +72,16 @@ pub(crate) fn version_of(program: &Path) -> Option<String> {
                 return None;
             }
         }
-    };
-    // What is there now is the answer: a process left behind by the program may hold the pipe open for ever.
+    }
+}
+
+/// What is there now is the answer: a process left behind by the program may hold the pipe open for ever.
+fn first_line(pipe: impl Read + AsFd) -> Option<String> {
     let mut answer = Vec::new();
-    let stdout = child.stdout.take()?;
-    rustix::io::ioctl_fionbio(&stdout, true).ok()?;
-    let _ = stdout.take(4_096).read_to_end(&mut answer);
+    rustix::io::ioctl_fionbio(&pipe, true).ok()?;
+    let _ = pipe.take(4_096).read_to_end(&mut answer);
     let text = String::from_utf8_lossy(&answer);
-    let line = text.lines().map(runner_core::text::one_line).find(|line| !line.is_empty());
-    line.filter(|_| status.success())
+    text.lines().map(runner_core::text::one_line).find(|line| !line.is_empty())
 }
 
 #[cfg(test)]
@@ -88,5 +103,15 @@ mod tests {
     fn a_program_without_a_version_has_none() {
         assert_eq!(version_of(&find("false", None).unwrap()), None);
         assert!(version_of(&find("git", None).unwrap()).unwrap().starts_with("git version"));
+    }
+
+    #[test]
+    fn a_program_that_fails_says_why() {
+        let shell = find("sh", None).unwrap();
+        let tried = |script: &str| try_out(&shell, &["-c".into(), script.into()]);
+        assert_eq!(tried("exit 0"), Ok(()));
+        assert_eq!(tried("echo; echo no room >&2; exit 1"), Err("no room".to_owned()));
+        assert_eq!(tried("exit 3"), Err("exit status: 3".to_owned()));
+        assert!(try_out(Path::new("/nowhere/sh"), &[]).is_err());
     }
 }

@@ -12,20 +12,39 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Refusal};
 use crate::git::{Batch, Git};
 use crate::history::{Entry, files_at, line, resolve};
+use crate::record::Folder;
 use crate::store;
 
 /// The file in an iteration's folder that holds what came back.
-pub(crate) const SESSION: &str = "session.json";
+const SESSION: &str = "session.json";
 /// The most bytes of a recording, and of any part of it.
 const BYTES_MAX: u64 = 1 << 30;
 
 /// What came back from a session. What the guard printed is in guard.log.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Came {
+struct Came {
     /// The commit that it began from.
-    pub(crate) base: String,
-    pub(crate) attempt: Attempt,
-    pub(crate) verdict: Verdict,
+    base: String,
+    attempt: Attempt,
+    verdict: Verdict,
+}
+
+/// Keeps what came back from a session in its folder; what the guard printed lies there already.
+pub(crate) fn keep(
+    folder: &Folder,
+    base: &str,
+    attempt: Option<&Attempt>,
+    verdict: &Verdict,
+) -> Result<(), Error> {
+    let Some(attempt) = attempt.cloned() else { return Ok(()) };
+    let verdict = match verdict {
+        Verdict::Ended { exit, .. } => Verdict::Ended { exit: *exit, output: Vec::new() },
+        Verdict::Skipped | Verdict::NotStarted { .. } | Verdict::TimedOut | Verdict::Interrupted { .. } => {
+            verdict.clone()
+        }
+    };
+    let came = Came { base: base.to_owned(), attempt, verdict };
+    folder.write(SESSION, &serde_json::to_vec(&came).unwrap_or_default())
 }
 
 /// Records a run: the one that is named, or the one here.

@@ -77,6 +77,7 @@ impl Reruns {
                 bytes_max: bytes(config.guard_output_limit_bytes.get()),
             }),
             stream: None,
+            hear: &|_, _| (),
             limits: Limits {
                 wall: Duration::from_secs(bytes(config.iteration_timeout_secs.get())),
                 idle: Duration::ZERO,

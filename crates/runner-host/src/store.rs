@@ -58,7 +58,6 @@ fn kind_name(kind: FileType) -> &'static str {
 pub(crate) fn ensure_folder(path: &Path) -> Result<(), Error> {
     if !is_folder(path)? {
         fs::create_dir(path).map_err(Error::io("create the folder", path))?;
-        sync_parent(path)?;
     }
     Ok(())
 }
@@ -78,16 +77,31 @@ pub(crate) fn is_folder(path: &Path) -> Result<bool, Error> {
 
 /// Writes a file so that any reader, and any machine that loses its power, sees the old bytes or the new.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    write_whole(path, bytes, fs::File::sync_all)?;
+    sync_parent(path)
+}
+
+/// The same as far as readers and killed runners go. For what can be made again after a power cut, and for what
+/// [`sync_file_system`] follows.
+pub(crate) fn write_soon(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    write_whole(path, bytes, |_| Ok(()))
+}
+
+fn write_whole(
+    path: &Path,
+    bytes: &[u8],
+    sync: impl FnOnce(&fs::File) -> io::Result<()>,
+) -> Result<(), Error> {
     let temporary = temporary_beside(path);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::open(&temporary, flags, Mode::from_raw_mode(0o666));
     let mut file = fs::File::from(file.map_err(Error::io("write", &temporary))?);
-    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    let written = file.write_all(bytes).and_then(|()| sync(&file));
     if let Err(error) = written.and_then(|()| fs::rename(&temporary, path)) {
         let _ = fs::remove_file(&temporary);
         return Err(Error::io("write", path)(error));
     }
-    sync_parent(path)
+    Ok(())
 }
 
 /// Copies a file with its time of change. Git takes a file that is younger than its index for possibly changed;
@@ -121,13 +135,14 @@ pub(crate) fn make_folders(root: &Path, path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes a file below `root` even where something else stands in its place, or in that of a folder on the way.
+/// Writes a file below `root` even where something else stands in its place, or in that of a folder on the way. The
+/// journal still says what to write when the power goes.
 pub(crate) fn replace(root: &Path, path: &Path, bytes: &[u8]) -> Result<(), Error> {
     path.parent().map_or(Ok(()), |folder| make_folders(root, folder))?;
     if !matches!(fs::symlink_metadata(path), Ok(found) if found.is_file()) {
         clear(path)?;
     }
-    write(path, bytes)
+    write_soon(path, bytes)
 }
 
 /// What tells one state of a file from every later one: whoever changes the file changes this.

@@ -3,14 +3,17 @@
 //! Does what a job says and decides nothing. Every change of the repository stands in the journal before it is made,
 //! so that a crash at any point is finished by the next command.
 
+mod confine;
+mod listen;
 mod recover;
 mod session;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use runner_core::agents::Identity;
 use runner_core::config::Config;
 use runner_core::goal::Goal;
 use runner_core::id::{NodeId, RunId};
@@ -25,18 +28,19 @@ use runner_core::step::{
 use runner_core::tree::{Selection, Tree, select};
 use serde_json::json;
 
-pub use recover::{Taken, take_up};
+pub use recover::{Recovery, Taken, take_up};
 
 use crate::error::{Error, Refusal};
 use crate::failpoint;
-use crate::git::{EntryMode, Git, IndexEntry, TreeEntry, path_of};
+use crate::git::{EntryMode, Git, IndexEntry, PathSet, Status, TreeEntry, path_of};
 use crate::inspect::{docs_of, read_docs, show_paths};
 use crate::journal::{Iteration, Move};
 use crate::lock::Lock;
 use crate::moving;
 use crate::process::{Control, Wish};
 use crate::record::{Folder, now_ms};
-use crate::replay::{Came, SESSION};
+use crate::replay;
+use crate::sandbox::{Bubblewrap, Level};
 use crate::signals::{Caught, Listener};
 use crate::store::{self, Stamp};
 use crate::worktree;
@@ -59,15 +63,37 @@ pub struct Workshop<'a> {
     /// The commit that HEAD was at when the repository was last looked at.
     head: Option<String>,
     /// The protected paths of the run's start, which does not change while iterations are made.
-    at_start: Option<BTreeSet<Vec<u8>>>,
+    at_start: Option<PathSet>,
+    /// Those of the commit that HEAD is at.
+    at_head: Option<PathSet>,
+    /// What the last iteration left, while nobody had time to change it.
+    left: Option<Left>,
     /// What was announced before there was a folder to write it into.
     early: Vec<Event>,
     /// The folder of the iteration that was just committed.
     last: Option<Folder>,
     /// The last commit that was made here.
     made: Option<String>,
+    /// The sandbox for agents, or why there is none; tried out once, when the first agent needs it.
+    sandbox: Option<Result<Bubblewrap, String>>,
     /// The commit of an iteration that a crash left, while it is taken up again.
     resuming: Option<String>,
+    /// What the agent's program said of its version, by the program's path.
+    version: Option<(PathBuf, Option<String>)>,
+}
+
+/// How a repository looked after an iteration.
+struct Left {
+    status: Status,
+    /// Of the user's index.
+    index: Option<Stamp>,
+}
+
+impl Left {
+    /// Whether HEAD, its branch and the index are still as they were.
+    fn is_there(&self, git: &Git) -> bool {
+        store::stamp(&git.paths().index()) == self.index && git.is_at(&self.status.head)
+    }
 }
 
 /// The iteration on the bench.
@@ -77,11 +103,16 @@ struct Bench {
     index: PathBuf,
     folder: Folder,
     deadline: Instant,
+    sandbox: Level,
     set_aside: Vec<(String, &'static str)>,
     mended: crate::pins::Mended,
     /// What came back, for the record.
     attempt: Option<Attempt>,
     verdict: Verdict,
+    /// Whether the session's files differ from the commit's before it.
+    has_changes: bool,
+    /// Which session of which agent it was, as far as known.
+    identity: Identity,
 }
 
 /// A session that was begun.
@@ -91,6 +122,8 @@ struct Begun {
     index: Option<Stamp>,
     /// Of the journal.
     journal: Option<Stamp>,
+    /// Of the user's index.
+    users: Option<Stamp>,
 }
 
 impl<'a> Workshop<'a> {
@@ -118,10 +151,14 @@ impl<'a> Workshop<'a> {
             session: None,
             head: None,
             at_start: None,
+            at_head: None,
+            left: None,
             early: Vec::new(),
             last: None,
             made: None,
+            sandbox: None,
             resuming: None,
+            version: None,
         })
     }
 
@@ -143,12 +180,7 @@ impl<'a> Workshop<'a> {
 
     /// How the user broke in, if they did.
     fn interruption(&self) -> Option<Interruption> {
-        let caught = self.signals.as_ref().and_then(Listener::caught);
-        caught.map(|caught| match caught {
-            Caught::Interrupt => Interruption::Int,
-            Caught::Terminate => Interruption::Term,
-            Caught::HangUp => Interruption::Hup,
-        })
+        self.signals.as_ref().and_then(Listener::caught).map(interruption_of)
     }
 
     /// How many commits of the user's own the next iteration takes in.
@@ -167,7 +199,10 @@ impl<'a> Workshop<'a> {
 
     /// Refuses, in the contract's order, a repository in which no iteration may begin.
     fn check(&mut self, docs: &DocSet) -> Result<(), Error> {
-        let status = self.git.status()?;
+        let status = match &self.left {
+            Some(left) if left.is_there(&self.git) => left.status.clone(),
+            _ => self.git.status()?,
+        };
         self.head = status.head.commit().map(str::to_owned);
         let state = docs.get(&Doc::RunState).and_then(|bytes| RunState::decode(bytes).ok());
         let goal = docs.get(&Doc::Goal).and_then(|bytes| Goal::parse(bytes).ok());
@@ -194,6 +229,14 @@ impl<'a> Workshop<'a> {
             return Err(Refusal::RunnerChanged { paths, more }.into());
         }
         self.git.operation().map_or(Ok(()), |operation| Err(Refusal::Busy(operation).into()))
+    }
+}
+
+fn interruption_of(caught: Caught) -> Interruption {
+    match caught {
+        Caught::Interrupt => Interruption::Int,
+        Caught::Terminate => Interruption::Term,
+        Caught::HangUp => Interruption::Hup,
     }
 }
 
@@ -300,7 +343,8 @@ impl World for Workshop<'_> {
     }
 
     fn run_agent(&mut self, job: &Job) -> Result<Attempt, Error> {
-        self.begin_session(job)?;
+        let level = self.sandbox_for(job)?;
+        self.begin_session(job, level)?;
         let ended = self.run_session(job)?;
         self.end_session(job, ended)
     }
@@ -308,7 +352,7 @@ impl World for Workshop<'_> {
     fn run_guard(&mut self, job: &Job, restore: &[RepoPath]) -> Result<Verdict, Error> {
         self.restore_files(restore)?;
         let verdict = self.guard(job)?;
-        self.bench()?.verdict = without_output(&verdict);
+        self.bench()?.verdict = verdict.clone();
         failpoint::reach("iter.guard");
         Ok(verdict)
     }
@@ -339,10 +383,13 @@ impl World for Workshop<'_> {
             from: bench.base.clone(),
         };
         write_logs(git, bench, job, transition, &commit)?;
-        for (doc, bytes) in &docs {
-            store::replace(git.root(), &git.paths().doc(*doc), bytes)?;
+        let status = moving::publish(git, &moving, &bench.index.clone(), &docs)?;
+        self.left = status.map(|status| Left { status, index: store::stamp(&git.paths().index()) });
+        if !transition.restore.is_empty() {
+            self.at_head = None;
         }
-        moving::publish(git, &moving, &bench.index.clone())?;
+        // Its answer is in the folder by now.
+        store::clear(&git.paths().answer(&job.iteration.to_string()))?;
         self.last = self.bench.take().map(|bench| bench.folder);
         self.made = Some(commit.clone());
         Ok(Record { commit })
@@ -369,11 +416,12 @@ fn write_logs(
 ) -> Result<(), Error> {
     let folder = &bench.folder;
     folder.write("tree.after.json", &transition.tree.to_bytes())?;
-    if let Some(attempt) = bench.attempt.clone() {
-        let came = Came { base: bench.base.clone(), attempt, verdict: bench.verdict.clone() };
-        folder.write(SESSION, &serde_json::to_vec(&came).unwrap_or_default())?;
-    }
-    git.write_patch(&bench.base, commit, &folder.file("diff.patch"))?;
+    replay::keep(folder, &bench.base, bench.attempt.as_ref(), &bench.verdict)?;
+    let patch = match bench.has_changes {
+        true => git.patch(&bench.base, commit, &[Doc::Tree.path(), Doc::RunState.path()])?,
+        false => Vec::new(),
+    };
+    folder.write("diff.patch", &patch)?;
     let findings = &transition.meta.findings;
     if !findings.is_empty() {
         folder.write("error.log", (findings.join("\n") + "\n").as_bytes())?;
@@ -384,6 +432,8 @@ fn write_logs(
         "commit_before": bench.base,
         "commit_after": commit,
         "executor": job.executor.kind.as_str(),
+        "sandbox": bench.sandbox,
+        "agent": bench.identity,
         "mended": bench.mended,
         "set_aside": set_aside,
     });
@@ -392,6 +442,9 @@ fn write_logs(
 
 impl Pace for Workshop<'_> {
     fn pause(&mut self, wait: Option<Wait>) -> Result<Option<Stop>, Error> {
+        if wait.is_some() {
+            self.left = None;
+        }
         let until = wait.map(|wait| {
             let at_least = now_ms() + u64::from(wait.secs) * 1000;
             wait.until_unix_secs.map_or(at_least, |moment| at_least.max(moment * 1000))
@@ -414,16 +467,6 @@ impl Pace for Workshop<'_> {
     }
 }
 
-/// A verdict without what the guard printed, which is in a log of its own.
-fn without_output(verdict: &Verdict) -> Verdict {
-    match verdict {
-        Verdict::Ended { exit, .. } => Verdict::Ended { exit: *exit, output: Vec::new() },
-        Verdict::Skipped | Verdict::NotStarted { .. } | Verdict::TimedOut | Verdict::Interrupted { .. } => {
-            verdict.clone()
-        }
-    }
-}
-
 /// Paths as the host has them.
 fn bytes_of(paths: &[RepoPath]) -> Vec<Vec<u8>> {
     paths.iter().map(RepoPath::to_bytes).collect()
@@ -442,8 +485,10 @@ impl Workshop<'_> {
             (bench.base.clone(), bench.index.clone())
         };
         worktree::restore_in_index(&self.git, &index, &base, &paths)?;
-        for path in &paths {
-            store::clear(&root.join(path_of(path)))?;
+        for path in paths.iter().map(|path| root.join(path_of(path))) {
+            // A link on the way leads elsewhere, and nothing there is the run's.
+            path.parent().map_or(Ok(()), |folder| store::make_folders(&root, folder))?;
+            store::clear(&path)?;
         }
         self.git.check_out(&index, &paths)
     }

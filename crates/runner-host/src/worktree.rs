@@ -3,7 +3,6 @@
 //! Works on a private index that was copied before the session, so that nothing the session did to the user's own
 //! index can hide a change, and so that only what changed is read.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -11,9 +10,9 @@ use std::path::{Path, PathBuf};
 use runner_core::layout::{Doc, Owner, RUNNER_DIR};
 
 use crate::error::Error;
-use crate::git::{Git, IndexEntry, Sight, path_of};
+use crate::git::{Difference, Differing, Git, IndexEntry, PathSet, Sight, path_of};
 use crate::paths::is_runner_path;
-use crate::store;
+use crate::store::{self, Stamp};
 
 /// A file larger than this is set aside instead of committed.
 const FILE_BYTES_MAX: u64 = 50 << 20;
@@ -21,17 +20,21 @@ const FILE_BYTES_MAX: u64 = 50 << 20;
 /// What a session left in the work tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// The tree that holds it, with the runner's own documents as they were before.
-    pub(crate) tree: String,
+    /// The paths that were taken in: all that differs from what the index stood for.
+    pub(crate) changed: Differing,
     /// What was not taken in, and why.
     pub(crate) set_aside: Vec<(String, &'static str)>,
 }
 
 /// Takes the private index from the user's own. The work tree is clean, so the two describe the same.
-pub(crate) fn pin_index(git: &Git) -> Result<PathBuf, Error> {
+/// `known` is what it looked like when the runner wrote it: then nobody told it to overlook anything.
+pub(crate) fn pin_index(git: &Git, known: Option<Stamp>) -> Result<PathBuf, Error> {
     let index = git.paths().private_index("work");
+    let is_known = known.is_some() && store::stamp(&git.paths().index()) == known;
     store::copy_as_old(&git.paths().index(), &index)?;
-    git.forget_assumptions(&index)?;
+    if !is_known {
+        git.forget_assumptions(&index)?;
+    }
     Ok(index)
 }
 
@@ -39,7 +42,7 @@ pub(crate) fn pin_index(git: &Git) -> Result<PathBuf, Error> {
 pub(crate) fn take(git: &Git, index: &Path, iter: &str) -> Result<Found, Error> {
     let mut set_aside = Vec::new();
     let mut paths = changed_paths(git, index)?;
-    let nested: Vec<Vec<u8>> = paths.iter().filter(|path| path.ends_with(b"/")).cloned().collect();
+    let nested: Vec<Vec<u8>> = paths.keys().filter(|path| path.ends_with(b"/")).cloned().collect();
     if !nested.is_empty() {
         for path in nested {
             let name = String::from_utf8_lossy(&path).into_owned();
@@ -51,8 +54,8 @@ pub(crate) fn take(git: &Git, index: &Path, iter: &str) -> Result<Found, Error> 
         }
         paths = changed_paths(git, index)?;
     }
-    let (mut taken, mut refused) = (Vec::new(), Vec::new());
-    for path in paths.into_iter().filter(|path| is_taken(path)) {
+    let (mut changed, mut refused) = (Differing::new(), Vec::new());
+    for (path, how) in paths.into_iter().filter(|(path, _)| is_taken(path)) {
         let place = git.root().join(path_of(&path));
         if is_beyond_link(git, &path) || (is_runner_path(&path) && !is_plain_file(&place)) {
             continue;
@@ -64,25 +67,35 @@ pub(crate) fn take(git: &Git, index: &Path, iter: &str) -> Result<Found, Error> 
             refused.push(path);
             continue;
         }
-        taken.push(path);
+        changed.insert(path, how);
     }
-    git.add_paths(index, &taken)?;
+    let took = git.add_paths(index, &changed.keys().cloned().collect::<Vec<_>>())?;
+    let left = if took == Sight::Full { PathSet::new() } else { git.differing_paths(index)? };
+    for path in left {
+        if changed.get(&path) != Some(&Difference::New) {
+            continue;
+        }
+        let name = String::from_utf8_lossy(&path).into_owned();
+        move_aside(git, iter, &git.root().join(path_of(&path)), &name)?;
+        set_aside.push((name, "has a name that git does not take"));
+        changed.remove(&path);
+    }
     // Of a file that git knew, the version before the session comes back: what is committed is what the guard sees.
     if !refused.is_empty() {
         git.check_out(index, &refused)?;
     }
-    Ok(Found { tree: git.write_tree(index)?, set_aside })
+    Ok(Found { changed, set_aside })
 }
 
 /// Everything that differs from the index, without a second look at what does not. Folders that an agent closed to
 /// its own user are opened again.
-fn changed_paths(git: &Git, index: &Path) -> Result<BTreeSet<Vec<u8>>, Error> {
+fn changed_paths(git: &Git, index: &Path) -> Result<Differing, Error> {
     let (paths, sight) = git.look_around(index)?;
     if sight == Sight::Full {
         return Ok(paths);
     }
     open_folders(git.root());
-    git.differing_paths(index)
+    git.look_around(index).map(|(paths, _)| paths)
 }
 
 /// Opens every folder to its owner, as far as that is allowed.

@@ -3,7 +3,9 @@
 use std::error::Error as StdError;
 use std::io;
 
+use runner_core::layout::Doc;
 use runner_core::start::StartFault;
+use runner_host::doctor::SANDBOX_FIX;
 use runner_host::{Error, Refusal};
 use serde_json::{Value, json};
 
@@ -196,6 +198,14 @@ fn explain(refusal: &Refusal) -> (&'static str, Vec<String>, Vec<String>) {
             "not_a_file",
             none(),
             hint("put a plain file or folder in its place: the runner follows no links"),
+        ),
+        Refusal::NoSandbox { why } => (
+            "no_sandbox",
+            vec![why.clone()],
+            vec![format!(
+                "{SANDBOX_FIX}, or set sandbox = \"auto\" under [executor] in {}",
+                Doc::Config.path()
+            )],
         ),
         Refusal::TooLarge { .. } => ("too_large", none(), hint("make it smaller, or restore it from git")),
         Refusal::GitFolderGone(_) => {

@@ -11,10 +11,10 @@ use runner_core::id::{Iteration, RunId};
 use runner_core::step::Event;
 
 use crate::out::{Glyph, Ink, Out, Pen};
-use crate::view::clean;
 use crate::view::event::{Told, settled};
 use crate::view::progress::bar;
 use crate::view::summary::{Summary, clock};
+use crate::view::{agent, clean};
 
 /// How often the footer is drawn.
 const TICK: Duration = Duration::from_millis(250);
@@ -58,6 +58,8 @@ struct Now {
     stage: Stage,
     planned: Instant,
     since: Instant,
+    /// What the agent did last, in a line; empty for one that is not understood.
+    doing: String,
 }
 
 impl<'a> Live<'a> {
@@ -74,6 +76,10 @@ impl<'a> Live<'a> {
         view.said = Instant::now();
         if !self.out.is_terminal() {
             self.out.tell_now(&Told(event));
+            return;
+        }
+        if matches!(event, Event::Agent { .. }) {
+            // Drawn with the next tick: an agent may say a great deal at once.
             return;
         }
         let text = match (event, &view.now) {
@@ -139,8 +145,13 @@ impl<'a> Live<'a> {
 
     fn footer(&self, view: &View) -> Vec<String> {
         let Some(now) = &view.now else { return Vec::new() };
-        let last = (self.last_line)(&now.run, now.iter, now.stage).unwrap_or_default();
-        footer(view, now, &clean(&last), &self.out.fresh_pen())
+        let last = match (now.stage, now.doing.as_str()) {
+            (Stage::Agent, doing) if !doing.is_empty() => doing.to_owned(),
+            (stage, _) => {
+                (self.last_line)(&now.run, now.iter, stage).map(|line| clean(&line)).unwrap_or_default()
+            }
+        };
+        footer(view, now, &last, &self.out.fresh_pen())
     }
 }
 
@@ -162,7 +173,13 @@ impl View {
                     stage: Stage::Agent,
                     planned: Instant::now(),
                     since: Instant::now(),
+                    doing: String::new(),
                 });
+            }
+            Event::Agent { what, .. } => {
+                if let (Some(now), Some(doing)) = (&mut self.now, agent::line(&what.said)) {
+                    now.doing = doing;
+                }
             }
             Event::GuardStarted { .. } => self.enter(Stage::Guard),
             Event::Settled { .. } => self.enter(Stage::Commit),
@@ -279,6 +296,7 @@ mod tests {
             stage: Stage::Agent,
             planned: began,
             since: began,
+            doing: String::new(),
         };
         for width in [50, 80, 200] {
             for row in footer(&view, &now, &"x".repeat(500), &Pen::plain(width)) {

@@ -1,5 +1,6 @@
 //! How things look.
 
+pub(crate) mod agent;
 pub(crate) mod event;
 pub(crate) mod progress;
 pub(crate) mod recovered;

@@ -2,6 +2,7 @@
 //! alike.
 #![expect(clippy::expect_used, clippy::panic, reason = "here a fault is a failed test")]
 
+pub mod agents;
 pub mod bad_trees;
 pub mod oracle;
 pub mod processes;

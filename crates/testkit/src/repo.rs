@@ -49,7 +49,11 @@ impl Ran {
 impl Sandbox {
     /// A folder with nothing in it but an empty home.
     pub fn empty(binary: &str) -> Self {
-        let folder = tempfile::tempdir_in(scratch()).expect("a temporary folder");
+        Self::empty_in(binary, tempfile::tempdir_in(scratch()).expect("a temporary folder"))
+    }
+
+    /// The same in this folder.
+    pub fn empty_in(binary: &str, folder: TempDir) -> Self {
         fs::create_dir(folder.path().join("home")).expect("a home");
         let root = folder.path().join("work");
         fs::create_dir(&root).expect("a work tree");

@@ -27,9 +27,12 @@ pub struct Setup {
     guard: String,
     keys: String,
     guard_keys: String,
+    protected: String,
     more: String,
     goal: String,
     files: Vec<(String, Vec<u8>)>,
+    /// Keys of the table `[executor]`.
+    executor_keys: String,
 }
 
 #[derive(Clone, Debug)]
@@ -37,6 +40,7 @@ enum Executor {
     Shell(String),
     Scenario(String),
     Missing,
+    Keys(String),
 }
 
 impl Setup {
@@ -48,9 +52,11 @@ impl Setup {
             guard: "true".to_owned(),
             keys: String::new(),
             guard_keys: String::new(),
+            protected: "guard.sh".to_owned(),
             more: String::new(),
             goal: "# Port it\n\nFrom one to the other.\n\n## Acceptance\n\n- it runs\n".to_owned(),
             files: Vec::new(),
+            executor_keys: "sandbox = \"off\"".to_owned(),
         }
     }
 
@@ -72,6 +78,12 @@ impl Setup {
         self
     }
 
+    /// The agent is what these keys of `[executor]` say.
+    pub fn executor(mut self, keys: &str) -> Self {
+        self.executor = Executor::Keys(keys.to_owned());
+        self
+    }
+
     /// The guard is this shell script, `guard.sh` in the repository, and protected.
     pub fn guard(mut self, script: &str) -> Self {
         self.guard = script.to_owned();
@@ -87,6 +99,19 @@ impl Setup {
     /// Keys of the table `[guard]`.
     pub fn guard_keys(mut self, keys: &str) -> Self {
         self.guard_keys = keys.to_owned();
+        self
+    }
+
+    /// Keys of the table `[executor]`, beside its kind. Without them there is no sandbox: most tests are about what the
+    /// runner itself can stand.
+    pub fn executor_keys(mut self, keys: &str) -> Self {
+        self.executor_keys = keys.to_owned();
+        self
+    }
+
+    /// The one protected path, in the place of the guard.
+    pub fn protected(mut self, path: &str) -> Self {
+        self.protected = path.to_owned();
         self
     }
 
@@ -143,12 +168,13 @@ impl Setup {
             Executor::Scenario(text) => {
                 format!("kind = \"script\"\nscenario = \"{}\"", beside("play.toml", text.clone()))
             }
+            Executor::Keys(keys) => keys.clone(),
             Executor::Missing => "kind = \"command\"\ncommand = [\"no-such-agent\"]".to_owned(),
         };
-        let Self { keys, guard_keys, more, .. } = self;
+        let Self { keys, guard_keys, protected, more, executor_keys, .. } = self;
         format!(
-            "{keys}\n[executor]\n{executor}\n[guard]\ncommand = [\"sh\", \"guard.sh\"]\n\
-             protected = [\"guard.sh\"]\n{guard_keys}\n{more}\n"
+            "{keys}\n[executor]\n{executor}\n{executor_keys}\n[guard]\ncommand = [\"sh\", \"guard.sh\"]\n\
+             protected = [\"{protected}\"]\n{guard_keys}\n{more}\n"
         )
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! An agent that fails, lies, hangs or talks nonsense is one of these. Nothing here is judged yet.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::outcome::{Interruption, Outcome};
@@ -74,8 +75,16 @@ pub enum ProviderFault {
     Disconnected,
     /// The plan's allowance is used up, until a moment that may be known (seconds since 1970).
     UsageLimit { resets_unix_secs: Option<u64> },
-    /// The provider will not serve this at all: key, account, model, request.
+    /// The provider will not serve this at all: account, model, request.
     Refused { why: String },
+    /// The agent has no key or login that the provider takes.
+    NotLoggedIn { why: String },
+    /// The session is too long for the model: its context is full.
+    ContextFull,
+    /// The agent's own enforcement of the answer's schema gave up.
+    SchemaBroken { why: String },
+    /// The agent's program gave up by itself, in its own words.
+    Crashed { why: String },
 }
 
 impl Exit {
@@ -104,7 +113,9 @@ impl Exit {
                 ProviderFault::Overloaded => Outcome::Overloaded,
                 ProviderFault::Disconnected => Outcome::Disconnected,
                 ProviderFault::UsageLimit { .. } => Outcome::UsageLimit,
-                ProviderFault::Refused { .. } => Outcome::ProviderRefused,
+                ProviderFault::Refused { .. } | ProviderFault::NotLoggedIn { .. } => Outcome::ProviderRefused,
+                ProviderFault::ContextFull | ProviderFault::SchemaBroken { .. } => Outcome::NoAnswer,
+                ProviderFault::Crashed { .. } => Outcome::AgentCrashed,
             },
         }
     }
@@ -112,16 +123,27 @@ impl Exit {
     /// In the runner's own words, if there is something to say about it.
     pub(crate) fn why(&self) -> Option<String> {
         match self {
-            Self::NotStarted { why } | Self::Provider { fault: ProviderFault::Refused { why } } => {
-                Some(why.clone())
-            }
+            Self::NotStarted { why } => Some(why.clone()),
+            Self::Provider { fault } => fault.why(),
             Self::Killed { signal } => Some(format!("the agent was ended by signal {signal}")),
             Self::Finished { code } if *code != 0 => Some(format!("the agent exited with code {code}")),
-            Self::Finished { .. }
-            | Self::TimedOut
-            | Self::Idle
-            | Self::Interrupted { .. }
-            | Self::Provider { .. } => None,
+            Self::Finished { .. } | Self::TimedOut | Self::Idle | Self::Interrupted { .. } => None,
+        }
+    }
+}
+
+impl ProviderFault {
+    /// In words, if there is something to say that its name does not.
+    fn why(&self) -> Option<String> {
+        match self {
+            Self::Refused { why }
+            | Self::NotLoggedIn { why }
+            | Self::SchemaBroken { why }
+            | Self::Crashed { why } => Some(why.clone()),
+            Self::ContextFull => Some("the session filled the model's context".to_owned()),
+            Self::RateLimited { .. } | Self::Overloaded | Self::Disconnected | Self::UsageLimit { .. } => {
+                None
+            }
         }
     }
 }
@@ -149,15 +171,36 @@ pub struct ProtectedPath {
     pub exists: bool,
 }
 
-/// What a session cost, as far as known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What a session cost, as far as known. The same words mean the same for every agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Usage {
-    /// Tokens read.
+    /// All tokens read: new ones, and those that came from or went into a cache.
     pub input_tokens: Option<u64>,
-    /// Tokens written.
+    /// The part of them that came from a cache.
+    pub cached_input_tokens: Option<u64>,
+    /// All tokens written, thoughts included.
     pub output_tokens: Option<u64>,
+    /// The part of them that was thought, where the agent says so.
+    pub reasoning_tokens: Option<u64>,
     /// Millionths of a dollar.
     pub cost_microdollars: Option<u64>,
+    /// Where that sum comes from.
+    pub cost_source: CostSource,
+}
+
+/// Who says what a session cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum CostSource {
+    /// Nobody.
+    #[default]
+    Unknown,
+    /// The agent.
+    Reported,
+    /// The runner, from tokens and prices.
+    Estimated,
 }
 
 /// What a run of the guard gave.

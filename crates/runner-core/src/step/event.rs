@@ -12,6 +12,7 @@ use super::outcome::{Next, Outcome, Stop, Wait};
 use super::plan::{Job, Mode, Nth};
 use super::settle::{Charge, Transition};
 use crate::agent_output::Status;
+use crate::agents::AgentEvent;
 use crate::config::Argv;
 use crate::digest::Sha256;
 use crate::id::{Iteration, NodeId, RunId};
@@ -36,6 +37,14 @@ pub enum Event {
     },
     /// An iteration that a crash left unfinished is taken up again.
     Resumed { iter: Iteration, exit: Exit },
+    /// The agent said or did something, if it is one that the runner understands. The numbers count from 1 in each
+    /// session.
+    Agent {
+        iter: Iteration,
+        seq: u32,
+        #[serde(flatten)]
+        what: AgentEvent,
+    },
     /// The session is over.
     AgentEnded { iter: Iteration, exit: Exit, usage: Usage, processes_left: u32 },
     /// The session's leavings were judged.
@@ -151,6 +160,7 @@ impl Event {
         match self {
             Self::Planned { .. } => "planned",
             Self::Resumed { .. } => "resumed",
+            Self::Agent { .. } => "agent",
             Self::AgentEnded { .. } => "agent_ended",
             Self::Judged { .. } => "judged",
             Self::GuardStarted { .. } => "guard_started",

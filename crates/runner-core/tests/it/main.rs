@@ -1,6 +1,8 @@
 //! The core as other crates see it.
 
 #[cfg(test)]
+mod agents;
+#[cfg(test)]
 mod corpus;
 #[cfg(test)]
 mod documents;

@@ -81,18 +81,6 @@ impl Git {
         Ok(output.status.success().then(|| lossy(&output.stdout)))
     }
 
-    /// Every reference that is no link to another, with the object it points to.
-    pub(crate) fn all_refs(&self) -> Result<BTreeMap<String, String>, Error> {
-        let format = "--format=%(objectname) %(symref) %(refname)";
-        let answer = lossy(&self.call(&["for-each-ref", format]).run()?);
-        Ok(answer
-            .lines()
-            .filter_map(|line| line.split_once(' '))
-            .filter_map(|(object, rest)| rest.strip_prefix(' ').map(|name| (object, name)))
-            .map(|(object, name)| (name.to_owned(), object.to_owned()))
-            .collect())
-    }
-
     /// Points a reference to an object, wherever it points now.
     pub(crate) fn set_ref(&self, name: &str, object: &str) -> Result<(), Error> {
         self.call(&["update-ref", "--no-deref", name, object]).run().map(drop)
@@ -101,6 +89,11 @@ impl Git {
     /// Removes a reference, wherever it points.
     pub(crate) fn remove_ref(&self, name: &str) -> Result<(), Error> {
         self.call(&["update-ref", "--no-deref", "-d", name]).run().map(drop)
+    }
+
+    /// Whether an object is here.
+    pub(crate) fn has_object(&self, name: &str) -> bool {
+        self.call(&["cat-file", "-e", name]).output().is_ok_and(|output| output.status.success())
     }
 
     /// Whether a name stands for a commit that is here.
@@ -173,18 +166,14 @@ impl Git {
     }
 
     /// Paths of a commit that match any of the patterns.
-    pub(crate) fn matching_in(&self, commit: &str, patterns: &[String]) -> Result<BTreeSet<Vec<u8>>, Error> {
+    pub(crate) fn matching_in(&self, commit: &str, patterns: &[String]) -> Result<PathSet, Error> {
         let index = self.paths().private_index("look");
         self.read_into_index(&index, commit)?;
         self.matching_in_index(&index, patterns)
     }
 
     /// Paths of an index that match any of the patterns, which are git's: `*` within a name, `**` across folders.
-    pub(crate) fn matching_in_index(
-        &self,
-        index: &Path,
-        patterns: &[String],
-    ) -> Result<BTreeSet<Vec<u8>>, Error> {
+    pub(crate) fn matching_in_index(&self, index: &Path, patterns: &[String]) -> Result<PathSet, Error> {
         if patterns.is_empty() {
             return Ok(BTreeSet::new());
         }
@@ -204,7 +193,7 @@ impl Git {
 
     /// Writes files of an index into the work tree.
     pub(crate) fn check_out(&self, index: &Path, paths: &[Vec<u8>]) -> Result<(), Error> {
-        let listed: BTreeSet<Vec<u8>> = self.index_paths(index, ".")?.into_iter().collect();
+        let listed: PathSet = self.index_paths(index, ".")?.into_iter().collect();
         let paths: Vec<Vec<u8>> = paths.iter().filter(|path| listed.contains(*path)).cloned().collect();
         if paths.is_empty() {
             return Ok(());
@@ -215,11 +204,12 @@ impl Git {
         self.call(&args).index(index).variable("GIT_WORK_TREE", self.root()).input(&request).run().map(drop)
     }
 
-    /// Writes what changed between two commits into a file, as a patch.
-    pub(crate) fn write_patch(&self, from: &str, to: &str, path: &Path) -> Result<(), Error> {
-        let args = ["diff-tree", "-p", "-M", "--binary", "--no-ext-diff", "--no-textconv", from, to];
-        let patch = self.call(&args).run()?;
-        fs::write(path, patch).map_err(Error::io("write", path))
+    /// What changed between two commits, as a patch, but for these paths.
+    pub(crate) fn patch(&self, from: &str, to: &str, without: &[&str]) -> Result<Vec<u8>, Error> {
+        let args =
+            ["diff-tree", "-p", "-M", "--binary", "--no-ext-diff", "--no-textconv", from, to, "--", "."];
+        let without = without.iter().map(|path| format!(":(exclude,top,literal){path}"));
+        self.call(&args.into_iter().map(str::to_owned).chain(without).collect::<Vec<_>>()).run()
     }
 
     /// Files below a folder that git does not know and does not ignore. `ignored` are patterns from the root
@@ -235,14 +225,14 @@ impl Git {
 
     /// Paths of the work tree that differ from an index: changed, removed, or unknown and not ignored. A folder that
     /// is a repository of its own ends in `/`.
-    pub(crate) fn differing_paths(&self, index: &Path) -> Result<BTreeSet<Vec<u8>>, Error> {
-        self.look_around(index).map(|(paths, _)| paths)
+    pub(crate) fn differing_paths(&self, index: &Path) -> Result<PathSet, Error> {
+        self.look_around(index).map(|(paths, _)| paths.into_keys().collect())
     }
 
-    /// The same, and whether git could look into every folder.
-    pub(crate) fn look_around(&self, index: &Path) -> Result<(BTreeSet<Vec<u8>>, Sight), Error> {
+    /// The same, with how each differs, and whether git could look into every folder.
+    pub(crate) fn look_around(&self, index: &Path) -> Result<(Differing, Sight), Error> {
         let mut args: Vec<String> =
-            ["ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-standard"]
+            ["ls-files", "-z", "-t", "--modified", "--deleted", "--others", "--exclude-standard"]
                 .map(str::to_owned)
                 .into();
         args.extend(RUNNER_LOCAL.iter().map(|pattern| format!("--exclude=/{pattern}")));
@@ -251,19 +241,42 @@ impl Git {
             return Err(Error::Git { command: args.join(" "), stderr: lossy(&output.stderr) });
         }
         let sight = if output.stderr.is_empty() { Sight::Full } else { Sight::Blocked };
-        let paths = output.stdout.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-        Ok((paths.map(<[u8]>::to_vec).collect(), sight))
+        let mut paths = Differing::new();
+        for line in output.stdout.split(|byte| *byte == 0) {
+            let [tag, b' ', path @ ..] = line else { continue };
+            let how = match tag {
+                b'?' => Difference::New,
+                b'R' => Difference::Gone,
+                _ => Difference::Changed,
+            };
+            // What is gone is also listed as changed.
+            let known = paths.entry(path.to_vec()).or_insert(how);
+            *known = how.max(*known);
+        }
+        Ok((paths, sight))
     }
 
-    /// Takes paths into an index as the work tree has them; those that are gone go.
-    pub(crate) fn add_paths(&self, index: &Path, paths: &[Vec<u8>]) -> Result<(), Error> {
+    /// Paths in which an index differs from a commit.
+    pub(crate) fn staged_paths(&self, index: &Path, commit: &str) -> Result<PathSet, Error> {
+        let args = ["diff-index", "--cached", "-z", "--name-only", "--no-renames", commit];
+        let answer = self.call(&args).index(index).run()?;
+        Ok(answer.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
+    }
+
+    /// Takes paths into an index as the work tree has them; those that are gone go. Says whether git took them all:
+    /// it passes over names that it would never write.
+    pub(crate) fn add_paths(&self, index: &Path, paths: &[Vec<u8>]) -> Result<Sight, Error> {
         if paths.is_empty() {
-            return Ok(());
+            return Ok(Sight::Full);
         }
         let mut request = paths.join(&0);
         request.push(0);
         let args = ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
-        self.call(&args).index(index).input(&request).run().map(drop)
+        let output = self.call(&args).index(index).input(&request).output()?;
+        if !output.status.success() {
+            return Err(Error::Git { command: args.join(" "), stderr: lossy(&output.stderr) });
+        }
+        Ok(if output.stderr.is_empty() { Sight::Full } else { Sight::Blocked })
     }
 
     /// Makes an index look at every file again that someone told it to take for unchanged.
@@ -308,7 +321,11 @@ impl Git {
             request.extend(path);
             request.push(0);
         }
-        self.call(&["update-index", "-z", "--index-info"]).index(index).input(&request).run().map(drop)
+        self.call(&["update-index", "-z", "--replace", "--index-info"])
+            .index(index)
+            .input(&request)
+            .run()
+            .map(drop)
     }
 
     /// Stores an index as a tree.
@@ -348,6 +365,9 @@ impl Git {
 
     /// Puts HEAD on a branch, without touching anything else.
     pub(crate) fn attach_head(&self, branch: &str, why: &str) -> Result<(), Error> {
+        if self.is_attached(branch) {
+            return Ok(());
+        }
         self.call(&["symbolic-ref", "-m", why, "HEAD", &format!("refs/heads/{branch}")]).run().map(drop)
     }
 
@@ -387,7 +407,21 @@ impl Git {
     }
 }
 
-/// Whether all of a work tree could be seen.
+/// Paths as git writes them.
+pub(crate) type PathSet = BTreeSet<Vec<u8>>;
+
+/// Paths, and how they differ from an index.
+pub(crate) type Differing = BTreeMap<Vec<u8>, Difference>;
+
+/// How a path differs from an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Difference {
+    Changed,
+    Gone,
+    New,
+}
+
+/// Whether all of a work tree could be seen, or taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sight {
     Full,

@@ -1,5 +1,7 @@
 //! Where HEAD is, and what in the work tree differs from it: one call, read as bytes.
 
+use std::path::Path;
+
 use super::Git;
 use crate::error::Error;
 use crate::paths::is_runner_path;
@@ -61,21 +63,40 @@ pub struct Status {
     pub inside: Vec<Vec<u8>>,
 }
 
+impl Status {
+    /// Whether everything is as HEAD has it.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.outside.is_empty() && self.inside.is_empty()
+    }
+}
+
+/// Of a submodule only the commit counts that it is at. To look into it, git would start itself there, without the
+/// settings that make a call harmless.
+const STATUS: [&str; 7] = [
+    "status",
+    "--porcelain=v2",
+    "--branch",
+    "-z",
+    "--untracked-files=normal",
+    "--ignore-submodules=dirty",
+    "--no-renames",
+];
+
 impl Git {
     /// Looks at HEAD and the work tree.
     pub fn status(&self) -> Result<Status, Error> {
-        let args = [
-            "status",
-            "--porcelain=v2",
-            "--branch",
-            "-z",
-            "--untracked-files=normal",
-            "--ignore-submodules=none",
-            "--no-renames",
-        ];
-        let answer = self.call(&args).run()?;
-        parse(&answer).ok_or_else(|| Error::GitAnswer { command: args.join(" ") })
+        understood(&self.call(&STATUS).run()?)
     }
+
+    /// The same with an index of the runner's own, which then knows how each file looks on the disk.
+    pub(crate) fn refreshed_status(&self, index: &Path) -> Result<Status, Error> {
+        let call = self.call(&STATUS).index(index).variable("GIT_OPTIONAL_LOCKS", "1");
+        understood(&call.run()?)
+    }
+}
+
+fn understood(answer: &[u8]) -> Result<Status, Error> {
+    parse(answer).ok_or_else(|| Error::GitAnswer { command: STATUS.join(" ") })
 }
 
 fn parse(answer: &[u8]) -> Option<Status> {

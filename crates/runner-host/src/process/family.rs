@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
+use super::Reach;
 use super::wire::Leftovers;
 
 /// How long killed processes may take to be gone.
@@ -25,6 +26,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(16);
 struct Member {
     pid: Pid,
     parent: i32,
+    group: i32,
     session: i32,
     /// In clock ticks since the machine was started. With the number it names one process for ever.
     started: u64,
@@ -65,6 +67,24 @@ pub(super) fn end_marked(name: &OsStr, value: &OsStr) -> Leftovers {
         member.pid != rustix::process::getpid() && variables.split(|byte| *byte == 0).any(|one| one == mark)
     };
     end(|| everyone().filter(is_marked).collect(), None)
+}
+
+/// Signals what runs in a sandbox, but not the sandbox: its outer process, which would take everything with it, and its
+/// inner one, which is the first process in there and hears no such signal.
+pub(super) fn signal_inside(sandbox: Pid, reach: Reach, signal: Signal) {
+    let first = children_of(sandbox);
+    let inside = first.iter().flat_map(|member| children_of(member.pid));
+    let asked: Vec<Member> = match reach {
+        // Orphans fall to the first process, too; the program is the oldest of its children.
+        Reach::Program => inside.min_by_key(|member| member.started).into_iter().collect(),
+        Reach::Group => {
+            let is_of_group = |member: &Member| member.group == sandbox.as_raw_pid();
+            descended(inside.collect()).into_iter().filter(is_of_group).collect()
+        }
+    };
+    asked.iter().for_each(|member| {
+        member.signal(signal);
+    });
 }
 
 /// Lets all descendants stand still.
@@ -187,6 +207,7 @@ fn understand(pid: Pid, line: &[u8]) -> Option<Member> {
         pid,
         is_dead: matches!(*facts.first()?, "Z" | "X"),
         parent: facts.get(1)?.parse().ok()?,
+        group: facts.get(2)?.parse().ok()?,
         session: facts.get(3)?.parse().ok()?,
         started: facts.get(19)?.parse().ok()?,
     })

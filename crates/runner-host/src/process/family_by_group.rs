@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions};
 
+use super::Reach;
 use super::wire::Leftovers;
 
 const GONE_WITHIN: Duration = Duration::from_secs(5);
@@ -40,6 +41,9 @@ pub(super) fn end_foreign_sessions() -> Leftovers {
 pub(super) fn end_marked(_name: &OsStr, _value: &OsStr) -> Leftovers {
     Leftovers::default()
 }
+
+/// There are no sandboxes here.
+pub(super) fn signal_inside(_sandbox: Pid, _reach: Reach, _signal: Signal) {}
 
 /// A program goes on while the runner stands still.
 pub(super) fn pause_all() {}

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags};
 
 use super::capped::{Bytes, Capped};
 use super::lines::Lines;
-use super::{Log, Output, wait_until};
+use super::{Log, Output, Source, wait_until};
 use crate::error::Error;
 
 const PIECE_BYTES_MAX: usize = 64 << 10;
@@ -31,7 +31,7 @@ struct Channel {
     pipe: Option<PipeReader>,
     log: Capped<File>,
     path: PathBuf,
-    is_copied: bool,
+    source: Source,
 }
 
 /// The writing ends, for the program.
@@ -66,13 +66,10 @@ impl Pump {
             Output::Apart { stdout, stderr } => {
                 let (first, stdout) = Channel::open(stdout)?;
                 let (second, stderr) = Channel::open(stderr)?;
-                channels.extend([first, second]);
+                channels.extend([first, Channel { source: Source::Errors, ..second }]);
                 Writers { stdout, stderr }
             }
         };
-        if let Some(first) = channels.first_mut() {
-            first.is_copied = true;
-        }
         let copy =
             copy.map(|log| Ok::<_, Error>((Lines::new(create(log)?, log.bytes_max), log.path.clone())));
         Ok((Self { started, channels, copy: copy.transpose()?, piece: vec![0; PIECE_BYTES_MAX] }, writers))
@@ -84,7 +81,7 @@ impl Pump {
     }
 
     /// Reads one piece of each pipe that has one; says whether any had.
-    pub(super) fn read(&mut self) -> bool {
+    pub(super) fn read(&mut self, hear: &dyn Fn(Source, &[u8])) -> bool {
         let mut is_any = false;
         for channel in &mut self.channels {
             let Some(pipe) = &mut channel.pipe else { continue };
@@ -94,7 +91,8 @@ impl Pump {
                     let bytes = self.piece.get(..count).unwrap_or_default();
                     is_any = true;
                     channel.log.push(bytes);
-                    if channel.is_copied
+                    hear(channel.source, bytes);
+                    if channel.source == Source::Output
                         && let Some((copy, _)) = &mut self.copy
                     {
                         copy.push(bytes, elapsed_ms(self.started));
@@ -108,9 +106,9 @@ impl Pump {
     }
 
     /// Reads what is still there, and closes the files.
-    pub(super) fn finish(mut self) -> Pumped {
+    pub(super) fn finish(mut self, hear: &dyn Fn(Source, &[u8])) -> Pumped {
         let until = Instant::now() + DRAIN;
-        while self.read() && Instant::now() < until {}
+        while self.read(hear) && Instant::now() < until {}
         let mut fault = None;
         if let Some((copy, path)) = self.copy {
             fault = copy.finish(elapsed_ms(self.started)).map(Error::io("write", path));
@@ -138,7 +136,7 @@ impl Channel {
         let (pipe, writer) = std::io::pipe().map_err(fail())?;
         rustix::io::ioctl_fionbio(&pipe, true).map_err(|errno| fail()(errno.into()))?;
         let file = Capped::new(create(log)?, log.bytes_max);
-        Ok((Self { pipe: Some(pipe), log: file, path: log.path.clone(), is_copied: false }, writer))
+        Ok((Self { pipe: Some(pipe), log: file, path: log.path.clone(), source: Source::Output }, writer))
     }
 }
 

@@ -35,7 +35,7 @@ pub fn run(launch: &Launch<'_>, control: &Control) -> Result<Ended, Error> {
     let report = session.attend(launch, control);
     control.leave_pauses();
     let (how, leftovers) = session.end(report.as_ref());
-    let pumped = session.pump.finish();
+    let pumped = session.pump.finish(launch.hear);
     Ok(Ended {
         how,
         elapsed: started.elapsed(),
@@ -75,6 +75,7 @@ fn order_of(launch: &Launch<'_>) -> Result<Order, Error> {
         grace_ms: whole_ms(launch.stop.grace),
         polite: launch.stop.polite,
         reach: launch.stop.reach,
+        is_wrapped: launch.stop.is_wrapped,
     })
 }
 
@@ -137,7 +138,7 @@ impl Session {
             ];
             self.pump.wait(others, until).ok()?;
             control.hear();
-            if self.pump.read() {
+            if self.pump.read(launch.hear) {
                 idle.restart();
             }
             match self.listen() {

@@ -173,6 +173,9 @@ impl<'a> Watch<'a> {
             Polite::Interrupt => Signal::INT,
             Polite::Terminate => Signal::TERM,
         };
+        if self.order.is_wrapped {
+            return family::signal_inside(self.child, self.order.reach, signal);
+        }
         // A program that is gone already needs no signal.
         let _ = match self.order.reach {
             Reach::Program => rustix::process::kill_process(self.child, signal),

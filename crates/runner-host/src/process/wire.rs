@@ -21,6 +21,7 @@ pub(super) struct Order {
     pub(super) grace_ms: u64,
     pub(super) polite: Polite,
     pub(super) reach: Reach,
+    pub(super) is_wrapped: bool,
 }
 
 /// Asks for a polite end, as the user wishes.
@@ -116,6 +117,7 @@ mod tests {
             grace_ms: 5_000,
             polite: Polite::Interrupt,
             reach: Reach::Program,
+            is_wrapped: true,
         };
         let mut wire = Vec::new();
         send(&order, &mut wire).unwrap();

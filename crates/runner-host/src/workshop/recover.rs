@@ -1,14 +1,21 @@
 //! What the next command does with something that a crash left unfinished.
 
+use runner_core::document::canonical_json;
 use runner_core::step::{Exit, Interruption, Plan, StepEnd, Usage, World, plan, resume};
+
+use serde::{Deserialize, Serialize};
 
 use super::Workshop;
 use super::session::Ended;
 use crate::error::Error;
+use crate::executor;
 use crate::git::Git;
 use crate::journal::{self, Iteration, Pending, Phase};
 use crate::moving::{self, Recovered};
 use crate::pins::SessionName;
+use crate::process;
+use crate::record::now_ms;
+use crate::store;
 
 /// What was taken up.
 #[derive(Debug)]
@@ -19,8 +26,58 @@ pub enum Taken {
     Iteration(Box<StepEnd>),
 }
 
+/// What was last finished after a crash, for whoever asks later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recovery {
+    /// The run it belonged to.
+    pub run: String,
+    /// The iteration, if it was one.
+    pub iter: Option<String>,
+    /// How that ended.
+    pub outcome: Option<String>,
+    /// Where the work tree was stored, if it was neither the old one nor the new one.
+    pub found: Option<String>,
+    /// When it was finished, in milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+impl Recovery {
+    /// What stands on record, if it can be read.
+    pub(crate) fn read(git: &Git) -> Option<Self> {
+        let bytes = store::read(&git.paths().recovery(), RECOVERY_BYTES_MAX).ok()??;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    fn of(taken: &Taken) -> Option<Self> {
+        let at_ms = now_ms();
+        match taken {
+            Taken::Move(it) => {
+                let (run, found) = (it.run.clone(), it.found.clone());
+                Some(Self { run, iter: None, outcome: None, found, at_ms })
+            }
+            Taken::Iteration(end) => {
+                let StepEnd::Iterated(it) = end.as_ref() else { return None };
+                let meta = &it.transition.meta;
+                let (run, iter) = (meta.run_id.to_string(), Some(meta.iter.to_string()));
+                Some(Self { run, iter, outcome: Some(meta.outcome.to_string()), found: None, at_ms })
+            }
+        }
+    }
+}
+
+const RECOVERY_BYTES_MAX: u64 = 64 << 10;
+
 /// Finishes whatever a crash left: nothing is lost, and no person has to do anything.
 pub fn take_up(workshop: &mut Workshop<'_>) -> Result<Option<Taken>, Error> {
+    let taken = take_up_pending(workshop)?;
+    if let Some(recovery) = taken.as_ref().and_then(Recovery::of) {
+        let path = workshop.git.paths().recovery();
+        store::replace(workshop.git.paths().git_dir(), &path, &canonical_json(&recovery))?;
+    }
+    Ok(taken)
+}
+
+fn take_up_pending(workshop: &mut Workshop<'_>) -> Result<Option<Taken>, Error> {
     match journal::pending(&workshop.git.paths().journal())? {
         None => Ok(None),
         Some(Pending::Move(moving)) => Ok(moving::recover(&workshop.git, moving)?.map(Taken::Move)),
@@ -30,8 +87,16 @@ pub fn take_up(workshop: &mut Workshop<'_>) -> Result<Option<Taken>, Error> {
 
 fn take_up_iteration(workshop: &mut Workshop<'_>, iteration: &Iteration) -> Result<Option<Taken>, Error> {
     let run = iteration.branch.strip_prefix(runner_core::id::BRANCH_PREFIX).unwrap_or_default().to_owned();
-    let name =
-        SessionName { run: &run, branch: &iteration.branch, iter: &iteration.iter, base: &iteration.base };
+    let name = SessionName {
+        run: &run,
+        branch: &iteration.branch,
+        iter: &iteration.iter,
+        base: &iteration.base,
+        index: None,
+    };
+    // The supervisor ends the session with the runner, but may have been killed with it.
+    let prompt = workshop.git.paths().iteration(&run, &iteration.iter).join("prompt.md");
+    process::end_marked(executor::MARK.as_ref(), prompt.as_os_str());
     let mended = iteration.pins.put_back(&workshop.git, name)?;
     let ended = match iteration.phase.clone() {
         Phase::Session => {
@@ -52,6 +117,7 @@ fn take_up_iteration(workshop: &mut Workshop<'_>, iteration: &Iteration) -> Resu
     let index = old_index(&workshop.git, &base)?;
     workshop.set_bench(&job, base, index, &snapshot.tree.to_bytes())?;
     workshop.bench()?.mended = mended;
+    workshop.bench()?.sandbox = iteration.sandbox;
     let attempt = workshop.pick_up(&job, ended)?;
     let end = resume(workshop, attempt)?;
     workshop.resuming = None;

@@ -1,11 +1,13 @@
 //! One session: what is laid out before it, the agent and the guard, and what is picked up after it.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use runner_core::agents::{Agent, Identity, Ready};
 use runner_core::layout::Doc;
 use runner_core::repo_path::RepoPath;
 use runner_core::step::{
@@ -13,16 +15,20 @@ use runner_core::step::{
 };
 use runner_core::tree::BYTES_MAX;
 
-use super::{Begun, Bench, Workshop};
+use super::listen::Ear;
+use super::{Begun, Bench, Workshop, interruption_of};
 use crate::error::{Error, Refusal};
 use crate::executor::{self, Places, Program};
 use crate::failpoint;
-use crate::git::{Changed, Git, path_of};
+use crate::git::{Difference, Differing, Git, PathSet, path_of};
 use crate::journal::{self, Iteration, Pending, Phase};
 use crate::paths::is_runner_path;
 use crate::pins::{Mended, Pins, SessionName};
-use crate::process::{self, How, Input, Launch, Limits, Log, Output};
+use crate::process::{self, How, Input, Launch, Limits, Log, Output, Polite, Reach};
+use crate::programs;
 use crate::record::Folder;
+use crate::sandbox::Level;
+use crate::signals::Listener;
 use crate::store;
 use crate::worktree;
 
@@ -38,24 +44,32 @@ pub(super) struct Ended {
 
 impl Workshop<'_> {
     /// Lays everything out, and writes down that a session begins.
-    pub(super) fn begin_session(&mut self, job: &Job) -> Result<(), Error> {
+    pub(super) fn begin_session(&mut self, job: &Job, sandbox: Level) -> Result<(), Error> {
         let base = self.head.clone().ok_or(Refusal::NoCommit)?;
         let pins = Pins::take(&self.git)?;
-        let index = worktree::pin_index(&self.git)?;
-        store::remove(&answer_path(&self.git, job))?;
+        let left = self.left.take();
+        let index = worktree::pin_index(&self.git, left.and_then(|left| left.index))?;
+        if self.at_head.is_none() {
+            self.at_head = Some(self.git.matching_in_index(&index, &job.protected)?);
+        }
+        store::clear(&answer_path(&self.git, job))?;
         write_context(&self.git, job)?;
         let tree = store::read(&self.git.paths().doc(Doc::Tree), BYTES_MAX as u64)?.unwrap_or_default();
         self.set_bench(job, base.clone(), index, &tree)?;
+        self.bench()?.sandbox = sandbox;
         let iteration = Box::new(Iteration {
             branch: job.run_id.branch(),
             iter: job.iteration.to_string(),
             base,
             pins,
+            sandbox,
             phase: Phase::Session,
         });
         journal::begin(&self.git.paths().journal(), &Pending::Iteration(iteration.clone()))?;
         let index = store::stamp(&self.bench()?.index);
-        self.session = Some(Begun { iteration, index, journal: store::stamp(&self.git.paths().journal()) });
+        let (journal, users) =
+            (store::stamp(&self.git.paths().journal()), store::stamp(&self.git.paths().index()));
+        self.session = Some(Begun { iteration, index, journal, users });
         failpoint::reach("iter.begun");
         Ok(())
     }
@@ -81,10 +95,13 @@ impl Workshop<'_> {
             index,
             folder,
             deadline: Instant::now() + Duration::from_secs(job.limits.iteration_secs),
+            sandbox: Level::None,
             set_aside: Vec::new(),
             mended: Mended::default(),
             attempt: None,
             verdict: Verdict::Skipped,
+            has_changes: true,
+            identity: Identity::default(),
         });
         Ok(())
     }
@@ -92,21 +109,19 @@ impl Workshop<'_> {
     /// Runs the agent to its end.
     pub(super) fn run_session(&mut self, job: &Job) -> Result<Ended, Error> {
         let bench = self.bench.as_ref().ok_or(Refusal::NoCommit)?;
-        let places = Places {
-            root: self.git.root().to_owned(),
-            prompt: bench.folder.file("prompt.md"),
-            output: answer_path(&self.git, job),
-            tree: self.git.paths().doc(Doc::Tree),
-        };
-        let Program { argv, environment } = match executor::agent(job, &places) {
-            Ok(program) => program,
+        let places = places(&self.git, job, &bench.folder);
+        let program = executor::agent(job, &places).and_then(|program| lay_ready(&places, program));
+        let Program { argv, environment, agent, .. } = match program {
+            Ok(program) => self.confined(program, job, bench)?,
             Err(why) => {
                 let exit = Exit::NotStarted { why };
                 return Ok(Ended { exit, usage: Usage::default(), processes_left: 0 });
             }
         };
+        let version = agent.and_then(|agent| version(&mut self.version, agent, argv.first()?));
         let log =
             |name: &str| Log { path: bench.folder.file(name), bytes_max: job.limits.executor_output_bytes };
+        let ear = RefCell::new(Ear::new(agent, job.iteration, &bench.folder, &mut *self.audience));
         // Looked at only when the agent seems idle; whether anything changed before the first look is not known.
         let seen = RefCell::new(None);
         let has_changed_files = || {
@@ -118,32 +133,33 @@ impl Workshop<'_> {
             folder: self.git.root().to_owned(),
             environment,
             input: Input::File(places.prompt.clone()),
-            output: Output::Together(log("executor.log")),
+            output: match agent {
+                Some(_) => Output::Apart { stdout: log("executor.log"), stderr: log("executor.err.log") },
+                None => Output::Together(log("executor.log")),
+            },
             stream: Some(log("stream.jsonl")),
             limits: Limits {
                 wall: bench.deadline.saturating_duration_since(Instant::now()),
                 idle: Duration::from_secs(job.limits.idle_secs.unwrap_or(0)),
             },
-            stop: process::Stop::default(),
+            stop: process::Stop { is_wrapped: bench.sandbox.is_wrapped(), ..how_to_stop(agent) },
             has_changed_files: &has_changed_files,
+            hear: &|source, bytes| ear.borrow_mut().hear(source, bytes),
         };
         let ended = process::run(&launch, &self.control)?;
-        let exit = self.exit_of(ended.how);
-        self.bench()?.folder.agent_took(ended.elapsed);
-        let processes_left = u32::try_from(ended.leftovers.killed).unwrap_or(u32::MAX);
-        Ok(Ended { exit, usage: Usage::default(), processes_left })
-    }
-
-    fn exit_of(&self, how: How) -> Exit {
-        match how {
-            How::Exited(code) => Exit::Finished { code },
-            How::Signalled(signal) => Exit::Killed { signal },
-            How::CouldNotStart(error) => Exit::NotStarted { why: error.to_string() },
-            How::TimedOut => Exit::TimedOut,
-            How::Idle => Exit::Idle,
-            How::Stopped => Exit::Interrupted { by: self.interruption().unwrap_or(Interruption::Int) },
-            How::Lost => Exit::Killed { signal: 9 },
+        let by = self.signals.as_ref().and_then(Listener::caught).map_or(Interruption::Int, interruption_of);
+        let heard =
+            ear.into_inner().conclude(exit_of(bench.sandbox.unwrapped(ended.how), by), &places.context_full);
+        if let Some(answer) = &heard.answer {
+            store::write(&places.output, answer)?;
         }
+        let bench = self.bench()?;
+        bench.folder.agent_took(ended.elapsed);
+        let Identity { session_id, model, version: told } = heard.identity;
+        let model = model.or_else(|| job.executor.model.clone());
+        bench.identity = Identity { session_id, model, version: told.or(version) };
+        let processes_left = u32::try_from(ended.leftovers.killed).unwrap_or(u32::MAX);
+        Ok(Ended { exit: heard.exit, usage: heard.usage, processes_left })
     }
 
     /// Puts back what the session must not have changed, and picks up what it left.
@@ -160,13 +176,14 @@ impl Workshop<'_> {
             branch: &iteration.branch,
             iter: &iteration.iter,
             base: &iteration.base,
+            index: begun.users,
         };
         let mended = iteration.pins.put_back(&self.git, name)?;
         if !index.exists() {
             self.git.read_into_index(&index, &iteration.base)?;
         }
         iteration.phase = Phase::Ended { exit: exit.clone(), usage, processes_left };
-        journal::begin(&self.git.paths().journal(), &Pending::Iteration(iteration))?;
+        journal::note(&self.git.paths().journal(), &Pending::Iteration(iteration))?;
         failpoint::reach("iter.ended");
         self.bench()?.mended = mended;
         self.pick_up(job, Ended { exit, usage, processes_left })
@@ -191,10 +208,28 @@ impl Workshop<'_> {
         }
         let found = worktree::take(git, &bench.index, &job.iteration.to_string())?;
         bench.set_aside = found.set_aside;
-        let changed = git.changed_paths(&bench.base, &found.tree, Changed::Any)?;
+        let before = match self.at_head.take() {
+            Some(paths) => paths,
+            None => git.matching_in(&bench.base, &job.protected)?,
+        };
+        // An index that was taken up after a crash may hold some of the changes already, and a link in the place of a
+        // folder hides what was in it: only then is git asked again.
+        let is_unsure = self.resuming.is_some() || has_links(git, &found.changed);
+        let changed: PathSet = match is_unsure {
+            true => git.staged_paths(&bench.index, &bench.base)?,
+            false => found.changed.keys().cloned().collect(),
+        };
+        bench.has_changes = !changed.is_empty();
+        let now = if is_unsure || found.changed.values().any(|how| *how == Difference::New) {
+            git.matching_in_index(&bench.index, &job.protected)?
+        } else {
+            let is_gone = |path: &&Vec<u8>| found.changed.get(*path) == Some(&Difference::Gone);
+            before.iter().filter(|path| !is_gone(path)).cloned().collect()
+        };
+        let protected = protected_paths(&before, &now, &at_start, &changed);
         let outside = changed.iter().any(|path| !is_runner_path(path));
-        let protected = protected_paths(git, bench, job, &changed, &at_start)?;
         self.at_start = Some(at_start);
+        self.at_head = Some(now);
         let attempt = Attempt {
             exit: ended.exit,
             answer,
@@ -210,7 +245,7 @@ impl Workshop<'_> {
 
     /// Runs the guard on what is in the work tree.
     pub(super) fn guard(&mut self, job: &Job) -> Result<Verdict, Error> {
-        let Program { argv, environment } = match executor::guard(job, self.git.root()) {
+        let Program { argv, environment, .. } = match executor::guard(job, self.git.root()) {
             Ok(program) => program,
             Err(why) => return Ok(Verdict::NotStarted { why }),
         };
@@ -230,6 +265,7 @@ impl Workshop<'_> {
             },
             stop: process::Stop::default(),
             has_changed_files: &|| false,
+            hear: &|_, _| (),
         };
         let ended = process::run(&launch, &self.control)?;
         self.bench()?.folder.guard_took(ended.elapsed);
@@ -245,6 +281,75 @@ impl Workshop<'_> {
     }
 }
 
+fn exit_of(how: How, by: Interruption) -> Exit {
+    match how {
+        How::Exited(code) => Exit::Finished { code },
+        How::Signalled(signal) => Exit::Killed { signal },
+        How::CouldNotStart(error) => Exit::NotStarted { why: error.to_string() },
+        How::TimedOut => Exit::TimedOut,
+        How::Idle => Exit::Idle,
+        How::Stopped => Exit::Interrupted { by },
+        How::Lost => Exit::Killed { signal: 9 },
+    }
+}
+
+/// Codex and Claude Code end their own commands when they are interrupted, and leave them alone when they are
+/// terminated.
+fn how_to_stop(agent: Option<Agent>) -> process::Stop {
+    let usual = process::Stop::default();
+    match agent {
+        Some(_) => process::Stop { polite: Polite::Interrupt, reach: Reach::Program, ..usual },
+        None => usual,
+    }
+}
+
+fn places(git: &Git, job: &Job, folder: &Folder) -> Places {
+    let settings = git.paths().session();
+    Places {
+        root: git.root().to_owned(),
+        prompt: folder.file("prompt.md"),
+        output: answer_path(git, job),
+        tree: git.paths().doc(Doc::Tree),
+        context_full: settings.join("context-full.json"),
+        settings,
+    }
+}
+
+/// Makes the session's own folder, and in it what its program needs.
+fn lay_ready(places: &Places, program: Program) -> Result<Program, String> {
+    let lay = || -> Result<(), Error> {
+        store::clear(&places.settings)?;
+        store::ensure_folder(&places.settings)?;
+        program.folders.iter().try_for_each(|folder| store::ensure_folder(folder))?;
+        for Ready { path, text, is_program } in &program.files {
+            path.parent().map_or(Ok(()), store::ensure_folder)?;
+            fs::write(path, text).map_err(Error::io("write", path))?;
+            let mode = fs::Permissions::from_mode(if *is_program { 0o700 } else { 0o600 });
+            fs::set_permissions(path, mode).map_err(Error::io("write", path))?;
+        }
+        Ok(())
+    };
+    lay().map(|()| program).map_err(|error| error.to_string())
+}
+
+/// The version of an agent that does not say it in its session, asked for once.
+fn version(
+    known: &mut Option<(PathBuf, Option<String>)>,
+    agent: Agent,
+    program: &OsString,
+) -> Option<String> {
+    if agent == Agent::Claude {
+        return None;
+    }
+    let program = Path::new(program);
+    if known.as_ref().is_none_or(|(path, _)| path != program) {
+        let told = programs::version_of(program);
+        let version = told.as_deref().and_then(|told| told.split_whitespace().last()).map(str::to_owned);
+        *known = Some((program.to_owned(), version));
+    }
+    known.as_ref().and_then(|(_, version)| version.clone())
+}
+
 /// Makes the runner's private folder its own again: what a session put there goes, but for its answer; an index that
 /// it touched goes, too, and a journal is written again.
 fn tidy_private(git: &Git, index: &Path, begun: &Begun) -> Result<(), Error> {
@@ -257,7 +362,8 @@ fn tidy_private(git: &Git, index: &Path, begun: &Begun) -> Result<(), Error> {
     if store::stamp(index) != begun.index {
         store::clear(index)?;
     }
-    let own = [paths.lock(), paths.journal(), paths.asides(), paths.answers(), index.to_owned()];
+    let own =
+        [paths.lock(), paths.journal(), paths.recovery(), paths.asides(), paths.answers(), index.to_owned()];
     for entry in fs::read_dir(&private).map_err(Error::io("look at", &private))?.flatten() {
         if !own.iter().any(|path| *path == entry.path()) {
             store::clear(&entry.path())?;
@@ -302,30 +408,26 @@ fn file_left(path: &Path, bytes_max: u64) -> FileLeft {
 
 /// The protected paths that the session changed, and those that are younger than the run.
 fn protected_paths(
-    git: &Git,
-    bench: &Bench,
-    job: &Job,
-    changed: &[Vec<u8>],
-    at_start: &BTreeSet<Vec<u8>>,
-) -> Result<Vec<ProtectedPath>, Error> {
-    let now = git.matching_in_index(&bench.index, &job.protected)?;
-    // Only a path that is gone can be protected and not be there now.
-    let is_gone = |path: &Vec<u8>| git.root().join(path_of(path)).symlink_metadata().is_err();
-    let before = if changed.iter().any(is_gone) {
-        git.matching_in(&bench.base, &job.protected)?
-    } else {
-        BTreeSet::new()
+    before: &PathSet,
+    now: &PathSet,
+    at_start: &PathSet,
+    changed: &PathSet,
+) -> Vec<ProtectedPath> {
+    let all = now.union(before).map(|path| ProtectedPath {
+        path: RepoPath::of_bytes(path),
+        existed_at_start: at_start.contains(path),
+        changed: changed.contains(path),
+        exists: now.contains(path),
+    });
+    all.filter(|found| found.changed || !found.existed_at_start).collect()
+}
+
+/// Whether any of these paths is a link now.
+fn has_links(git: &Git, paths: &Differing) -> bool {
+    let is_link = |path: &Vec<u8>| {
+        git.root().join(path_of(path)).symlink_metadata().is_ok_and(|found| found.is_symlink())
     };
-    Ok(now
-        .union(&before)
-        .map(|path| ProtectedPath {
-            path: RepoPath::of_bytes(path),
-            existed_at_start: at_start.contains(path),
-            changed: changed.contains(path),
-            exists: now.contains(path),
-        })
-        .filter(|found| found.changed || !found.existed_at_start)
-        .collect())
+    paths.keys().any(is_link)
 }
 
 /// What the work tree looks like beside the index: another value when files changed.

@@ -7,6 +7,7 @@ use runner_core::run_state::{GuardResult, RunState};
 use runner_core::tree::{Choice, Selection, Tree, path_text, select};
 use runner_host::git::Head;
 use runner_host::inspect::{Inspection, inspect};
+use runner_host::workshop::Recovery;
 use serde_json::{Value, json};
 
 use crate::error::Report;
@@ -63,6 +64,12 @@ impl Stand {
 impl Answer {
     fn tree(&self) -> Option<&Tree> {
         self.found.tree.good()
+    }
+
+    /// What was last finished after a crash in this run.
+    fn recovery(&self) -> Option<&Recovery> {
+        let run = self.found.run()?;
+        self.found.recovery.as_ref().filter(|recovery| recovery.run == run.as_str())
     }
 
     fn choice(&self) -> Option<Choice<'_>> {
@@ -145,6 +152,9 @@ impl Answer {
             let spent = state.next_iter.get() - 1;
             rows.push(("iterations", format!("{spent} of {}", config.max_iterations.get())));
         }
+        if let Some(recovery) = self.recovery() {
+            rows.push(("recovered", recovery_text(recovery)));
+        }
         rows.extend(found.identity_faults().iter().map(|fault| ("identity", fault.to_string())));
         let (paths, more) = &found.dirty;
         rows.extend(paths.iter().map(|path| ("changed", path.clone())));
@@ -166,6 +176,16 @@ fn head_text(head: &Head) -> String {
         Head::Detached { commit } => format!("detached at {}", commit.get(..8).unwrap_or(commit)),
         Head::Unborn => "no commit yet".to_owned(),
     }
+}
+
+/// What was finished after a crash, and what became of the files it left.
+fn recovery_text(recovery: &Recovery) -> String {
+    let what = match (&recovery.iter, &recovery.outcome) {
+        (Some(iter), Some(outcome)) => format!("iteration {iter} after a crash: {outcome}, nothing lost"),
+        _ => "a commit that a crash had interrupted, nothing lost".to_owned(),
+    };
+    let found = recovery.found.as_ref().map(|found| format!("; files found on the way are in {found}"));
+    clean(&format!("{what}{}", found.unwrap_or_default()))
 }
 
 /// How the last iteration ended.
@@ -204,6 +224,7 @@ impl Reply for Answer {
             })),
             "run_state": found.state.good().map(|state| serde_json::to_value(state).unwrap_or_default()),
             "max_iterations": found.config.good().map(|config| config.max_iterations.get()),
+            "recovered": self.recovery(),
             "identity": found.identity_faults().iter().map(ToString::to_string).collect::<Vec<_>>(),
             "changed": found.dirty.0,
             "next": self.next(),
@@ -229,6 +250,9 @@ impl Reply for Answer {
         }
         if let Some(state) = found.state.good() {
             lines.push(Line::new().with("next_iter", state.next_iter.get()));
+        }
+        if let Some(recovery) = self.recovery() {
+            lines.push(Line::new().with("recovered", recovery_text(recovery)));
         }
         lines.extend(found.identity_faults().iter().map(|fault| Line::new().with("identity", fault)));
         lines.push(Line::new().with("changed", found.dirty.0.len() + found.dirty.1));

@@ -7,8 +7,8 @@ use runner_core::step::{Event, Mark, Outcome};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
-use super::clean;
 use super::summary::clock;
+use super::{agent, clean};
 use crate::out::{Glyph, Ink, Pen};
 use crate::reply::{Line, Reply};
 
@@ -55,6 +55,10 @@ impl Reply for Told<'_> {
                 .with("mode", mode.as_str())
                 .with("node", path)
                 .with("attempt", format!("{}/{}", attempt.nth, attempt.of)),
+            Event::Agent { iter, what, .. } => {
+                let Some(text) = agent::line(&what.said) else { return Vec::new() };
+                line.with("iter", iter).with("kind", what.said.kind()).with("text", text)
+            }
             Event::Resumed { iter, .. }
             | Event::AgentEnded { iter, .. }
             | Event::GuardStarted { iter, .. } => line.with("iter", iter),
@@ -84,6 +88,7 @@ impl Reply for Told<'_> {
             }
             Event::Planned { .. }
             | Event::Resumed { .. }
+            | Event::Agent { .. }
             | Event::AgentEnded { .. }
             | Event::GuardStarted { .. }
             | Event::GuardEnded { .. }

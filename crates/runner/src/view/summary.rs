@@ -42,6 +42,7 @@ impl Summary {
                 }
             }
             Event::Resumed { .. }
+            | Event::Agent { .. }
             | Event::AgentEnded { .. }
             | Event::Judged { .. }
             | Event::GuardStarted { .. }

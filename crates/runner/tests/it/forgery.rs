@@ -1,4 +1,5 @@
 //! Forged histories: a good run, tampered with in every way we can think of, and the rule that `verify` must name.
+#![expect(clippy::indexing_slicing, reason = "the history has as many commits as the agent's script says")]
 
 use std::fs;
 use std::process::Stdio;
@@ -239,7 +240,7 @@ fn forge(sandbox: &Sandbox, mut pieces: Vec<Piece>, forgery: &Forgery) -> Vec<Pi
     match *forgery {
         Message(at, from, to) => pieces[at].message = replaced(&pieces[at].message, from, to),
         File(at, path, from, to) => {
-            edit(&mut pieces[at], path, &|text| Some(replaced(&text.unwrap(), from, to)))
+            edit(&mut pieces[at], path, &|text| Some(replaced(&text.unwrap(), from, to)));
         }
         Mended(at, path, from, to) => {
             edit(&mut pieces[at], path, &|text| Some(replaced(&text.unwrap(), from, to)));

@@ -1,6 +1,7 @@
 //! The shipped binary, used as a person or a script would use it.
 #![expect(clippy::unwrap_used, reason = "here a fault is a failed test")]
 
+mod agents;
 mod corpus;
 mod crash;
 mod determinism;
@@ -14,6 +15,7 @@ mod loop_manners;
 mod output;
 mod reading;
 mod recorded;
+mod sandbox;
 mod scenes;
 mod shapes;
 mod start;

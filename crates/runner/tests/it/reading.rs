@@ -96,14 +96,46 @@ fn doctor_says_what_is_missing_and_how_to_get_it() {
     );
     assert!(told.stdout.contains("check=agent verdict=good"), "{}", told.stdout);
     assert!(told.stdout.contains("check=identity verdict=doubtful"), "{}", told.stdout);
-    let fresh = started().runner(&["doctor"]);
-    assert!(fresh.code == Some(1) && fresh.stdout.contains("cannot be started yet"), "{}", fresh.stdout);
+    let fresh = started();
+    // Nothing but git is there, whatever this machine has.
+    let tools = fresh.outside().join("tools");
+    std::fs::create_dir(&tools).unwrap();
+    let git = testkit::repo::run(fresh.command("sh").args(["-c", "command -v git"])).ok().stdout;
+    std::os::unix::fs::symlink(git.trim(), tools.join("git")).unwrap();
+    let fresh = testkit::repo::run(fresh.runner_command(&["doctor"]).env("PATH", &tools));
+    let found = "check=agent verdict=bad found=\"`codex` is not on the PATH\" fix=\"install it with 'npm install -g @openai/codex'";
+    assert!(fresh.code == Some(1) && fresh.stdout.contains(found), "{}", fresh.stdout);
+    assert!(fresh.stdout.contains("'codex login'"), "{}", fresh.stdout);
     let nowhere = Sandbox::empty(RUNNER).runner(&["doctor"]);
     assert!(
         nowhere.code == Some(1) && nowhere.stdout.contains("check=repository verdict=bad"),
         "{}",
         nowhere.stdout
     );
+}
+
+#[test]
+fn doctor_knows_the_versions_of_agents() {
+    let sandbox = started();
+    let config = sandbox.read(".runner/state/config.toml").replace("[\"just\", \"ci\"]", "[\"true\"]");
+    for (kind, package, says, verdict) in [
+        ("codex", "@openai/codex", "codex-cli 0.166.0", "good"),
+        ("codex", "@openai/codex", "codex-cli 9.0.0", "doubtful"),
+        ("claude", "@anthropic-ai/claude-code", "2.1.197 (Claude Code)", "good"),
+        ("claude", "@anthropic-ai/claude-code", "3.0.0 (Claude Code)", "doubtful"),
+    ] {
+        let program = crate::agents::program(&sandbox, &format!("echo '{says}'"));
+        let line = format!("kind = \"{kind}\"\nprogram = \"{program}\"");
+        sandbox.write(".runner/state/config.toml", config.replace("kind = \"codex\"", &line));
+        let unknown = sandbox.runner(&["doctor"]).ok();
+        assert!(unknown.stdout.contains("no login found"), "{}", unknown.stdout);
+        let mut doctor = sandbox.runner_command(&["doctor"]);
+        let told = testkit::repo::run(doctor.env("CODEX_API_KEY", "sk").env("ANTHROPIC_API_KEY", "sk")).ok();
+        let expected = format!("check=agent verdict={verdict} found=\"{says}");
+        assert!(told.stdout.contains(&expected), "{}", told.stdout);
+        let warns = told.stdout.contains(&format!("npm install -g {package}@"));
+        assert_eq!(warns, verdict == "doubtful", "{}", told.stdout);
+    }
 }
 
 #[test]

@@ -267,6 +267,61 @@ fn a_large_file_is_set_aside() {
     sandbox.runner(&["loop"]).ok();
 }
 
+/// What git would never store is set aside, however much of it there is, and everything else goes on.
+#[test]
+fn names_that_git_does_not_take_are_set_aside() {
+    let script =
+        "mkdir .GIT sub; echo x > .GIT/x; echo y > .GIT/y; mkdir sub/.Git; echo z > sub/.Git/z; echo w > w";
+    let sandbox = started(&setup(script));
+    sandbox.runner(&["step"]).ok();
+    let aside = sandbox.meta(1)["set_aside"].as_array().cloned().unwrap();
+    let names: BTreeSet<&str> = aside.iter().map(|one| one["path"].as_str().unwrap()).collect();
+    assert_eq!(names, BTreeSet::from([".GIT/x", ".GIT/y", "sub/.Git/z"]));
+    assert_eq!(sandbox.git(&["show", &format!("{BRANCH}:w")]), "w");
+    sandbox.runner(&["loop"]).ok();
+    assert_sound(&sandbox);
+}
+
+/// What is changed inside of a submodule cannot be committed from around it. It stays, nothing planted there is run,
+/// and the run goes on.
+#[test]
+fn changes_inside_of_a_submodule_stop_nothing() {
+    let sandbox = Sandbox::empty(RUNNER);
+    let module = sandbox.outside().join("module");
+    let make = "git init -q -b main $0 && cd $0 && echo m > m && git add m && git -c user.name=x -c user.email=x commit -qm m";
+    run(sandbox.command("sh").arg("-c").arg(make).arg(&module)).ok();
+    sandbox.git(&["init", "-q", "-b", "main"]);
+    let from = module.to_str().unwrap();
+    sandbox.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", from, "sub"]);
+    let script = "echo changed > sub/m; echo new > sub/new; echo '* filter=odd' > .git/modules/sub/info/attributes; \
+                  git -C sub config filter.odd.clean $TRAP; git -C sub config core.fsmonitor $TRAP; echo w > w";
+    let sandbox = setup(script).start_in(sandbox);
+    sandbox.runner(&["loop"]).ok();
+    assert_eq!(sandbox.outcomes(), ["retry", "passed"]);
+    assert!(!sandbox.outside().join("sprung").exists(), "something planted was run");
+    assert_eq!(
+        (sandbox.read("sub/m"), sandbox.read("sub/new")),
+        ("changed\n".to_owned(), "new\n".to_owned())
+    );
+}
+
+/// A protected file is also gone when the folder around it became a link to another one.
+#[test]
+fn a_link_in_the_place_of_a_protected_folder_is_seen() {
+    for target in ["$AROUND/away", "moved"] {
+        let script = format!("mv src {target}; ln -s {target} src; echo changed > {target}/lib.txt");
+        let sandbox = started(&setup(&script).protected("src/lib.txt"));
+        sandbox.runner(&["step"]).ok();
+        let marks = sandbox.meta(1)["marks"].to_string();
+        assert!(marks.contains("src/lib.txt"), "{marks}");
+        assert_eq!(sandbox.read("src/lib.txt"), "one\n", "{target}");
+        assert_eq!(sandbox.git(&["show", &format!("{BRANCH}:src/lib.txt")]), "one");
+        let moved = target.replace("$AROUND", &sandbox.outside().display().to_string());
+        assert_eq!(std::fs::read_to_string(sandbox.path(&moved).join("lib.txt")).unwrap(), "changed\n");
+        assert_sound(&sandbox);
+    }
+}
+
 /// The rules of a run are those it was started with, for the session that rewrites them, too.
 #[test]
 fn rules_that_an_agent_writes_do_not_count() {
@@ -320,6 +375,27 @@ fn one_that_kills_the_runner_and_its_supervisor_is_taken_for_a_crash() {
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["interrupted", "passed"]);
     assert_sound(&sandbox);
+}
+
+/// Recovery comes first to what is still alive of the session, and only then to its files.
+#[test]
+fn what_outlives_the_runner_and_its_supervisor_is_ended_by_the_next_command() {
+    let script = "echo w > w; setsid -f sh -c 'while true; do date >> w; sleep 0.01; done'; \
+                  runner=$(cut -d' ' -f4 /proc/$PPID/stat); kill -9 $runner $PPID; exit";
+    let sandbox = started(&setup(script));
+    assert_eq!(sandbox.runner(&["step"]).code, None);
+    wait_for("the agent's end", || processes_of(sandbox.outside()).len() <= 2);
+    assert!(!processes_of(sandbox.outside()).is_empty());
+    let said = sandbox.runner(&["loop"]).ok().stdout;
+    assert!(said.contains("recovered"), "{said}");
+    assert_eq!(processes_of(sandbox.outside()), Vec::<String>::new());
+    assert_eq!(sandbox.outcomes(), ["interrupted", "passed"]);
+    assert_sound(&sandbox);
+    let status = sandbox.runner(&["status"]).ok();
+    assert_eq!(
+        status.value("recovered"),
+        Some("\"iteration 0001 after a crash: interrupted, nothing lost\"")
+    );
 }
 
 /// A second runner is refused while the first one's session removes the lock's file.

@@ -80,8 +80,9 @@ fn launch_of<'a>(spec: &Spec, has_changed_files: &'a dyn Fn() -> bool) -> Launch
             wall: Duration::from_millis(spec.wall_ms),
             idle: Duration::from_millis(spec.idle_ms),
         },
-        stop: Stop { polite, reach, grace: Duration::from_millis(spec.grace_ms) },
+        stop: Stop { polite, reach, grace: Duration::from_millis(spec.grace_ms), is_wrapped: false },
         has_changed_files,
+        hear: &|_, _| (),
     }
 }
 

@@ -29,7 +29,7 @@ impl File {
         let mut folders = self.path.split('/').skip(1);
         self.is_rust()
             && self.path.starts_with("crates/")
-            && folders.next() != Some("testkit")
+            && !matches!(folders.next(), Some("scripted-model" | "testkit"))
             && folders.next() == Some("src")
             && !folders.any(|part| part == "tests" || part == "tests.rs")
     }

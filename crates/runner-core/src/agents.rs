@@ -1,0 +1,94 @@
+//! The agents that the runner knows by name: how each is started, what it says, and what its end means.
+//!
+//! Everything that differs from agent to agent stands here, one table and one reader each; what comes out is the
+//! same for all: a [`CommandLine`] on the way in, [`AgentEvent`]s and a [`Conclusion`] on the way out.
+
+mod bounded;
+mod claude;
+mod claude_launch;
+mod codex;
+mod codex_launch;
+mod event;
+mod fault;
+mod launch;
+mod money;
+mod preset;
+mod reset;
+mod transcript;
+
+pub use event::{AgentEvent, Change, FileChange, PlanItem, PlanState, Said, State};
+pub use fault::Aftermath;
+pub use launch::{CommandLine, Places, Ready, Variables, agent_schema, command_line};
+pub use preset::{Preset, PresetFacts};
+pub use transcript::{Conclusion, Identity, Transcript};
+
+use crate::config::ExecutorKind;
+
+/// An agent that is started by a table of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agent {
+    Codex,
+    Claude,
+}
+
+/// What people and `doctor` need to know of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// The program, as it stands on the PATH.
+    pub program: &'static str,
+    /// The npm package that holds it.
+    pub package: &'static str,
+    /// The versions that the table was tried with.
+    pub tested: &'static [&'static str],
+    /// How to log in.
+    pub login: &'static str,
+    /// Variables that hold keys. The agent sees them, its commands do not.
+    pub keys: &'static [&'static str],
+    /// Other variables of its own that it sees.
+    pub variables: &'static [&'static str],
+    /// The variable that says where its login lies, and the folder in the user's home where it lies without it.
+    pub home: (&'static str, &'static str),
+    /// The file in it that is there after a login, on systems without a key chain.
+    pub login_file: &'static str,
+}
+
+impl Agent {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Codex, Self::Claude];
+
+    /// The agent behind a kind, if there is a table for it.
+    pub fn of_kind(kind: ExecutorKind) -> Option<Self> {
+        match kind {
+            ExecutorKind::Codex => Some(Self::Codex),
+            ExecutorKind::Claude => Some(Self::Claude),
+            ExecutorKind::Command | ExecutorKind::Script => None,
+        }
+    }
+
+    /// What is to be known of it.
+    pub fn facts(self) -> Facts {
+        match self {
+            Self::Codex => codex_launch::FACTS,
+            Self::Claude => claude_launch::FACTS,
+        }
+    }
+
+    /// The version in what the program says of itself, if it is one that the table was tried with.
+    pub fn tested_version(self, told: &str) -> Option<&'static str> {
+        let words = told.split_whitespace().map(|word| word.trim_end_matches(','));
+        words.filter_map(|word| self.facts().tested.iter().find(|tested| **tested == word)).copied().next()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_known_by_the_whole_word() {
+        assert_eq!(Agent::Codex.tested_version("codex-cli 0.166.0, /usr/bin/codex"), Some("0.166.0"));
+        assert_eq!(Agent::Claude.tested_version("2.1.197 (Claude Code)"), Some("2.1.197"));
+        assert_eq!(Agent::Claude.tested_version("2.1.1971 (Claude Code)"), None);
+        assert_eq!(Agent::Codex.tested_version(""), None);
+    }
+}

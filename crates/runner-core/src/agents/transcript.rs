@@ -1,0 +1,138 @@
+//! What an agent prints, read as it comes: lines out of pieces of any size, events out of lines, and in the end
+//! what the session came to.
+
+use serde_json::Value;
+
+use super::event::{AgentEvent, Said};
+use super::{Agent, bounded, claude, codex};
+use crate::step::Usage;
+
+/// The longest line that is read. Beyond it, the line is not understood and its beginning is kept.
+const LINE_BYTES_MAX: usize = 16 << 20;
+
+/// A session's output, read so far.
+#[derive(Clone, Debug)]
+pub struct Transcript {
+    pub(super) agent: Agent,
+    line: Vec<u8>,
+    is_too_long: bool,
+    claude: claude::Reader,
+    pub(super) findings: Findings,
+}
+
+/// What the lines so far tell about the session as a whole.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Findings {
+    pub(super) identity: Identity,
+    pub(super) usage: Usage,
+    /// The answer, where it stands in the output.
+    pub(super) answer: Option<Value>,
+    pub(super) end: End,
+    /// The last error at the top level, for a session that ends without a word.
+    pub(super) last_error: Option<String>,
+    /// Whether any line was understood.
+    pub(super) is_begun: bool,
+}
+
+/// Which session it was.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Identity {
+    /// The agent's own name for the session.
+    pub session_id: Option<String>,
+    /// The model that answered.
+    pub model: Option<String>,
+    /// The program's version.
+    pub version: Option<String>,
+}
+
+/// How a session ended by the agent's own word.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum End {
+    /// It has not said so.
+    #[default]
+    Unsaid,
+    Finished,
+    Failed(Failure),
+}
+
+/// Everything structured that an agent says of its own failure.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Failure {
+    pub(super) message: String,
+    /// The provider's HTTP status.
+    pub(super) status: Option<u64>,
+    /// The agent's own word for the error.
+    pub(super) error: Option<String>,
+    pub(super) subtype: Option<String>,
+    pub(super) reason: Option<String>,
+    /// When the limit ends that was reached.
+    pub(super) resets_unix_secs: Option<u64>,
+}
+
+/// What a session came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conclusion {
+    /// How it ended, with the provider's fault in it if that was the cause.
+    pub exit: crate::step::Exit,
+    /// What it cost.
+    pub usage: Usage,
+    /// The answer, if the agent leaves it in its output.
+    pub answer: Option<Vec<u8>>,
+    /// Which session it was.
+    pub identity: Identity,
+}
+
+impl Transcript {
+    /// Nothing read yet.
+    pub fn new(agent: Agent) -> Self {
+        Self {
+            agent,
+            line: Vec::new(),
+            is_too_long: false,
+            claude: claude::Reader::default(),
+            findings: Findings::default(),
+        }
+    }
+
+    /// Takes what the agent printed next. Where the pieces begin and end makes no difference.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<AgentEvent> {
+        let mut events = Vec::new();
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (text, is_whole) = match piece.split_last() {
+                Some((b'\n', text)) => (text, true),
+                Some(_) | None => (piece, false),
+            };
+            let room = LINE_BYTES_MAX.saturating_sub(self.line.len());
+            self.is_too_long |= text.len() > room;
+            self.line.extend(text.iter().take(room));
+            if is_whole {
+                events.extend(self.end_line());
+            }
+        }
+        events
+    }
+
+    /// The agent prints nothing more: what stands in a last line without an end.
+    pub fn finish(&mut self) -> Vec<AgentEvent> {
+        self.end_line()
+    }
+
+    fn end_line(&mut self) -> Vec<AgentEvent> {
+        let line = std::mem::take(&mut self.line);
+        let is_too_long = std::mem::take(&mut self.is_too_long);
+        let text = String::from_utf8_lossy(line.trim_ascii());
+        if text.is_empty() {
+            return Vec::new();
+        }
+        let value = if is_too_long { None } else { serde_json::from_str::<Value>(&text).ok() };
+        let Some(value) = value.filter(Value::is_object) else {
+            let raw = Value::String(bounded::output(&text));
+            return vec![AgentEvent::of(Said::Unknown { raw })];
+        };
+        self.findings.is_begun = true;
+        match self.agent {
+            Agent::Codex => codex::read(&value, &mut self.findings),
+            Agent::Claude => self.claude.read(&value, &mut self.findings),
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! What agents print, as recorded from the real programs, and how each is started.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use proptest::collection::vec;
+use proptest::prop_assert_eq;
+use proptest::sample::Index;
+use runner_core::agents::{
+    Aftermath, Agent, AgentEvent, CommandLine, Conclusion, Places, Preset, Transcript, Variables,
+    command_line,
+};
+use runner_core::config::{Config, Executor};
+use runner_core::schema::Document;
+use runner_core::step::{CostSource, Exit};
+
+use crate::holds;
+
+/// The transcripts, with the exit code that each session had.
+const SAMPLES: [(Agent, &str, i32); 18] = [
+    (Agent::Codex, "codex-401", 1),
+    (Agent::Codex, "codex-500", 1),
+    (Agent::Codex, "codex-context-exceeded", 1),
+    (Agent::Codex, "codex-failed-command", 0),
+    (Agent::Codex, "codex-file-change", 0),
+    (Agent::Codex, "codex-precompact-hook-stopped", 1),
+    (Agent::Codex, "codex-sigint", 1),
+    (Agent::Codex, "codex-success", 0),
+    (Agent::Codex, "codex-usage-limit", 1),
+    (Agent::Claude, "claude-500", 1),
+    (Agent::Claude, "claude-compacted", 0),
+    (Agent::Claude, "claude-context-full", 1),
+    (Agent::Claude, "claude-max-budget", 1),
+    (Agent::Claude, "claude-max-turns", 1),
+    (Agent::Claude, "claude-schema-ignored", 0),
+    (Agent::Claude, "claude-schema-violated", 1),
+    (Agent::Claude, "claude-sigint", 1),
+    (Agent::Claude, "claude-success", 0),
+];
+
+#[expect(clippy::disallowed_methods, reason = "the recordings are files")]
+fn sample(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/samples").join(format!("{name}.jsonl"));
+    std::fs::read(path).unwrap()
+}
+
+/// The events and the end of a transcript that comes in these pieces.
+fn heard<'p>(
+    agent: Agent,
+    code: i32,
+    pieces: impl Iterator<Item = &'p [u8]>,
+) -> (Vec<AgentEvent>, Conclusion) {
+    let mut transcript = Transcript::new(agent);
+    let mut events: Vec<AgentEvent> = pieces.flat_map(|piece| transcript.push(piece)).collect();
+    events.extend(transcript.finish());
+    let aftermath = Aftermath {
+        exit: Exit::Finished { code },
+        stderr: b"",
+        is_context_full: false,
+        now_unix_secs: 1_794_789_000,
+    };
+    (events, transcript.conclude(aftermath))
+}
+
+#[test]
+fn every_recorded_session_means_what_its_snapshot_says() {
+    let listed = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/samples")).unwrap();
+    assert_eq!(listed.count(), SAMPLES.len(), "a sample is not in the list");
+    for (agent, name, code) in SAMPLES {
+        let bytes = sample(name);
+        let (events, end) = heard(agent, code, std::iter::once(bytes.as_slice()));
+        let lines =
+            events.iter().map(|event| serde_json::to_string(event).unwrap() + "\n").collect::<String>();
+        let answer = end.answer.map(|answer| String::from_utf8(answer).unwrap());
+        let told = serde_json::json!({
+            "exit": end.exit, "usage": end.usage, "answer": answer, "identity": end.identity,
+        });
+        insta::assert_snapshot!(name, format!("{lines}\n{told:#}\n"));
+    }
+}
+
+#[test]
+fn where_the_pieces_end_makes_no_difference() {
+    for (agent, name, code) in SAMPLES {
+        let bytes = sample(name);
+        let whole = heard(agent, code, std::iter::once(bytes.as_slice()));
+        let single = heard(agent, code, bytes.chunks(1));
+        assert_eq!(single, whole, "{name}, byte by byte");
+    }
+    let (agent, name, code) = SAMPLES[17];
+    let bytes = sample(name);
+    let whole = heard(agent, code, std::iter::once(bytes.as_slice()));
+    holds(vec(proptest::prelude::any::<Index>(), 0..20), |cuts| {
+        let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len())).collect();
+        ends.extend([0, bytes.len()]);
+        ends.sort_unstable();
+        let pieces = ends.windows(2).map(|pair| &bytes[pair[0]..pair[1]]);
+        prop_assert_eq!(&heard(agent, code, pieces), &whole);
+        Ok(())
+    });
+}
+
+#[test]
+fn no_line_is_too_odd_to_be_read() {
+    let odd: [&[u8]; 9] = [
+        b"",
+        b"\n\r\n",
+        b"not json\n",
+        b"[1, 2]\n",
+        b"{\"type\": 5}\n",
+        b"{\"type\":\"item.completed\"}\n",
+        b"{\"type\":\"assistant\",\"message\":{\"content\":7}}\n",
+        b"{\"type\":\"result\",\"is_error\":\"no\",\"usage\":[]}\n",
+        b"\xff\xfe{\"type\":\"result\"\n",
+    ];
+    for agent in Agent::ALL {
+        for line in odd {
+            heard(agent, 0, std::iter::once(line));
+        }
+    }
+    holds(vec(proptest::prelude::any::<u8>(), 0..200), |bytes| {
+        for agent in Agent::ALL {
+            heard(agent, 0, std::iter::once(bytes.as_slice()));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn both_agents_mean_the_same_by_input() {
+    let of = |name: &str| {
+        let (agent, _, code) = *SAMPLES.iter().find(|sample| sample.1 == name).unwrap();
+        heard(agent, code, std::iter::once(sample(name).as_slice())).1.usage
+    };
+    // Both scripts let the model read 1,000 tokens twice, 200 of them from a cache, and write 50.
+    let (codex, claude) = (of("codex-success"), of("claude-success"));
+    for usage in [codex, claude] {
+        assert_eq!(
+            (usage.input_tokens, usage.cached_input_tokens, usage.output_tokens),
+            (Some(2_000), Some(400), Some(100))
+        );
+    }
+    assert_eq!((codex.cost_microdollars, codex.cost_source), (None, CostSource::Unknown));
+    assert_eq!((claude.cost_microdollars, claude.cost_source), (Some(10_700), CostSource::Reported));
+}
+
+fn user() -> Variables {
+    let variables = [
+        ("PATH", "/usr/bin"),
+        ("HOME", "/home/me"),
+        ("LC_TIME", "C"),
+        ("TZ", "Asia/Tokyo"),
+        ("AWS_SECRET_ACCESS_KEY", "secret"),
+        ("CODEX_API_KEY", "sk-codex"),
+        ("ANTHROPIC_API_KEY", "sk-claude"),
+        ("MY_KEY", "sk-mine"),
+        ("MY_TOOL", "yes"),
+        ("GIT_DIR", "/elsewhere"),
+    ];
+    variables.map(|(name, value)| (OsString::from(name), OsString::from(value))).into()
+}
+
+fn executor(text: &str) -> Executor {
+    Config::decode(format!("[executor]\n{text}").as_bytes()).unwrap().executor
+}
+
+fn places<'a>(user: &'a Variables, schema: &'a [u8]) -> Places<'a> {
+    Places {
+        answer: "/git/runner/answers/0001.json".into(),
+        schema: "/repo/.runner/state/agent_output.schema.json".into(),
+        schema_bytes: schema,
+        context_full: "/git/runner/answers/0001.full".into(),
+        settings: "/git/runner/answers".into(),
+        user,
+        is_root: true,
+    }
+}
+
+fn shown(line: &CommandLine) -> String {
+    let arguments: Vec<String> =
+        line.arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let environment = line.environment.iter();
+    let environment =
+        environment.map(|(name, value)| format!("{}={}", name.to_string_lossy(), value.to_string_lossy()));
+    let files =
+        line.files.iter().map(|file| format!("{} {}\n{}", file.path.display(), file.is_program, file.text));
+    let parts = [arguments, environment.collect(), files.collect::<Vec<_>>()];
+    parts.map(|part| part.join("\n")).join("\n\n")
+}
+
+#[test]
+fn the_command_lines_are_as_their_snapshots_say() {
+    let (user, schema) = (user(), Document::AgentOutput.schema_bytes());
+    let places = places(&user, &schema);
+    let more = "model = \"m\"\neffort = \"high\"\nbase_url = \"http://127.0.0.1:1/v1\"\nkey_env = \"MY_KEY\"\n\
+                retries = 1\nenv_inherit = [\"MY_T*\"]\n";
+    for (agent, kind) in [(Agent::Codex, "codex"), (Agent::Claude, "claude")] {
+        let plain = command_line(agent, &executor(&format!("kind = \"{kind}\"\n")), &places);
+        insta::assert_snapshot!(format!("{kind}-command-line"), shown(&plain));
+        let full = command_line(agent, &executor(&format!("kind = \"{kind}\"\n{more}")), &places);
+        insta::assert_snapshot!(format!("{kind}-command-line-with-everything"), shown(&full));
+    }
+    for preset in Preset::ALL {
+        let name = preset.facts().program;
+        let command = format!("kind = \"command\"\npreset = \"{name}\"\n");
+        let plain = preset.command_line(&executor(&command), &places);
+        let more = "model = \"m\"\nbase_url = \"http://127.0.0.1:1/v1\"\nkey_env = \"MY_KEY\"\n";
+        let full = preset.command_line(&executor(&format!("{command}{more}")), &places);
+        insta::assert_snapshot!(
+            format!("preset-{name}"),
+            format!("{}\n\n----\n\n{}", shown(&plain), shown(&full))
+        );
+    }
+}
+
+#[test]
+fn an_agent_sees_no_variable_that_is_not_meant_for_it() {
+    let (user, schema) = (user(), Document::AgentOutput.schema_bytes());
+    let places = places(&user, &schema);
+    for (agent, own, other) in [
+        (Agent::Codex, "CODEX_API_KEY", "ANTHROPIC_API_KEY"),
+        (Agent::Claude, "ANTHROPIC_API_KEY", "CODEX_API_KEY"),
+    ] {
+        let kind = agent.facts().program;
+        let line = command_line(agent, &executor(&format!("kind = \"{kind}\"\n")), &places);
+        let has = |name: &str| line.environment.contains_key(OsStr::new(name));
+        assert!(has("PATH") && has("LC_TIME") && has(own), "{kind}");
+        assert!(!has("AWS_SECRET_ACCESS_KEY") && !has("MY_KEY") && !has("GIT_DIR") && !has(other), "{kind}");
+    }
+}
+
+#[test]
+fn a_home_of_codex_among_temporary_files_gets_another_folder_for_them() {
+    let schema = Document::AgentOutput.schema_bytes();
+    let mut user = user();
+    let temporary = |user: &Variables| {
+        let line = command_line(Agent::Codex, &Executor::default(), &places(user, &schema));
+        (line.environment.get(OsStr::new("TMPDIR")).cloned(), line.folders)
+    };
+    assert_eq!(temporary(&user), (None, Vec::new()));
+    user.insert("CODEX_HOME".into(), "/tmp/x".into());
+    assert_eq!(temporary(&user), (Some("/tmp/x/runner-tmp".into()), vec!["/tmp/x/runner-tmp".into()]));
+    user.insert("TMPDIR".into(), "/var/tmp".into());
+    assert_eq!(temporary(&user), (Some("/var/tmp".into()), Vec::new()));
+}
+
+#[test]
+fn agents_are_not_told_the_dialect_of_the_schema() {
+    let schema = runner_core::agents::agent_schema(&Document::AgentOutput.schema_bytes()).unwrap();
+    assert!(
+        !schema.contains("$schema") && schema.contains("\"required\":[\"status\",\"summary\"]"),
+        "{schema}"
+    );
+    assert_eq!(runner_core::agents::agent_schema(b"[]"), None);
+}

@@ -1,0 +1,149 @@
+//! What one iteration costs against the least that a shell would do for the same: the floor.
+//!
+//! `just bench step`. Both sides run the same agent, which only answers, and the same guard, which is `true`. The
+//! floor then says `git status`, `git add -A`, `git commit`, with the `core.fsync` that the runner uses, and commits
+//! as much as the runner does: a changed tree and a changed state. Ratios are of medians over interleaved rounds.
+#![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
+#![expect(clippy::expect_used, reason = "a benchmark that cannot work has nothing to say")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use testkit::repo::{Sandbox, run};
+use testkit::setup::Setup;
+
+const RUNNER: &str = env!("CARGO_BIN_EXE_runner");
+/// How many iterations a round makes: enough to leave starting the program out of the account.
+const ITERATIONS: usize = 10;
+/// What the runner asks of git, see `PINNED` in the host's git.rs.
+const FSYNC: &str = "committed,loose-object";
+/// How many of the leaves are ready to be worked on in the largest case: more than are.
+const LEAVES: usize = 400;
+
+struct Case {
+    name: &'static str,
+    files: usize,
+    nodes: usize,
+    rounds: usize,
+    goal: f64,
+}
+
+fn main() {
+    let cases = [
+        Case { name: "20 files, small tree", files: 20, nodes: LEAVES, rounds: 12, goal: 1.5 },
+        Case { name: "50,000 files", files: 50_000, nodes: LEAVES, rounds: 8, goal: 0.8 },
+        Case { name: "10,000 nodes", files: 20, nodes: 10_000, rounds: 8, goal: 1.3 },
+    ];
+    println!("one iteration               runner      floor   ratio    goal   git processes");
+    for case in cases {
+        let (runner, floor) = (prepared(&case), prepared(&case));
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for round in 0..case.rounds {
+            // Who comes second finds a busier disk, so they take turns.
+            for turn in [round % 2, (round + 1) % 2] {
+                if turn == 0 {
+                    ours.push(timed(&mut loop_of(&runner)));
+                } else {
+                    theirs.push(timed(&mut floor_of(&floor, round)));
+                }
+            }
+        }
+        let (ours, theirs) = (median(ours), median(theirs));
+        println!(
+            "{:<22} {:>8.2} ms {:>7.2} ms {:>7.2} {:>7.2} {:>10.1}",
+            case.name,
+            ours * 1e3,
+            theirs * 1e3,
+            ours / theirs,
+            case.goal,
+            git_processes(&runner),
+        );
+    }
+}
+
+/// A repository with a run whose root was just divided.
+fn prepared(case: &Case) -> Sandbox {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let agent = r#"if [ "$RUNNER_ITER" = 0001 ]; then cp "$AROUND/tree.json" "$RUNNER_TREE"; answer decomposed; else answer done; fi"#;
+    let setup = Setup::of(RUNNER).agent(agent).keys("max_iterations = 100000\nmax_attempts_default = 1");
+    let sandbox = Sandbox::empty_in(RUNNER, folder);
+    for nth in 0..case.files {
+        sandbox.write(&format!("d{}/e{}/f{nth}.txt", nth % 50, nth % 400), format!("file {nth}\n"));
+    }
+    let sandbox = setup.start_in(sandbox);
+    fs::write(sandbox.outside().join("tree.json"), divided(&sandbox, case.nodes)).expect("a tree");
+    sandbox.runner(&["step"]).ok();
+    sandbox
+}
+
+/// The run's tree with a flat row of leaves below its root.
+fn divided(sandbox: &Sandbox, nodes: usize) -> String {
+    let leaf = |nth: usize| {
+        format!(
+            "{{\"id\": \"leaf-{nth}\", \"order\": {nth}, \"title\": \"Draw table {nth}\", \"goal\": \
+             \"{}\", \"acceptance\": [\"a test shows it\"], \"passes\": false, \"attempts\": 0, \
+             \"max_attempts\": 1, \"children\": []}}",
+            "Every row is at most 80 columns wide, whatever the screen. ".repeat(6),
+        )
+    };
+    let leaves: Vec<String> = (1..nodes).map(leaf).collect();
+    sandbox
+        .read(".runner/state/tree.json")
+        .replace("\"children\": []", &format!("\"children\": [{}]", leaves.join(",\n")))
+}
+
+fn loop_of(sandbox: &Sandbox) -> Command {
+    sandbox.runner_command(&["-q", "loop", "--max-iterations", &ITERATIONS.to_string()])
+}
+
+/// The same work by a shell, in the same environment.
+fn floor_of(sandbox: &Sandbox, round: usize) -> Command {
+    let script = format!(
+        r#"export RUNNER_OUTPUT="$HOME/answer.json" RUNNER_ITER=0002 GIT_PAGER=cat
+        i=0
+        while [ $i -lt {ITERATIONS} ]; do
+            i=$((i + 1))
+            sh "$AROUND/agent.sh" < .runner/GOAL.md > "$HOME/log"
+            sh guard.sh > "$HOME/guard.log"
+            printf '%s\n' {round}.$i >> .runner/state/tree.json
+            printf '%s\n' {round}.$i >> .runner/state/run_state.json
+            set -- -c core.fsync={FSYNC} -c gc.auto=0 -c maintenance.auto=false -c user.name=x -c user.email=x
+            git "$@" status --porcelain -uall > "$HOME/status"
+            git "$@" add -A
+            git "$@" commit -q -m "{round}.$i"
+        done"#
+    );
+    let mut command = sandbox.command("sh");
+    command.arg("-c").arg(script).env("AROUND", sandbox.outside());
+    command
+}
+
+/// Seconds for one iteration.
+fn timed(command: &mut Command) -> f64 {
+    let begin = Instant::now();
+    let ran = run(command);
+    let took: Duration = begin.elapsed();
+    assert!(matches!(ran.code, Some(0 | 4)), "{}", ran.stderr);
+    took.as_secs_f64() / ITERATIONS as f64
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+/// How many git processes an iteration starts: a git in front of git counts them.
+fn git_processes(sandbox: &Sandbox) -> f64 {
+    let folder = sandbox.outside().join("counting");
+    fs::create_dir_all(&folder).expect("a folder");
+    let git = run(sandbox.command("sh").args(["-c", "command -v git"])).ok().stdout;
+    let (count, shim) = (folder.join("count"), folder.join("git"));
+    let text = format!("#!/bin/sh\necho >> '{}'\nexec {} \"$@\"\n", count.display(), git.trim());
+    fs::write(&shim, text).expect("a script");
+    fs::set_permissions(&shim, fs::Permissions::from_mode(0o755)).expect("permissions");
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
+    run(loop_of(sandbox).env("PATH", path));
+    fs::read(&count).map_or(0.0, |lines| lines.len() as f64 / ITERATIONS as f64)
+}

@@ -1,0 +1,68 @@
+//! OpenAI chat completions.
+
+use serde_json::{Value, json};
+
+use super::{Act, Asked, Event, Offered, Turn, Written, arguments_of, list, said_by, text_at};
+
+pub(super) fn read(body: &Value) -> Asked {
+    let messages = list(body, "messages");
+    let name = |tool: &Value| {
+        let function = tool.get("function").map(|function| text_at(function, "name"));
+        function.unwrap_or_else(|| text_at(tool, "name"))
+    };
+    let tools = list(body, "tools").iter();
+    Asked {
+        tools: tools.map(|tool| Offered { name: name(tool), takes_text: false }).collect(),
+        results: messages.iter().filter(|message| text_at(message, "role") == "tool").count(),
+        prompt: said_by(messages, "user", "content"),
+        last: messages.last().map(ToString::to_string).unwrap_or_default(),
+        session: text_at(body, "user"),
+        ..Asked::default()
+    }
+}
+
+pub(super) fn write(turn: &Turn, asked: &Asked) -> Written {
+    let tokens = turn.tokens;
+    let usage = json!({
+        "prompt_tokens": tokens.input,
+        "completion_tokens": tokens.output,
+        "total_tokens": tokens.input + tokens.output,
+        "prompt_tokens_details": { "cached_tokens": tokens.cached },
+        "completion_tokens_details": { "reasoning_tokens": tokens.reasoning },
+    });
+    let call = arguments_of(&turn.act).map(|(name, arguments)| {
+        let function = json!({ "name": name, "arguments": arguments.to_string() });
+        json!({ "index": 0, "id": format!("call_{}", turn.number), "type": "function", "function": function })
+    });
+    let (content, finish) = match &turn.act {
+        Act::Text(text) => {
+            let said = turn.say.as_ref().map(|said| format!("{said}\n")).unwrap_or_default();
+            (Some(said + text), "stop")
+        }
+        Act::Call { .. } | Act::Custom { .. } => (turn.say.clone(), "tool_calls"),
+    };
+    let document = |object: &str, choices: Value, usage: Option<&Value>| {
+        json!({
+            "id": format!("chatcmpl_{}", turn.number), "object": object, "created": 0, "model": asked.model,
+            "choices": choices, "usage": usage,
+        })
+    };
+    let chunk = |delta: Value, finish: Option<&str>| {
+        let choices = json!([{ "index": 0, "delta": delta, "finish_reason": finish }]);
+        Event::unnamed(&document("chat.completion.chunk", choices, None))
+    };
+    let mut events = vec![chunk(json!({ "role": "assistant", "content": content }), None)];
+    if let Some(call) = &call {
+        events.push(chunk(json!({ "tool_calls": [call] }), None));
+    }
+    let half = events.len();
+    events.push(chunk(json!({}), Some(finish)));
+    events.push(Event::unnamed(&document("chat.completion.chunk", json!([]), Some(&usage))));
+    events.push(Event { name: None, data: "[DONE]".to_owned() });
+    let mut message = json!({ "role": "assistant", "content": content });
+    if let (Some(message), Some(call)) = (message.as_object_mut(), call) {
+        message.insert("tool_calls".to_owned(), json!([call]));
+    }
+    let choices = json!([{ "index": 0, "message": message, "finish_reason": finish }]);
+    Written { whole: document("chat.completion", choices, Some(&usage)), events, half }
+}

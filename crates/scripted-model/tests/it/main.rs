@@ -1,0 +1,27 @@
+//! The server, asked over real connections by raw requests and by the real agents.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "here a fault is a failed test")]
+
+mod agents;
+mod client;
+mod faults;
+mod program;
+mod script;
+mod wires;
+
+use scripted_model::{Script, ScriptedModel};
+
+/// A server that plays this script.
+fn playing(script: &str) -> ScriptedModel {
+    ScriptedModel::start(Script::parse(script).unwrap()).unwrap()
+}
+
+/// One shell step and a final answer.
+const HELLO: &str = r#"
+[[part]]
+[[part.step]]
+say = "first a file"
+do.shell = "echo hello > hello.txt"
+[[part.step]]
+do.final = { status = "done", summary = "made it" }
+usage = { input = 5000, cached = 3000, output = 70, reasoning = 7 }
+"#;
