@@ -347,9 +347,7 @@ fn on_record(look: &Look, iter: Iteration, args: &LogArgs) -> Result<Vec<(&'stat
     let none = || {
         Report::new("not_here", Exit::REFUSED, WHAT)
             .cause(format!("the logs of iteration {} are not in this clone", iter.get()))
-            .hint(
-                "they lie in .runner/iterations/ where the run was made; git holds what 'runner show' tells",
-            )
+            .hint("they lie in the work tree that the run was made in; git holds what 'runner show' tells")
     };
     let seen = look.iterations.iter().find(|seen| seen.iter == iter).ok_or_else(none)?;
     let state = look.state_after(seen).map_err(|error| Report::of(WHAT, &error))?;

@@ -154,6 +154,7 @@ fn a_folder_of_an_iteration_holds_everything() {
         "meta.json",
         "output.json",
         "prompt.md",
+        "session.json",
         "stream.jsonl",
         "tree.after.json",
         "tree.before.json",

@@ -22,33 +22,33 @@ case "$RUNNER_ITER" in
 0002) sed -i 's/"title": "b"/"title": "the rest"/' "$RUNNER_TREE"; echo '- it is small' >> .runner/state/assumptions.md; answer done ;;
 *) echo "$RUNNER_ITER" > ok; answer done "made it" ;;
 esac"#;
-        looped(Setup::of(RUNNER).agent(agent).guard("echo checked; test -e ok"))
+        looped(&Setup::of(RUNNER).agent(agent).guard("echo checked; test -e ok"))
     }),
-    ("stuck", || looped(Setup::of(RUNNER).agent("answer retry 'not yet'"))),
-    ("limit", || looped(Setup::of(RUNNER).agent("answer retry").keys("max_iterations = 1"))),
+    ("stuck", || looped(&Setup::of(RUNNER).agent("answer retry 'not yet'"))),
+    ("limit", || looped(&Setup::of(RUNNER).agent("answer retry").keys("max_iterations = 1"))),
     ("repaired", || {
         let agent = r#"case "$RUNNER_MODE" in repair) answer retry ;; *) [ "$RUNNER_ITER" = 0001 ] && echo '{' > "$RUNNER_TREE"; answer done ;; esac"#;
-        looped(Setup::of(RUNNER).agent(agent))
+        looped(&Setup::of(RUNNER).agent(agent))
     }),
     ("repair_given_up", || {
         let agent = r#"[ "$RUNNER_ITER" -lt 4 ] && printf '{"version": \377}' > "$RUNNER_TREE"; answer done"#;
-        looped(Setup::of(RUNNER).agent(agent))
+        looped(&Setup::of(RUNNER).agent(agent))
     }),
     ("rule_broken", || {
         let agent = r#"case "$RUNNER_ITER" in 0001) split ;; 0002) answer done ;; 0003) sed -i 's/"title": "a"/"title": "A"/' "$RUNNER_TREE"; answer done ;; *) answer done ;; esac"#;
-        looped(Setup::of(RUNNER).agent(agent))
+        looped(&Setup::of(RUNNER).agent(agent))
     }),
     ("guard_files", || {
-        let agent = r#"[ "$RUNNER_ITER" = 0001 ] && echo true > guard.sh; answer done"#;
-        looped(Setup::of(RUNNER).agent(agent).guard_keys("protect = \"reject\""))
+        let agent = r#"[ "$RUNNER_ITER" = 0001 ] && echo exit 0 > guard.sh; answer done"#;
+        looped(&Setup::of(RUNNER).agent(agent).guard_keys("protect = \"reject\""))
     }),
     ("replanned", || {
         let agent = r#"case "$RUNNER_MODE" in replan) split ;; *) case "$RUNNER_NODE_ID" in root) answer retry ;; *) answer done ;; esac ;; esac"#;
-        looped(Setup::of(RUNNER).agent(agent).keys("on_stuck = \"replan\""))
+        looped(&Setup::of(RUNNER).agent(agent).keys("on_stuck = \"replan\""))
     }),
-    ("timed_out", || looped(Setup::of(RUNNER).agent("sleep 60").keys("iteration_timeout_secs = 1"))),
-    ("failures", || looped(Setup::of(RUNNER).agent("exit 3"))),
-    ("no_agent", || looped(Setup::of(RUNNER).no_agent())),
+    ("timed_out", || looped(&Setup::of(RUNNER).agent("sleep 60").keys("iteration_timeout_secs = 1"))),
+    ("failures", || looped(&Setup::of(RUNNER).agent("exit 3"))),
+    ("no_agent", || looped(&Setup::of(RUNNER).no_agent())),
     ("interrupted", || {
         let sandbox =
             Setup::of(RUNNER).agent("echo 1 > begun.txt; touch \"$AROUND/begun\"; sleep 60").start();
@@ -59,7 +59,7 @@ esac"#;
     }),
 ];
 
-fn looped(setup: Setup) -> Sandbox {
+fn looped(setup: &Setup) -> Sandbox {
     let sandbox = setup.start();
     sandbox.runner(&["loop"]);
     sandbox
@@ -106,7 +106,7 @@ fn every_ending_can_be_recorded_and_replayed() {
 
 #[test]
 fn a_difference_is_named_with_its_line() {
-    let sandbox = looped(Setup::of(RUNNER).agent("answer retry"));
+    let sandbox = looped(&Setup::of(RUNNER).agent("answer retry"));
     let exported = sandbox.outside().join("run.json");
     sandbox.runner(&["replay", "--export", exported.to_str().unwrap()]).ok();
     let forged =
