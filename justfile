@@ -7,7 +7,7 @@ default:
     @{{ quote(just_executable()) }} --list --unsorted
 
 # The whole check: what CI runs, the quick parts first
-ci: fmt-check spell deny lint test untouched
+ci: fmt-check spell deny ui-check lint test ui-browse untouched
 
 # The formatting is rustfmt's
 fmt-check:
@@ -71,13 +71,69 @@ untouched:
 record:
     UPDATE_RECORDED=1 cargo nextest run --locked -p runner -E 'test(every_ending_can_be_recorded)'
 
+# The page's packages, as its lock file has them
+[private]
+ui-packages:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cd ui
+    # A copy of the lock file tells which state is installed.
+    cmp -s package-lock.json node_modules/.lock-installed && exit
+    npm ci --no-audit --no-fund --loglevel=error
+    cp package-lock.json node_modules/.lock-installed
+
+# Build the page into crates/runner-ui/dist, where it is committed
+ui-build: ui-packages
+    cd ui && npm run --silent build -- --logLevel warn
+
+# The page's types, tests and style are right, and the committed build is what its sources give
+ui-check: ui-packages
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cd ui
+    npm run --silent check
+    npm run --silent lint
+    npm test --silent
+    npm run --silent build -- --logLevel warn --outDir "$PWD/node_modules/.built"
+    diff -r node_modules/.built ../crates/runner-ui/dist ||
+        { echo 'error: crates/runner-ui/dist is not what ui/ gives now; build it: just ui-build' >&2; exit 1; }
+    size=$(gzip -9 -c ../crates/runner-ui/dist/assets/app.js | wc -c)
+    echo "the page: $size bytes of script, compressed"
+    ((size <= 61440)) || { echo 'error: more than 60 kB of script' >&2; exit 1; }
+
+# The page in a real browser, on runs of the real runner
+ui-browse: ui-packages
+    cargo build --locked -p runner -p runner-ui
+    cd ui && npm run --silent e2e
+
+# Serve the page for the repository in DIR
+ui-server DIR=".":
+    cargo run --locked -p runner-ui -- --project-dir {{ quote(DIR) }}
+
+# Work on the page: its sources served by Vite, the data by a server on DIR
+ui-dev DIR=".": ui-packages
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --locked -p runner-ui
+    exec 3< <(exec target/debug/runner-ui --port 0 --project-dir {{ quote(DIR) }})
+    server=$!
+    trap 'kill "$server"' EXIT
+    read -r line <&3
+    RUNNER_UI=$(sed 's/^url=\([^ ]*\)\/ .*/\1/' <<<"$line") npm --prefix ui run dev
+
 # Format everything
 fmt:
     cargo fmt --all
 
-# Run one benchmark: `just bench tree`, `just bench step`, `just bench process`
+# Run one benchmark: `just bench tree`, `just bench step`, `just bench process`, `just bench ui`
 bench NAME:
-    cargo bench --locked --workspace --bench {{ quote(NAME) }}
+    {{ if NAME == "ui" { quote(just_executable()) + " bench-ui" } else { "cargo bench --locked --workspace --bench " + quote(NAME) } }}
+
+# 100,000 nodes, a log of 100 MB and 1,000 iterations in a real browser: time on its main thread per frame
+[private]
+bench-ui: ui-packages
+    cargo build --locked --release -p runner-ui
+    RUNNER_BIN=target/release node ui/e2e/bench.mjs
 
 # Change the core in small ways and see that its tests notice
 mutants *ARGS:
@@ -87,6 +143,7 @@ mutants *ARGS:
 agents:
     for agent in opencode gemini qwen copilot pi; do scripts/tool "$agent" >/dev/null; done
 
-# Install `runner` from this repository
+# Install `runner` and its page from this repository
 install:
     cargo install --locked --path crates/runner
+    cargo install --locked --path crates/runner-ui

@@ -3,7 +3,9 @@
 //! The structs below are the one place where a key is described: the file that `runner init` writes, the
 //! reference in the documents and the JSON Schema are made from their names, comments, bounds and defaults.
 
+mod budget;
 mod executor;
+mod ladder;
 mod reference;
 
 use schemars::JsonSchema;
@@ -11,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use toml::de::DeValue;
 
+pub use budget::{Budget, Price, Prices, TokenLimit, Usd};
 pub use executor::{Effort, Executor, ExecutorKind, Retries, Sandbox, Tokens};
+pub use ladder::{OnUsageLimit, Rung};
 
 use crate::document::{Fields, Int, Problem, text_of};
 
@@ -44,6 +48,11 @@ pub struct Config {
     /// What happens when a leaf has no attempts left: "stop", or "replan", which first gives an agent one
     /// iteration to rewrite or split the leaf.
     pub on_stuck: OnStuck,
+    /// What happens when an agent has used up its provider's allowance: "wait" until the reset that it names, or
+    /// "next", which asks the next agent of the ladder and waits only when all have used up theirs.
+    pub on_usage_limit: OnUsageLimit,
+    /// The longest wait for a reset, whatever the agent or the clock says; then the agent is tried again.
+    pub usage_wait_max_secs: Seconds,
     /// The agent that does the work.
     pub executor: Executor,
     /// The one command that says whether the work is good.
@@ -52,6 +61,14 @@ pub struct Config {
     pub plan: Plan,
     /// How the runner works with git.
     pub git: Git,
+    /// What the run may cost.
+    pub budget: Budget,
+    /// Further agents, in their order: each is asked once so many attempts at a leaf are spent.
+    pub ladder: Vec<Rung>,
+    /// What a million tokens cost in US dollars, by model (or by kind, for an agent that is asked for no model): used
+    /// where an agent reports tokens and no cost.
+    #[schemars(extend("examples" = ["gpt-5.5"]))]
+    pub prices: Prices,
 }
 
 /// What follows when a leaf is stuck.
@@ -160,6 +177,8 @@ impl Default for Config {
             executor_output_limit_bytes: Int::fixed::<52_428_800>(),
             guard_output_limit_bytes: Int::fixed::<10_485_760>(),
             on_stuck: OnStuck::Stop,
+            on_usage_limit: OnUsageLimit::Wait,
+            usage_wait_max_secs: Int::fixed::<604_800>(),
             executor: Executor::default(),
             guard: Guard {
                 command: Argv(words(&["just", "ci"])),
@@ -168,6 +187,9 @@ impl Default for Config {
             },
             plan: Plan { removal: Removal::Refuse },
             git: Git { filters: Vec::new() },
+            budget: Budget::default(),
+            ladder: Vec::new(),
+            prices: Prices::new(),
         }
     }
 }
@@ -198,6 +220,7 @@ impl Config {
         let text = text_of(bytes).map_err(|problem| vec![problem])?;
         let usual = Self::default();
         let mut file = Fields::of_toml(text);
+        let executor = file.table("executor", |table| Executor::take(table, usual.executor.clone()));
         let config = Self {
             max_iterations: file.optional("max_iterations").unwrap_or(usual.max_iterations),
             max_attempts_default: file.optional("max_attempts_default").unwrap_or(usual.max_attempts_default),
@@ -213,7 +236,8 @@ impl Config {
                 .optional("guard_output_limit_bytes")
                 .unwrap_or(usual.guard_output_limit_bytes),
             on_stuck: file.optional("on_stuck").unwrap_or(usual.on_stuck),
-            executor: file.table("executor", Executor::take),
+            on_usage_limit: file.optional("on_usage_limit").unwrap_or(usual.on_usage_limit),
+            usage_wait_max_secs: file.optional("usage_wait_max_secs").unwrap_or(usual.usage_wait_max_secs),
             guard: file.table("guard", |table| Guard::take(table, usual.guard)),
             plan: file.table("plan", |table| Plan {
                 removal: table.optional("removal").unwrap_or(usual.plan.removal),
@@ -221,6 +245,10 @@ impl Config {
             git: file.table("git", |table| Git {
                 filters: table.optional("filters").unwrap_or(usual.git.filters),
             }),
+            budget: file.table("budget", Budget::take),
+            ladder: file.tables("ladder", |table| Rung::take(table, &executor)),
+            prices: file.tables_by_name("prices", Price::take),
+            executor,
         };
         let problems = file.finish();
         if problems.is_empty() { Ok(config) } else { Err(problems) }
@@ -264,7 +292,7 @@ mod tests {
     fn every_key_is_read() {
         let text = "max_iterations = 1\nmax_attempts_default = 2\niteration_timeout_secs = 3\nidle_timeout_secs = 0\n\
             prompt_budget_bytes = 4096\nexecutor_output_limit_bytes = 4097\nguard_output_limit_bytes = 4098\n\
-            on_stuck = \"replan\"\n[executor]\nkind = \"claude\"\nmodel = \"m\"\nsandbox = \"require\"\n\
+            on_stuck = \"replan\"\non_usage_limit = \"next\"\nusage_wait_max_secs = 60\n[executor]\nkind = \"claude\"\nmodel = \"m\"\nsandbox = \"require\"\n\
             writable = [\"~/x\"]\n[guard]\ncommand = [\"make\", \"x\"]\n\
             protected = []\nprotect = \"reject\"\n[plan]\nremoval = \"record\"\n[git]\nfilters = [\"lfs\"]\n";
         let config = Config::decode(text.as_bytes()).unwrap();

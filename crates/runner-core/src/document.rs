@@ -7,7 +7,7 @@ mod canonical;
 mod int;
 pub(crate) mod text_bytes;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::de::{DeserializeOwned, MapAccess, Unexpected, Visitor};
@@ -172,6 +172,11 @@ impl<V: Unread> Fields<'_, V> {
         self.optional(key)
     }
 
+    /// Whether a key is there.
+    pub fn has(&self, key: &str) -> bool {
+        self.entries.iter().any(|entry| entry.key == key)
+    }
+
     /// Notes that a key's value breaks a rule that concerns other keys too.
     pub fn broken(&mut self, key: &'static str, rule: impl Into<String>) {
         let line = self.entries.iter().find(|entry| entry.key == key).map_or(self.line, |entry| entry.line);
@@ -243,18 +248,77 @@ impl<'t> Fields<'t, Spanned<DeValue<'t>>> {
         let mut line = self.line;
         if let Some((at, value)) = self.take(key) {
             line = at;
-            match value.into_inner() {
-                DeValue::Table(found) => table = found,
-                DeValue::String(_)
-                | DeValue::Integer(_)
-                | DeValue::Float(_)
-                | DeValue::Boolean(_)
-                | DeValue::Datetime(_)
-                | DeValue::Array(_) => {
-                    self.report(at, key, Fault::Value(format!("expected a table, written as [{key}]")));
-                }
+            table = self.table_of(value, (at, key), &format!("[{key}]")).unwrap_or_default();
+        }
+        self.read_table((line, key), table, read)
+    }
+
+    /// Takes a list of tables and reads the keys of each.
+    pub fn tables<T>(&mut self, key: &'static str, mut read: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        let Some((at, value)) = self.take(key) else { return Vec::new() };
+        let form = format!("[[{key}]]");
+        let DeValue::Array(items) = value.into_inner() else {
+            self.report(at, key, Fault::Value(format!("expected a list of tables, written as {form}")));
+            return Vec::new();
+        };
+        let mut values = Vec::new();
+        for item in items {
+            let line = line_of(self.text, item.span().start);
+            if let Some(table) = self.table_of(item, (line, key), &form) {
+                values.push(self.read_table((line, key), table, &mut read));
             }
         }
+        values
+    }
+
+    /// Takes a table of tables, each under a name of the user's choice, and reads the keys of each.
+    pub fn tables_by_name<T>(
+        &mut self,
+        key: &'static str,
+        mut read: impl FnMut(&mut Self) -> T,
+    ) -> BTreeMap<String, T> {
+        let Some((at, value)) = self.take(key) else { return BTreeMap::new() };
+        let table = self.table_of(value, (at, key), &format!("[{key}.name]")).unwrap_or_default();
+        let mut values = BTreeMap::new();
+        for (name, value) in table {
+            let line = line_of(self.text, name.span().start);
+            let name = name.into_inner().into_owned();
+            let full = format!("{key}.{name}");
+            if let Some(table) = self.table_of(value, (line, &full), &format!("[{key}.\"{name}\"]")) {
+                let value = self.read_table((line, &full), table, &mut read);
+                values.insert(name, value);
+            }
+        }
+        values
+    }
+
+    /// The table that a value is, or a fault.
+    fn table_of(
+        &mut self,
+        value: Spanned<DeValue<'t>>,
+        (line, key): (usize, &str),
+        form: &str,
+    ) -> Option<DeTable<'t>> {
+        match value.into_inner() {
+            DeValue::Table(found) => Some(found),
+            DeValue::String(_)
+            | DeValue::Integer(_)
+            | DeValue::Float(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_)
+            | DeValue::Array(_) => {
+                self.report(line, key, Fault::Value(format!("expected a table, written as {form}")));
+                None
+            }
+        }
+    }
+
+    fn read_table<T>(
+        &mut self,
+        (line, key): (usize, &str),
+        table: DeTable<'t>,
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> T {
         let mut fields = Self::of_table(self.text, line, format!("{}{key}.", self.prefix), table);
         let value = read(&mut fields);
         self.problems.extend(fields.finish());

@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::goal::TEMPLATE;
+use crate::id::NodeId;
 use crate::run_state::RunState;
 use crate::schema::Document;
 
@@ -93,6 +94,22 @@ impl Doc {
         }
     }
 }
+
+/// The folder with the folders of nodes.
+pub const NODES_DIR: &str = ".runner/nodes";
+
+/// A node's folder of sidecars.
+pub fn node_folder(node: &NodeId) -> String {
+    format!("{NODES_DIR}/{node}")
+}
+
+/// The file that says what an agent may use on a node.
+pub fn tools_path(node: &NodeId) -> String {
+    format!("{}/{TOOLS_FILE}", node_folder(node))
+}
+
+/// Its name in the node's folder.
+pub const TOOLS_FILE: &str = "tools.json";
 
 /// Who a document belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

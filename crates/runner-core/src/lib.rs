@@ -4,6 +4,7 @@
 //! randomness. What reads and writes lives in `runner-host`; what talks to people lives in `runner`.
 
 pub mod agent_output;
+pub mod agent_report;
 pub mod agents;
 pub mod config;
 pub mod digest;
@@ -18,8 +19,10 @@ pub mod repo_path;
 pub mod run_state;
 pub mod scenario;
 pub mod schema;
+pub mod spending;
 pub mod start;
 pub mod step;
 pub mod text;
+pub mod tools;
 pub mod tree;
 pub mod verify;

@@ -27,12 +27,15 @@ use crate::config::Removal;
 use crate::digest::Sha256;
 use crate::document::canonical_json;
 use crate::id::NodeId;
-use crate::layout::Doc;
-use crate::step::{Aim, Nth, Snapshot};
+use crate::layout::{Doc, node_folder};
+use crate::step::{Aim, Artifact, Nth, Snapshot};
 use crate::text::{lines, one_line};
 use crate::tree::Choice;
 use budget::{Part, fit};
 use template::Templates;
+
+/// How many of a node's artifacts are listed.
+const ARTIFACTS_MAX: usize = 50;
 
 /// A prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +82,8 @@ pub enum Section {
     Improvements,
     /// The node's own context.md.
     Context,
+    /// The names of the files in the node's artifacts/.
+    Artifacts,
     /// The form of the answer.
     Output,
 }
@@ -102,6 +107,7 @@ impl Section {
             Self::Feedback => "feedback",
             Self::Improvements => "improvements",
             Self::Context => "context",
+            Self::Artifacts => "artifacts",
             Self::Output => "output",
         }
     }
@@ -239,12 +245,30 @@ fn texts(
         (Section::Feedback, written(&memory.feedback, Doc::Feedback)),
         (Section::Improvements, written(&memory.improvements, Doc::Improvements)),
         (Section::Context, own.cloned()),
+        (Section::Artifacts, selected.and_then(|id| listed(id, snapshot.artifacts.get(id)?))),
     ];
     let told = |(section, text): (Section, Option<String>)| {
         let text = lines(text?.trim());
         (!text.is_empty()).then_some((section, text))
     };
     sections.into_iter().filter_map(told).collect()
+}
+
+/// The files that were kept for a node, the first of them by name, with their sizes.
+fn listed(node: &NodeId, artifacts: &[Artifact]) -> Option<String> {
+    let folder = node_folder(node);
+    let mut names: Vec<&Artifact> = artifacts.iter().collect();
+    names.sort();
+    let mut text: String = names
+        .iter()
+        .take(ARTIFACTS_MAX)
+        .map(|artifact| format!("{folder}/artifacts/{} ({} bytes)\n", artifact.path, artifact.bytes))
+        .collect();
+    let more = names.len().saturating_sub(ARTIFACTS_MAX);
+    if more > 0 {
+        text.push_str(&format!("and {more} more\n"));
+    }
+    Some(text).filter(|text| !text.is_empty())
 }
 
 /// A memory file, if anything was ever added to it.

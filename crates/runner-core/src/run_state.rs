@@ -10,7 +10,8 @@ use crate::agent_output::Status;
 use crate::document::{Fields, Int, Problem, canonical_json, text_of, word, word_or_null};
 use crate::id::{Iteration, NodeId, RunId};
 use crate::repo_path::RepoPath;
-use crate::step::{Mode, Outcome};
+use crate::spending::{LeafSpent, Spent};
+use crate::step::{Mode, Outcome, UsageLimit, Wait};
 
 /// What the guard said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -68,6 +69,14 @@ pub struct RunState {
     pub replanned: Vec<NodeId>,
     /// Guard files that agents made and that took part in a pass: protected like those of the start.
     pub pinned: Vec<RepoPath>,
+    /// What the next session waits for.
+    pub wait: Option<Wait>,
+    /// The agents that have used up their allowance, where the ladder goes on with the next one.
+    pub usage_limits: Vec<UsageLimit>,
+    /// What the run has cost so far.
+    pub spent: Spent,
+    /// What each open leaf has cost so far, by its id.
+    pub spent_by_leaf: Vec<LeafSpent>,
     /// The version of the rules that wrote this.
     #[schemars(extend("const" = SEMANTICS))]
     pub semantics: u32,
@@ -154,6 +163,10 @@ impl RunState {
             repair: None,
             replanned: Vec::new(),
             pinned: Vec::new(),
+            wait: None,
+            usage_limits: Vec::new(),
+            spent: Spent::default(),
+            spent_by_leaf: Vec::new(),
             semantics: SEMANTICS,
         }
     }
@@ -180,6 +193,10 @@ impl RunState {
             repair: fields.required_object("repair").unwrap_or(fresh.repair),
             replanned: fields.required("replanned").unwrap_or(fresh.replanned),
             pinned: fields.required("pinned").unwrap_or(fresh.pinned),
+            wait: fields.required_object("wait").unwrap_or(fresh.wait),
+            usage_limits: fields.required("usage_limits").unwrap_or(fresh.usage_limits),
+            spent: fields.required_object("spent").unwrap_or(fresh.spent),
+            spent_by_leaf: fields.required("spent_by_leaf").unwrap_or(fresh.spent_by_leaf),
             semantics: fields.required("semantics").map_or(fresh.semantics, Count::get),
         };
         if state.semantics != SEMANTICS {
@@ -197,6 +214,11 @@ impl RunState {
         canonical_json(self)
     }
 
+    /// What a leaf has cost so far.
+    pub fn spent_on(&self, leaf: &NodeId) -> Option<&LeafSpent> {
+        self.spent_by_leaf.iter().find(|spent| spent.node == *leaf)
+    }
+
     /// What the next session on a node is told.
     pub fn lesson(&self, node: &NodeId) -> Option<&Lesson> {
         self.lessons.iter().find(|lesson| lesson.node == *node)
@@ -206,6 +228,7 @@ impl RunState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spending::amount;
 
     #[test]
     fn what_is_written_is_read_back() {
@@ -239,6 +262,23 @@ mod tests {
             }),
             replanned: vec![NodeId::root()],
             pinned: vec![RepoPath::of_bytes(b"justfile")],
+            wait: Some(Wait::after(
+                ("codex".to_owned(), Outcome::UsageLimit),
+                1,
+                None,
+                (Some(amount(7)), Int::fixed::<60>()),
+            )),
+            usage_limits: vec![UsageLimit {
+                agent: "codex".to_owned(),
+                node: NodeId::root(),
+                resets_unix_secs: None,
+            }],
+            spent: Spent { tokens: amount(9), ..Spent::default() },
+            spent_by_leaf: vec![LeafSpent {
+                node: NodeId::root(),
+                tokens: amount(9),
+                microdollars: amount(0),
+            }],
             semantics: SEMANTICS,
         };
         for state in [fresh, told] {
@@ -248,17 +288,19 @@ mod tests {
 
     const REST: &str = "\"last_node\": null, \"last_outcome\": null, \"failures_in_row\": 0, \
         \"transients_in_row\": 0, \"lessons\": [], \"repair\": null, \"replanned\": [], \"pinned\": [], \
-        \"semantics\": 1}";
+        \"wait\": null, \"usage_limits\": [], \"spent\": {\"tokens\": 0, \"microdollars\": 0, \
+        \"estimated_microdollars\": 0, \"sessions_without_tokens\": 0, \"sessions_without_cost\": 0}, \
+        \"spent_by_leaf\": [], \"semantics\": 1}";
 
     #[test]
     fn every_key_is_there_and_no_other() {
         let told = |text: &str| {
             RunState::decode(text.as_bytes()).unwrap_err().iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        assert_eq!(told("{}").len(), 14);
+        assert_eq!(told("{}").len(), 18);
         let newer = String::from_utf8(RunState::new(None).to_bytes()).unwrap();
         let newer = newer.replace("\"semantics\": 1", "\"semantics\": 2");
-        assert_eq!(told(&newer), ["line 15: `semantics` is 2, and this runner knows 1 alone"]);
+        assert_eq!(told(&newer), ["line 25: `semantics` is 2, and this runner knows 1 alone"]);
         assert_eq!(
             told(&format!(
                 "{{\"run_id\": \"a b\",\n\"next_iter\": 0,\n\"last_status\": null,\n\"last_summary\": null,\n\"last_gard\": null,{REST}"

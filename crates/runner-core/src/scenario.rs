@@ -6,6 +6,8 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use crate::agent_output::Status;
+use crate::agent_report::AgentReport;
+use crate::step::{ProviderFault, Usage};
 
 /// A scenario file: the sessions that an agent may be asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -66,8 +68,61 @@ pub enum Act {
     SetField { node: String, field: String, json: String },
     /// Removes a node from the tree.
     RemoveNode { node: String },
+    /// Reports what the session used and how its provider failed it, as any agent may.
+    Report(Box<Report>),
     /// Ends the session at once with this exit code.
     Exit { code: u8 },
+}
+
+/// What a session reports of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Report {
+    /// Tokens read, those from the cache among them.
+    pub input_tokens: Option<u64>,
+    /// Tokens of these that came from the cache.
+    pub cached_input_tokens: Option<u64>,
+    /// Tokens written.
+    pub output_tokens: Option<u64>,
+    /// Millionths of a dollar.
+    pub cost_microdollars: Option<u64>,
+    /// How the provider failed: `rate_limited`, `overloaded`, `disconnected`, `usage_limit`, `refused`,
+    /// `not_logged_in`, `context_full` or `schema_broken`.
+    pub fault: Option<String>,
+    /// With `usage_limit` and `rate_limited`: how many seconds from now on it lasts.
+    pub resets_in_secs: Option<u32>,
+    /// What the provider said.
+    pub why: Option<String>,
+}
+
+impl Report {
+    /// The report as an agent writes it at this moment, or the word that stands for no fault.
+    pub fn at(&self, now_unix_secs: u64) -> Result<AgentReport, String> {
+        let why = || self.why.clone().unwrap_or_else(|| "the provider said no".to_owned());
+        let fault = self.fault.as_deref().map(|word| {
+            Ok(match word {
+                "rate_limited" => ProviderFault::RateLimited { retry_after_secs: self.resets_in_secs },
+                "overloaded" => ProviderFault::Overloaded,
+                "disconnected" => ProviderFault::Disconnected,
+                "usage_limit" => ProviderFault::UsageLimit {
+                    resets_unix_secs: self.resets_in_secs.map(|secs| now_unix_secs + u64::from(secs)),
+                },
+                "refused" => ProviderFault::Refused { why: why() },
+                "not_logged_in" => ProviderFault::NotLoggedIn { why: why() },
+                "context_full" => ProviderFault::ContextFull,
+                "schema_broken" => ProviderFault::SchemaBroken { why: why() },
+                other => return Err(other.to_owned()),
+            })
+        });
+        let usage = Usage {
+            input_tokens: self.input_tokens,
+            cached_input_tokens: self.cached_input_tokens,
+            output_tokens: self.output_tokens,
+            cost_microdollars: self.cost_microdollars,
+            ..Usage::default()
+        };
+        Ok(AgentReport { usage, fault: fault.transpose()? })
+    }
 }
 
 /// A new node.

@@ -7,6 +7,7 @@ use crate::agent_output::AgentOutput;
 use crate::config::Config;
 use crate::document::canonical_json;
 use crate::run_state::RunState;
+use crate::tools::Tools;
 use crate::tree::TreeDocument;
 
 /// The documents that have a schema.
@@ -20,11 +21,13 @@ pub enum Document {
     AgentOutput,
     /// `config.toml`, as the JSON of the same shape.
     Config,
+    /// `nodes/<node-id>/tools.json`
+    Tools,
 }
 
 impl Document {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Tree, Self::RunState, Self::AgentOutput, Self::Config];
+    pub const ALL: [Self; 5] = [Self::Tree, Self::RunState, Self::AgentOutput, Self::Config, Self::Tools];
 
     /// The name of its file in `schemas/`.
     pub fn file_name(self) -> &'static str {
@@ -33,6 +36,7 @@ impl Document {
             Self::RunState => "run_state.schema.json",
             Self::AgentOutput => "agent_output.schema.json",
             Self::Config => "config.schema.json",
+            Self::Tools => "tools.schema.json",
         }
     }
 
@@ -48,6 +52,7 @@ impl Document {
             Self::RunState => of::<RunState>(settings.for_serialize()),
             Self::AgentOutput => of::<AgentOutput>(settings),
             Self::Config => of::<Config>(settings),
+            Self::Tools => of::<Tools>(settings),
         }
     }
 
@@ -82,7 +87,13 @@ mod tests {
         let names = Document::ALL.map(Document::file_name);
         assert_eq!(
             names,
-            ["tree.schema.json", "run_state.schema.json", "agent_output.schema.json", "config.schema.json"]
+            [
+                "tree.schema.json",
+                "run_state.schema.json",
+                "agent_output.schema.json",
+                "config.schema.json",
+                "tools.schema.json"
+            ]
         );
     }
 
@@ -90,7 +101,7 @@ mod tests {
     fn what_must_be_there_is_required() {
         let required = |document: Document| schema(document)["required"].as_array().map(Vec::len);
         assert_eq!(required(Document::Tree), Some(2));
-        assert_eq!(required(Document::RunState), Some(14));
+        assert_eq!(required(Document::RunState), Some(18));
         assert_eq!(required(Document::AgentOutput), Some(2));
         assert_eq!(required(Document::Config), None);
         assert_eq!(schema(Document::Tree)["$defs"]["Node"]["required"].as_array().map(Vec::len), Some(9));

@@ -13,6 +13,7 @@ pub(crate) mod bookkeeping;
 mod event;
 mod interpret;
 mod judge;
+mod ladder;
 mod mark;
 mod merge;
 pub(crate) mod message;
@@ -24,6 +25,7 @@ mod settle;
 mod snapshot;
 #[cfg(test)]
 mod tests;
+mod wait;
 
 pub use attempt::{
     Attempt, CostSource, Exit, FileLeft, GuardExit, ProtectedPath, ProviderFault, Usage, Verdict, Work,
@@ -32,16 +34,19 @@ pub use bookkeeping::{GUARD_OUTPUT_BYTES_MAX, SUMMARY_BYTES_MAX};
 pub use event::{Event, GuardEnd, Judgement};
 pub use interpret::{Claim, Finding, ProtectedReport, REJECTED_BYTES_MAX, interpret};
 pub use judge::{Violation, judge};
+pub use ladder::{Chosen, UsageLimit, choose, next_agent, pending_wait};
 pub use mark::Mark;
 pub use merge::{Edit, PlanEdit, merge, plan_edits};
 pub use meta::Meta;
-pub use outcome::{Interruption, Nature, Next, Outcome, Stop, Wait};
+pub use outcome::{Interruption, Nature, Next, Outcome, Stop};
 pub use plan::{Aim, Job, Limits, Mode, Nth, Plan, REPAIRS_MAX, plan};
 pub use settle::{Charge, FAILURES_MAX, Transition, settle};
-pub use snapshot::{Memory, Snapshot};
+pub use snapshot::{Artifact, Memory, Snapshot};
+pub use wait::Wait;
 
 use crate::prompt::PromptFault;
 use crate::repo_path::RepoPath;
+use crate::spending::blind_limits;
 
 /// Everything that a step needs from outside. Implementations do what they are told and decide nothing.
 pub trait World {
@@ -66,8 +71,11 @@ pub trait World {
 
 /// What a loop needs besides.
 pub trait Pace: World {
+    /// When a wait that is on record is over, in milliseconds since 1970.
+    fn end_of(&mut self, wait: &Wait) -> Result<u64, Self::Error>;
+
     /// Called between iterations: waits if asked to, and says whether the user wants to stop.
-    fn pause(&mut self, wait: Option<Wait>) -> Result<Option<Stop>, Self::Error>;
+    fn pause(&mut self, wait: Option<&Wait>) -> Result<Option<Stop>, Self::Error>;
 }
 
 /// An iteration that is in git.
@@ -102,7 +110,7 @@ pub fn step<W: World>(world: &mut W) -> Result<StepEnd, W::Error> {
         Plan::Stop(stop) => return Ok(StepEnd::Stopped(stop)),
         Plan::Work(job) => job,
     };
-    world.announce(&Event::planned(&job));
+    world.announce(&Event::planned(&snapshot, &job));
     let attempt = world.run_agent(&job)?;
     finish(world, &snapshot, &job, attempt)
 }
@@ -142,18 +150,19 @@ fn finish<W: World>(
     let record = world.commit(job, &transition)?;
     let (commit, next) = (record.commit.clone(), transition.next.clone());
     world.announce(&Event::Committed { iter: job.iteration, commit, next });
+    let blind = |spent| blind_limits(&snapshot.config, spent, &job.executor);
+    let (before, limits) = (blind(&snapshot.state.spent), blind(&transition.state.spent));
+    if before != limits {
+        world.announce(&Event::BudgetBlind { limits, agent: job.agent.clone() });
+    }
     Ok(StepEnd::Iterated(Box::new(Iterated { transition, record })))
 }
 
-/// Steps until something stops the run, at most `iterations_max` times.
+/// Steps until something stops the run, at most `iterations_max` times. A wait that is on record comes first.
 pub fn run_loop<W: Pace>(world: &mut W, iterations_max: Option<u32>) -> Result<Stop, W::Error> {
     let mut made = 0;
+    let mut next = begin(world)?;
     let stop = loop {
-        let next = match step(world)? {
-            StepEnd::Stopped(stop) => break stop,
-            StepEnd::Iterated(iterated) => iterated.transition.next,
-        };
-        made += 1;
         let wait = match next {
             Next::Stop(stop) => break stop,
             Next::Wait(wait) => Some(wait),
@@ -162,13 +171,35 @@ pub fn run_loop<W: Pace>(world: &mut W, iterations_max: Option<u32>) -> Result<S
         if let Some(max) = iterations_max.filter(|max| made >= *max) {
             break after_last(world, max)?;
         }
-        wait.iter().for_each(|wait| world.announce(&Event::Waiting { wait: *wait }));
-        if let Some(stop) = world.pause(wait)? {
+        if let Some(wait) = &wait {
+            let ends_unix_ms = world.end_of(wait)?;
+            world.announce(&Event::Waiting { wait: wait.clone(), ends_unix_ms });
+        }
+        if let Some(stop) = world.pause(wait.as_ref())? {
             break stop;
         }
+        next = match step(world)? {
+            StepEnd::Stopped(stop) => break stop,
+            StepEnd::Iterated(iterated) => iterated.transition.next,
+        };
+        made += 1;
     };
     world.announce(&Event::stopped(&stop));
     Ok(stop)
+}
+
+/// What a loop begins with: the rest of a wait that is on record, if the agent that it is about is still the next.
+fn begin<W: World>(world: &mut W) -> Result<Next, W::Error> {
+    let snapshot = world.load()?;
+    let job = match plan(&snapshot)? {
+        Plan::Stop(stop) => return Ok(Next::Stop(stop)),
+        Plan::Work(job) => job,
+    };
+    let limits = blind_limits(&snapshot.config, &snapshot.state.spent, &job.executor);
+    if !limits.is_empty() {
+        world.announce(&Event::BudgetBlind { limits, agent: job.agent.clone() });
+    }
+    Ok(pending_wait(&snapshot.state, &job.executor).cloned().map_or(Next::Go, Next::Wait))
 }
 
 /// Why a loop ends that made all its iterations: the run may be over just then.

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 pub use audit::Auditor;
-pub use files::{Files, is_read, snapshot};
+pub use files::{Files, is_read, kept, snapshot};
 pub use record::{Kind, Target, kind};
 pub use rule::Rule;
 

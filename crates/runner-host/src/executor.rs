@@ -39,6 +39,7 @@ pub(crate) struct Places {
     pub(crate) root: PathBuf,
     pub(crate) prompt: PathBuf,
     pub(crate) output: PathBuf,
+    pub(crate) report: PathBuf,
     pub(crate) tree: PathBuf,
     /// A folder that is the session's alone.
     pub(crate) settings: PathBuf,
@@ -65,6 +66,7 @@ pub(crate) fn agent(job: &Job, places: &Places) -> Result<Program, String> {
     if program.agent.is_none() {
         // The others leave their answer elsewhere.
         program.environment.push(("RUNNER_OUTPUT".into(), places.output.clone().into()));
+        program.environment.push(("RUNNER_REPORT".into(), places.report.clone().into()));
     }
     let node = job.aim.node().map(ToString::to_string).unwrap_or_default();
     program.environment.extend([

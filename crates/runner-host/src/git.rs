@@ -12,7 +12,7 @@ mod settings;
 mod status;
 
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -28,6 +28,7 @@ pub use status::{Head, Status};
 use crate::error::{Error, Refusal};
 use crate::paths::Paths;
 use crate::programs;
+use crate::reading::Cut;
 
 /// The oldest git that can be told what to write through to the disk (`core.fsync`).
 pub const OLDEST: (u32, u32) = (2, 36);
@@ -163,7 +164,7 @@ impl Git {
     }
 
     /// Begins a call.
-    fn call<S: AsRef<OsStr>>(&self, args: &[S]) -> Call<'_> {
+    pub(crate) fn call<S: AsRef<OsStr>>(&self, args: &[S]) -> Call<'_> {
         let mut command = hardened(&self.program, self.root());
         self.settings.apply(&mut command);
         command.args(args);
@@ -192,7 +193,7 @@ fn configure<'a>(command: &mut Command, settings: impl Iterator<Item = (&'a str,
 }
 
 /// A call about to be made.
-struct Call<'i> {
+pub(crate) struct Call<'i> {
     command: Command,
     words: String,
     input: Option<&'i [u8]>,
@@ -218,13 +219,35 @@ impl<'i> Call<'i> {
     }
 
     /// Runs it; anything but success is an error with git's own words.
-    fn run(self) -> Result<Vec<u8>, Error> {
+    pub(crate) fn run(self) -> Result<Vec<u8>, Error> {
         let words = self.words.clone();
         let output = self.output()?;
         if output.status.success() {
             return Ok(output.stdout);
         }
         Err(Error::Git { command: words, stderr: lossy(&output.stderr) })
+    }
+
+    /// Runs it and takes no more than so many bytes of its answer; a longer one is cut, and git ended.
+    pub(crate) fn run_cut(mut self, bytes_max: usize) -> Result<Cut, Error> {
+        let program = PathBuf::from(self.command.get_program());
+        self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = self.command.spawn().map_err(Error::io("run", &program))?;
+        let mut bytes = Vec::new();
+        let most = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+        let stdout = child.stdout.take();
+        let read = stdout.map_or(Ok(0), |stdout| stdout.take(most).read_to_end(&mut bytes));
+        let is_cut = bytes.len() > bytes_max;
+        if is_cut || read.is_err() {
+            let _ = child.kill();
+        }
+        let status = child.wait().map_err(Error::io("run", &program))?;
+        read.map_err(Error::io("read the answer of", &program))?;
+        if !is_cut && !status.success() {
+            return Err(Error::Git { command: self.words, stderr: String::new() });
+        }
+        bytes.truncate(bytes_max);
+        Ok(Cut { bytes, is_cut })
     }
 
     /// Runs it and gives everything back.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use runner_core::id::RunId;
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::run_state::RunState;
-use runner_core::verify::{Kind, is_read, kind};
+use runner_core::verify::{Kind, is_read, kept, kind};
 
 use crate::error::{Error, Refusal};
 use crate::git::{Batch, EntryMode, Git, Head, Logged};
@@ -163,7 +163,8 @@ pub(crate) fn files_at(
         let is_plain = matches!(entry.mode, EntryMode::File | EntryMode::Executable);
         if is_plain && is_read(&entry.path) {
             let bytes = batch.object(&entry.object)?.ok_or(Refusal::MissingObject(entry.object))?;
-            files.insert(entry.path, bytes);
+            let kept = kept(&entry.path, bytes);
+            files.insert(entry.path, kept);
         }
     }
     Ok(files)

@@ -5,18 +5,20 @@ use std::path::{Path, PathBuf};
 use runner_core::config::Config;
 use runner_core::document::Problem;
 use runner_core::goal::{Goal, GoalFault};
-use runner_core::id::RunId;
+use runner_core::id::{NodeId, RunId};
 use runner_core::identity::{IdentityFault, Standing};
-use runner_core::layout::{Doc, RUNNER_DIR};
+use runner_core::layout::{Doc, NODES_DIR, RUNNER_DIR, tools_path};
 use runner_core::run_state::RunState;
 use runner_core::start::DocSet;
 use runner_core::text::one_line;
+use runner_core::tools::Tools;
 use runner_core::tree::{BYTES_MAX, Tree, TreeProblem};
 
 use crate::error::{Error, Refusal};
 use crate::git::{Git, Head, lossy};
 use crate::journal;
 use crate::paths::RUNNER_FOLDERS;
+use crate::record::now_ms;
 use crate::store;
 use crate::workshop::Recovery;
 
@@ -120,6 +122,10 @@ pub struct Inspection {
     pub state: Read<RunState, Vec<Problem>>,
     /// tree.json.
     pub tree: Read<Tree, Vec<TreeProblem>>,
+    /// What is wrong with the files that say what agents may use.
+    pub tools: Vec<String>,
+    /// How much of the wait that is on record is left: when it ends, and in how many milliseconds.
+    pub waiting: Option<(u64, u64)>,
 }
 
 /// What the reading commands need of GOAL.md.
@@ -144,6 +150,13 @@ pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
     let filters = config.good().map(|config| config.git.filters.clone()).unwrap_or_default();
     git.allow_filters(&filters)?;
     let status = git.status()?;
+    let state = Read::of(docs.get(&Doc::RunState), RunState::decode);
+    let wait = state.good().and_then(|state: &RunState| state.wait.as_ref());
+    let waiting = wait.and_then(|wait| {
+        let since_ms = git.head_time().ok()?.saturating_mul(1000);
+        let left_ms = wait.left_ms(since_ms, now_ms());
+        (left_ms > 0).then_some((wait.end_ms(since_ms), left_ms))
+    });
     Ok(Inspection {
         root: git.root().to_owned(),
         dirty: show_paths(&status.outside),
@@ -153,11 +166,35 @@ pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
         refused,
         missing: Doc::ALL.into_iter().filter(|doc| !docs.contains_key(doc)).collect(),
         goal: Read::of(docs.get(&Doc::Goal), read_goal),
-        state: Read::of(docs.get(&Doc::RunState), RunState::decode),
+        state,
+        waiting,
+        tools: tools_faults(&git)?,
         tree: Read::of(docs.get(&Doc::Tree), Tree::decode),
         config,
         head: status.head,
     })
+}
+
+/// Every fault in every tools.json, with its file.
+fn tools_faults(git: &Git) -> Result<Vec<String>, Error> {
+    let entries = std::fs::read_dir(git.root().join(NODES_DIR)).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    let mut faults = Vec::new();
+    for path in names.iter().filter_map(|name| NodeId::new(name.as_str()).ok()).map(|node| tools_path(&node))
+    {
+        let bytes = match store::read(&git.root().join(&path), SMALL_BYTES_MAX) {
+            Ok(bytes) => bytes,
+            Err(Error::Refused(refusal)) => {
+                faults.push(refusal.to_string());
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        let problems = bytes.and_then(|bytes| Tools::decode(&bytes).err()).unwrap_or_default();
+        faults.extend(problems.iter().map(|problem| format!("`{path}`: {problem}")));
+    }
+    Ok(faults)
 }
 
 /// The tree alone, for commands that need nothing else.

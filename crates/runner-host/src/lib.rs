@@ -3,6 +3,7 @@
 //! The host reads once, asks the core what to do, and writes once. It decides nothing about runs, and it never
 //! talks to people: errors are values, worded by the command line.
 
+pub mod clock;
 pub mod doctor;
 mod error;
 pub mod executor;
@@ -19,7 +20,8 @@ pub mod pager;
 mod paths;
 mod pins;
 pub mod process;
-mod programs;
+pub mod programs;
+pub mod reading;
 pub mod record;
 pub mod replay;
 pub mod rerun;

@@ -73,6 +73,11 @@ impl Paths {
         self.answers().join(format!("{iter}.json"))
     }
 
+    /// What an agent says of itself beside its answer.
+    pub(crate) fn report(&self, iter: &str) -> PathBuf {
+        self.answers().join(format!("{iter}.report.json"))
+    }
+
     /// What lies ready for one session, and goes with it.
     pub(crate) fn session(&self) -> PathBuf {
         self.private().join("session")

@@ -22,9 +22,6 @@ pub(crate) fn search_path_variable() -> OsString {
 
 /// Where a program is. One that lies inside the repository is passed over: an agent could have put it there.
 pub(crate) fn find(program: &str, repository: Option<&Path>) -> Option<PathBuf> {
-    let is_program = |path: &Path| {
-        path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
     if program.contains('/') {
         let path = repository.unwrap_or(Path::new(".")).join(program);
         return is_program(&path).then_some(path);
@@ -34,6 +31,17 @@ pub(crate) fn find(program: &str, repository: Option<&Path>) -> Option<PathBuf> 
         .filter(|folder| repository.is_none_or(|repository| !folder.starts_with(repository)))
         .map(|folder| folder.join(program))
         .find(|path| is_program(path))
+}
+
+/// A program that ships with this one: beside it, or else on the PATH.
+pub fn companion(program: &str) -> Option<PathBuf> {
+    let beside = env::current_exe().ok().and_then(|own| own.canonicalize().ok());
+    let beside = beside.map(|own| own.with_file_name(program)).filter(|path| is_program(path));
+    beside.or_else(|| find(program, None))
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 /// How long a program may take to tell its version.

@@ -41,8 +41,8 @@ pub fn last_line(root: &Path, run: &RunId, iter: Iteration, log: &str) -> Option
     text.lines().rev().map(runner_core::text::one_line).find(|line| !line.is_empty())
 }
 
-/// Milliseconds since 1970: for the record alone.
-pub(crate) fn now_ms() -> u64 {
+/// Milliseconds since 1970: for the record and for waits, never for what is committed.
+pub fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

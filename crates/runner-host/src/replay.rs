@@ -6,7 +6,7 @@ use std::path::Path;
 use runner_core::id::{Iteration, RunId};
 use runner_core::replay::{Recorded, Recording, SCHEMA, Session};
 use runner_core::step::{Attempt, Verdict};
-use runner_core::verify::{is_read, kind};
+use runner_core::verify::{is_read, kept, kind};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Refusal};
@@ -92,7 +92,7 @@ fn changed_files(batch: &mut Batch, entry: &Entry) -> Result<BTreeMap<String, Op
             "100644" | "100755" | "100664" => {
                 let missing = || Refusal::MissingObject(change.object.clone());
                 let bytes = batch.object(&change.object)?.ok_or_else(missing)?;
-                Some(String::from_utf8_lossy(&bytes).into_owned())
+                Some(String::from_utf8_lossy(&kept(&change.path, bytes)).into_owned())
             }
             _ => None,
         };

@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use runner_core::scenario::{Act, Answer, Child, Scenario, Session, Situation};
 use serde_json::{Value, json};
@@ -30,6 +30,8 @@ enum PlayFault {
     NoSession { iter: u32, node: String, attempts: u64, mode: String },
     #[error("the tree has no node `{0}`")]
     NoNode(String),
+    #[error("no provider fails with `{0}`")]
+    NoFault(String),
     #[error("{0} is not JSON")]
     NotJson(String),
 }
@@ -59,6 +61,7 @@ struct Stage {
     mode: String,
     tree: PathBuf,
     output: PathBuf,
+    report: PathBuf,
 }
 
 fn variable(name: &'static str) -> Result<String, PlayFault> {
@@ -84,6 +87,7 @@ impl Stage {
             mode: variable("RUNNER_MODE")?,
             tree: path_variable("RUNNER_TREE")?,
             output: path_variable("RUNNER_OUTPUT")?,
+            report: path_variable("RUNNER_REPORT")?,
         })
     }
 
@@ -146,6 +150,11 @@ impl Stage {
                 })?;
             }
             Act::RemoveNode { node } => self.edit_tree(|root| remove_node(root, node))?,
+            Act::Report(report) => {
+                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                let report = report.at(since.as_secs()).map_err(PlayFault::NoFault)?;
+                at(&self.report, fs::write(&self.report, report.to_bytes()))?;
+            }
             Act::Exit { code } => return Ok(Some(*code)),
         }
         Ok(None)

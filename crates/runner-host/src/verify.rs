@@ -7,7 +7,7 @@ use runner_core::config::Config;
 use runner_core::id::RunId;
 use runner_core::layout::Doc;
 use runner_core::verify::{
-    Auditor, Base, Change, Checked, Commit, Ending, Finding, Kind, Now, Place, is_read, kind,
+    Auditor, Base, Change, Checked, Commit, Ending, Finding, Kind, Now, Place, is_read, kept, kind,
 };
 
 use crate::error::{Error, Refusal};
@@ -208,7 +208,7 @@ impl Scene<'_> {
                 "000000" => Now::Gone,
                 "100644" | "100755" | "100664" if is_read(&change.path) => {
                     let missing = || Refusal::MissingObject(change.object.clone());
-                    Now::File(Some(batch.object(&change.object)?.ok_or_else(missing)?))
+                    Now::File(Some(kept(&change.path, batch.object(&change.object)?.ok_or_else(missing)?)))
                 }
                 "100644" | "100755" | "100664" => Now::File(None),
                 _ => Now::Other,

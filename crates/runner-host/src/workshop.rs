@@ -4,12 +4,11 @@
 //! so that a crash at any point is finished by the next command.
 
 mod confine;
+mod files;
 mod listen;
 mod recover;
 mod session;
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -18,7 +17,7 @@ use runner_core::config::Config;
 use runner_core::goal::Goal;
 use runner_core::id::{NodeId, RunId};
 use runner_core::identity::{IdentityFault, Standing};
-use runner_core::layout::{Doc, RUNNER_DIR};
+use runner_core::layout::Doc;
 use runner_core::repo_path::RepoPath;
 use runner_core::run_state::RunState;
 use runner_core::start::{DocSet, StartFault};
@@ -30,10 +29,11 @@ use serde_json::json;
 
 pub use recover::{Recovery, Taken, take_up};
 
+use self::files::RunnerFiles;
 use crate::error::{Error, Refusal};
 use crate::failpoint;
 use crate::git::{EntryMode, Git, IndexEntry, PathSet, Status, TreeEntry, path_of};
-use crate::inspect::{docs_of, read_docs, show_paths};
+use crate::inspect::{read_docs, show_paths};
 use crate::journal::{Iteration, Move};
 use crate::lock::Lock;
 use crate::moving;
@@ -240,55 +240,6 @@ fn interruption_of(caught: Caught) -> Interruption {
     }
 }
 
-/// The files under `.runner/` that a step reads: from the work tree, or as a commit has them.
-struct RunnerFiles {
-    docs: DocSet,
-    commit: Option<String>,
-}
-
-impl RunnerFiles {
-    fn of_work_tree(git: &Git) -> Result<Self, Error> {
-        Ok(Self { docs: read_docs(git)?, commit: None })
-    }
-
-    fn of_commit(git: &Git, commit: &str) -> Result<Self, Error> {
-        Ok(Self { docs: docs_of(git, commit)?, commit: Some(commit.to_owned()) })
-    }
-
-    fn note(&self, git: &Git, node: &NodeId) -> Option<String> {
-        let path = format!("{RUNNER_DIR}/nodes/{node}/context.md");
-        let bytes = match &self.commit {
-            Some(commit) => git.file_at(commit, &path).ok(),
-            None => store::read(&git.root().join(&path), TEXT_BYTES_MAX).ok().flatten(),
-        };
-        let text = String::from_utf8_lossy(&bytes?).into_owned();
-        Some(text).filter(|text| !text.is_empty())
-    }
-
-    /// The user's own templates, by file name.
-    fn templates(&self, git: &Git) -> BTreeMap<String, String> {
-        let folder = format!("{RUNNER_DIR}/prompts/");
-        let named = |name: String, bytes: Vec<u8>| (name, String::from_utf8_lossy(&bytes).into_owned());
-        if let Some(commit) = &self.commit {
-            let files = git.files_of(commit, &folder).unwrap_or_default();
-            let objects: Vec<&str> = files.iter().map(|file| file.object.as_str()).collect();
-            let blobs = git.blobs(&objects).unwrap_or_default();
-            let names = files.iter().map(|file| String::from_utf8_lossy(&file.path).replace(&folder, ""));
-            return names.zip(blobs).map(|(name, bytes)| named(name, bytes)).collect();
-        }
-        let entries = fs::read_dir(git.root().join(&folder)).into_iter().flatten().flatten();
-        entries
-            .filter_map(|entry| {
-                let name = entry.file_name().into_string().ok()?;
-                Some(named(name, store::read(&entry.path(), TEXT_BYTES_MAX).ok()??))
-            })
-            .collect()
-    }
-}
-
-/// The most bytes that a template or a note of the user's may have.
-const TEXT_BYTES_MAX: u64 = 1 << 20;
-
 fn decoded<T>(
     docs: &DocSet,
     doc: Doc,
@@ -317,13 +268,19 @@ impl World for Workshop<'_> {
         let state =
             decoded(docs, Doc::RunState, |bytes| RunState::decode(bytes).map_err(StartFault::RunState))?;
         let tree = decoded(docs, Doc::Tree, |bytes| Tree::decode(bytes).map_err(StartFault::Tree))?;
-        let node = match select(&tree) {
-            Selection::Leaf(choice) | Selection::Stuck(choice) => Some(choice.leaf.id.clone()),
-            Selection::Complete => None,
+        let path: Vec<NodeId> = match select(&tree) {
+            Selection::Leaf(choice) | Selection::Stuck(choice) => {
+                choice.path.iter().map(|node| node.id.clone()).collect()
+            }
+            Selection::Complete => Vec::new(),
         };
         let run_id = state.run_id.clone().ok_or(Refusal::MissingDoc(Doc::RunState))?;
         let own_commits = self.own_commits(&run_id)?;
-        let note = |id: &NodeId| files.note(&self.git, id).map(|text| (id.clone(), text));
+        let repaired = state.repair.as_ref().and_then(|repair| tree.path_to(&repair.node));
+        let repaired = repaired.into_iter().flatten().map(|node| node.id.clone());
+        let (node, git) = (path.last(), &self.git);
+        let note = |id: &NodeId| files.note(git, id).map(|text| (id.clone(), text));
+        let kept = |id: &NodeId| (id.clone(), files.artifacts(git, id));
         Ok(Snapshot {
             run_id,
             goal: decoded(docs, Doc::Goal, |bytes| Ok(Goal::parse(bytes)?.body().to_owned()))?,
@@ -334,7 +291,9 @@ impl World for Workshop<'_> {
                 feedback: text_of(docs, Doc::Feedback),
                 improvements: text_of(docs, Doc::Improvements),
             },
-            node_contexts: node.as_ref().and_then(note).into_iter().collect(),
+            node_contexts: node.and_then(note).into_iter().collect(),
+            tools: files.tools(git, path.iter().cloned().chain(repaired))?,
+            artifacts: node.map(kept).into_iter().collect(),
             templates: files.templates(&self.git),
             own_commits,
             state,
@@ -398,7 +357,15 @@ impl World for Workshop<'_> {
     fn announce(&mut self, event: &Event) {
         match (event, &self.bench, &self.last) {
             (Event::Planned { .. }, _, _) => self.early.push(event.clone()),
-            (Event::Committed { .. }, None, Some(folder)) => folder.tell(event),
+            // What comes between two iterations stands with the one before.
+            (
+                Event::Committed { .. }
+                | Event::Waiting { .. }
+                | Event::BudgetBlind { .. }
+                | Event::Stopped { .. },
+                None,
+                Some(folder),
+            ) => folder.tell(event),
             (_, Some(bench), _) => bench.folder.tell(event),
             (_, None, _) => {}
         }
@@ -441,14 +408,23 @@ fn write_logs(
 }
 
 impl Pace for Workshop<'_> {
-    fn pause(&mut self, wait: Option<Wait>) -> Result<Option<Stop>, Error> {
+    fn end_of(&mut self, wait: &Wait) -> Result<u64, Error> {
+        Ok(wait.end_ms(self.git.head_time()?.saturating_mul(1000)))
+    }
+
+    fn pause(&mut self, wait: Option<&Wait>) -> Result<Option<Stop>, Error> {
+        // The clock on the wall decides, since a machine may sleep. It may be turned back, too: the time that has
+        // passed here ends the wait then.
         if wait.is_some() {
             self.left = None;
         }
-        let until = wait.map(|wait| {
-            let at_least = now_ms() + u64::from(wait.secs) * 1000;
-            wait.until_unix_secs.map_or(at_least, |moment| at_least.max(moment * 1000))
+        let begun = Instant::now();
+        let over = wait.map(|wait| {
+            let since_ms = self.git.head_time()?.saturating_mul(1000);
+            let left = Duration::from_millis(wait.left_ms(since_ms, now_ms()));
+            Ok::<_, Error>((wait.end_ms(since_ms), left))
         });
+        let over = over.transpose()?;
         loop {
             if let Some(by) = self.interruption() {
                 return Ok(Some(Stop::Interrupted { by }));
@@ -459,13 +435,18 @@ impl Pace for Workshop<'_> {
             if (self.wants_stop)() {
                 return Ok(Some(Stop::Asked));
             }
-            match until {
-                Some(until) if now_ms() < until => std::thread::sleep(Duration::from_millis(100)),
+            match over {
+                Some((end_ms, left)) if now_ms() < end_ms && begun.elapsed() < left => {
+                    std::thread::sleep(TICK);
+                }
                 Some(_) | None => return Ok(None),
             }
         }
     }
 }
+
+/// How often a wait looks up.
+const TICK: Duration = Duration::from_millis(100);
 
 /// Paths as the host has them.
 fn bytes_of(paths: &[RepoPath]) -> Vec<Vec<u8>> {

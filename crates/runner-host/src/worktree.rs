@@ -7,7 +7,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use runner_core::layout::{Doc, Owner, RUNNER_DIR};
+use runner_core::layout::{Doc, Owner, RUNNER_DIR, TOOLS_FILE};
 
 use crate::error::Error;
 use crate::git::{Difference, Differing, Git, IndexEntry, PathSet, Sight, path_of};
@@ -133,11 +133,12 @@ fn obstacle(place: &Path) -> Option<&'static str> {
 }
 
 /// Whether a change of an agent's is taken in at this path: all outside the runner's folder; inside it the memory
-/// files and the notes and artefacts of nodes.
+/// files and the notes and artefacts of nodes. What an agent may use is the user's to say, like the configuration.
 fn is_taken(path: &[u8]) -> bool {
     let notes = [RUNNER_DIR.as_bytes(), b"/nodes/"].concat();
+    let in_node = path.strip_prefix(notes.as_slice()).map(|rest| rest.splitn(2, |byte| *byte == b'/').nth(1));
     !is_runner_path(path)
-        || path.starts_with(&notes)
+        || in_node.is_some_and(|name| name != Some(TOOLS_FILE.as_bytes()))
         || Doc::at(path).is_some_and(|doc| doc.owner() == Owner::Memory)
 }
 
@@ -185,13 +186,18 @@ mod tests {
 
     #[test]
     fn of_the_runners_folder_only_memory_and_notes_are_taken() {
-        for taken in ["src/a.rs", ".runner/state/questions.md", ".runner/nodes/x/artifacts/log", ".runnerx/y"]
+        for taken in
+            ["src/a.rs", ".runner/state/questions.md", ".runner/nodes/x/artifacts/tools.json", ".runnerx/y"]
         {
             assert!(is_taken(taken.as_bytes()), "{taken}");
         }
-        for left in
-            [".runner/GOAL.md", ".runner/state/tree.json", ".runner/state/config.toml", ".runner/prompts/x"]
-        {
+        for left in [
+            ".runner/GOAL.md",
+            ".runner/state/tree.json",
+            ".runner/state/config.toml",
+            ".runner/prompts/x",
+            ".runner/nodes/x/tools.json",
+        ] {
             assert!(!is_taken(left.as_bytes()), "{left}");
         }
     }

@@ -1,5 +1,6 @@
 //! What people can type.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -78,6 +79,7 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     Doctor(DoctorArgs),
     Demo(DemoArgs),
+    Ui(UiArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }
@@ -330,6 +332,21 @@ pub(crate) struct DemoArgs {
     /// Where to make the scratch repository
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+/// Watch and read runs in a browser: hands over to `runner-ui`
+///
+/// A local page that only reads. It is a program of its own, found beside `runner` or on the PATH; what is typed behind
+/// `ui` is for it, and `runner-ui --help` lists that.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner ui
+  runner ui --open
+  runner ui --port 0 --json")]
+pub(crate) struct UiArgs {
+    /// Options of `runner-ui`
+    #[arg(value_name = "OPTION", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) rest: Vec<OsString>,
 }
 
 /// Print a shell's completion script

@@ -13,6 +13,7 @@ mod show;
 mod start;
 mod status;
 mod tree;
+mod ui;
 mod validate;
 pub(crate) mod verify;
 
@@ -40,6 +41,7 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Verify(args) => Box::new(verify::run(dir, args, out)?),
         Command::Doctor(_) => Box::new(doctor::run(dir)),
         Command::Demo(args) => Box::new(demo::run(args, out)?),
+        Command::Ui(args) => return Err(ui::run(dir, cli.global.json, args)),
         Command::Completions(args) => Box::new(completions::run(args)),
         Command::Man(args) => Box::new(man::run(args)?),
     })

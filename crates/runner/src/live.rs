@@ -13,7 +13,9 @@ use runner_core::step::Event;
 use crate::out::{Glyph, Ink, Out, Pen};
 use crate::view::event::{Told, settled};
 use crate::view::progress::bar;
+use crate::view::spending::spent_text;
 use crate::view::summary::{Summary, clock};
+use crate::view::waiting::{countdown, left_ms, on_the_wall, reason};
 use crate::view::{agent, clean};
 
 /// How often the footer is drawn.
@@ -30,6 +32,18 @@ pub(crate) enum Stage {
     Agent,
     Guard,
     Commit,
+    Wait,
+}
+
+impl Stage {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Guard => "guard",
+            Self::Commit => "commit",
+            Self::Wait => "wait",
+        }
+    }
 }
 
 /// The display of one loop.
@@ -44,9 +58,17 @@ pub(crate) struct Live<'a> {
 struct View {
     summary: Summary,
     now: Option<Now>,
+    waiting: Option<Waiting>,
     began: Instant,
     said: Instant,
     rows: usize,
+}
+
+/// A wait between two sessions.
+#[derive(Clone, Debug)]
+struct Waiting {
+    reason: String,
+    ends_unix_ms: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -65,7 +87,8 @@ struct Now {
 impl<'a> Live<'a> {
     pub(crate) fn new(out: &'a Out, last_line: Box<LastLine<'a>>) -> Self {
         let began = Instant::now();
-        let view = View { summary: Summary::default(), now: None, began, said: began, rows: 0 };
+        let (now, waiting) = (None, None);
+        let view = View { summary: Summary::default(), now, waiting, began, said: began, rows: 0 };
         Self { out, last_line, view: Mutex::new(view), over: AtomicBool::new(false) }
     }
 
@@ -144,6 +167,9 @@ impl<'a> Live<'a> {
     }
 
     fn footer(&self, view: &View) -> Vec<String> {
+        if let Some(waiting) = &view.waiting {
+            return waiting_footer(view, waiting, &self.out.fresh_pen());
+        }
         let Some(now) = &view.now else { return Vec::new() };
         let last = match (now.stage, now.doing.as_str()) {
             (Stage::Agent, doing) if !doing.is_empty() => doing.to_owned(),
@@ -158,6 +184,21 @@ impl<'a> Live<'a> {
 impl View {
     fn note(&mut self, event: &Event) {
         self.summary.note(event);
+        match event {
+            Event::Planned { .. } | Event::Stopped { .. } => self.waiting = None,
+            Event::Waiting { wait, ends_unix_ms } => {
+                self.waiting = Some(Waiting { reason: clean(&reason(wait)), ends_unix_ms: *ends_unix_ms });
+            }
+            Event::Resumed { .. }
+            | Event::Agent { .. }
+            | Event::AgentEnded { .. }
+            | Event::Judged { .. }
+            | Event::GuardStarted { .. }
+            | Event::GuardEnded { .. }
+            | Event::Settled { .. }
+            | Event::Committed { .. }
+            | Event::BudgetBlind { .. } => {}
+        }
         match event {
             Event::Planned { run_id, iter, path, attempt, .. } => {
                 let tries = if attempt.nth > 1 {
@@ -189,6 +230,7 @@ impl View {
             | Event::Judged { .. }
             | Event::GuardEnded { .. }
             | Event::Committed { .. }
+            | Event::BudgetBlind { .. }
             | Event::Waiting { .. } => {}
         }
     }
@@ -202,6 +244,7 @@ impl View {
 
     fn alive(&self) -> Alive {
         let (iter, stage) = self.now.as_ref().map_or((0, Stage::Commit), |now| (now.iter.get(), now.stage));
+        let stage = if self.waiting.is_some() { Stage::Wait } else { stage };
         Alive { iter, stage, secs: self.now.as_ref().map_or(0, |now| now.since.elapsed().as_secs()) }
     }
 }
@@ -209,11 +252,7 @@ impl View {
 /// The rows of the footer, each narrower than the terminal, so that none wraps.
 fn footer(view: &View, now: &Now, last: &str, pen: &Pen) -> Vec<String> {
     let width = pen.width.saturating_sub(1);
-    let stage = match now.stage {
-        Stage::Agent => "agent",
-        Stage::Guard => "guard",
-        Stage::Commit => "commit",
-    };
+    let stage = now.stage.word();
     let head =
         format!("{} #{} {stage} {}  ", pen.glyph(Glyph::Next), now.iter.get(), clock(now.since.elapsed()));
     let tries = if now.tries.is_empty() { String::new() } else { format!("  {}", now.tries) };
@@ -223,15 +262,45 @@ fn footer(view: &View, now: &Now, last: &str, pen: &Pen) -> Vec<String> {
         format!("{}{path}{tries}", pen.ink(Ink::Active, &head)),
         pen.ink(Ink::Faint, &format!("  {}", pen.fit(last, width.saturating_sub(2)))),
     ];
-    let keys = format!("{}   q stop after this   t snapshot   ^C stop", clock(view.began.elapsed()));
-    rows.push(match view.summary.leaves {
+    rows.extend(spent_row(view, pen));
+    rows.push(keys_row(view, "q stop after this   t snapshot   ^C stop", pen));
+    rows
+}
+
+/// The rows of the footer while nothing runs: what is left, until when, and why.
+fn waiting_footer(view: &View, waiting: &Waiting, pen: &Pen) -> Vec<String> {
+    let width = pen.width.saturating_sub(1);
+    let left = countdown(left_ms(waiting.ends_unix_ms));
+    let head = format!("{} waiting {left}", pen.glyph(Glyph::Retried));
+    let until = format!("  until {}: {}", on_the_wall(waiting.ends_unix_ms), waiting.reason);
+    let until = pen.fit(&until, width.saturating_sub(head.chars().count()));
+    let mut rows = vec![
+        pen.ink(Ink::Faint, &pen.glyph(Glyph::Rule).repeat(width)),
+        format!("{}{until}", pen.ink(Ink::Warn, &head)),
+    ];
+    rows.extend(spent_row(view, pen));
+    rows.push(keys_row(view, "q or ^C stop now; 'runner loop' waits for the rest", pen));
+    rows
+}
+
+/// What the run has cost so far.
+fn spent_row(view: &View, pen: &Pen) -> Option<String> {
+    let text = spent_text(&view.summary.spent, &view.summary.budget)?;
+    let room = pen.width.saturating_sub(3);
+    Some(pen.ink(Ink::Faint, &format!("  {}", pen.fit(&format!("spent {text}"), room))))
+}
+
+/// How far the run is, and what can be pressed.
+fn keys_row(view: &View, keys: &str, pen: &Pen) -> String {
+    let width = pen.width.saturating_sub(1);
+    let keys = format!("{}   {keys}", clock(view.began.elapsed()));
+    match view.summary.leaves {
         Some(leaves) => {
             let keys = pen.fit(&keys, width.saturating_sub(40));
             format!("{}   {}", bar(leaves, 36.min(width), pen), pen.ink(Ink::Faint, &keys))
         }
         None => pen.ink(Ink::Faint, &pen.fit(&keys, width)),
-    });
-    rows
+    }
 }
 
 /// The bytes that take the old footer away, print a text above it, and draw the new one, all at once.
@@ -252,24 +321,14 @@ struct Alive {
     secs: u64,
 }
 
-impl Alive {
-    fn stage(&self) -> &'static str {
-        match self.stage {
-            Stage::Agent => "agent",
-            Stage::Guard => "guard",
-            Stage::Commit => "commit",
-        }
-    }
-}
-
 impl crate::reply::Reply for Alive {
     fn json(&self) -> serde_json::Value {
-        serde_json::json!({ "event": "alive", "iter": self.iter, "stage": self.stage(), "secs": self.secs })
+        serde_json::json!({ "event": "alive", "iter": self.iter, "stage": self.stage.word(), "secs": self.secs })
     }
 
     fn plain(&self) -> Vec<crate::reply::Line> {
         let line = crate::reply::Line::new().with("event", "alive").with("iter", self.iter);
-        vec![line.with("stage", self.stage()).with("secs", self.secs)]
+        vec![line.with("stage", self.stage.word()).with("secs", self.secs)]
     }
 
     fn drawn(&self, _: &Pen) -> String {
@@ -287,7 +346,7 @@ mod tests {
         let leaves = runner_core::tree::Leaves { total: 120, passed: 41 };
         let mut summary = Summary::default();
         summary.leaves = Some(leaves);
-        let view = View { summary, now: None, began, said: began, rows: 0 };
+        let view = View { summary, now: None, waiting: None, began, said: began, rows: 0 };
         let now = Now {
             run: RunId::new("x").unwrap(),
             iter: Iteration::new(58).unwrap(),
@@ -299,7 +358,10 @@ mod tests {
             doing: String::new(),
         };
         for width in [50, 80, 200] {
-            for row in footer(&view, &now, &"x".repeat(500), &Pen::plain(width)) {
+            let pen = Pen::plain(width);
+            let waiting = Waiting { reason: "usage limit of codex ".repeat(20), ends_unix_ms: u64::MAX };
+            let rows = footer(&view, &now, &"x".repeat(500), &pen).into_iter();
+            for row in rows.chain(waiting_footer(&view, &waiting, &pen)) {
                 assert!(unicode_width::UnicodeWidthStr::width(row.as_str()) < width, "{width}: {row}");
             }
         }

@@ -4,9 +4,11 @@ pub(crate) mod agent;
 pub(crate) mod event;
 pub(crate) mod progress;
 pub(crate) mod recovered;
+pub(crate) mod spending;
 pub(crate) mod state;
 pub(crate) mod summary;
 pub(crate) mod tree;
+pub(crate) mod waiting;
 
 /// A line of text from outside, cut to what a message can hold.
 pub(crate) fn short(text: &str) -> String {

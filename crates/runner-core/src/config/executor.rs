@@ -192,23 +192,22 @@ impl Owner {
 const AGENTS: &[ExecutorKind] = &[ExecutorKind::Codex, ExecutorKind::Claude];
 
 impl Executor {
-    pub(super) fn take(table: &mut Table<'_>) -> Self {
-        let usual = Self::default();
+    pub(super) fn take(table: &mut Table<'_>, usual: Self) -> Self {
         let executor = Self {
             kind: table.optional("kind").unwrap_or(usual.kind),
-            model: table.optional("model"),
-            effort: table.optional("effort"),
-            program: table.optional("program"),
-            context_budget_tokens: table.optional("context_budget_tokens"),
-            base_url: table.optional("base_url"),
-            key_env: table.optional("key_env"),
-            retries: table.optional("retries"),
-            env_inherit: table.optional("env_inherit").unwrap_or_default(),
-            command: table.optional("command"),
-            preset: table.optional("preset"),
-            scenario: table.optional("scenario"),
+            model: table.optional("model").or(usual.model),
+            effort: table.optional("effort").or(usual.effort),
+            program: table.optional("program").or(usual.program),
+            context_budget_tokens: table.optional("context_budget_tokens").or(usual.context_budget_tokens),
+            base_url: table.optional("base_url").or(usual.base_url),
+            key_env: table.optional("key_env").or(usual.key_env),
+            retries: table.optional("retries").or(usual.retries),
+            env_inherit: table.optional("env_inherit").unwrap_or(usual.env_inherit),
+            command: table.optional("command").or(usual.command),
+            preset: table.optional("preset").or(usual.preset),
+            scenario: table.optional("scenario").or(usual.scenario),
             sandbox: table.optional("sandbox").unwrap_or(usual.sandbox),
-            writable: table.optional("writable").unwrap_or_default(),
+            writable: table.optional("writable").unwrap_or(usual.writable),
         };
         if !table.is_at_fault("kind") && !table.is_at_fault("preset") {
             // Otherwise it is not known what the other keys go with.

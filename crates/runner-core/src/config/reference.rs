@@ -12,6 +12,18 @@ struct Entry {
     schema: Value,
     default: Option<Value>,
     keys: Vec<Entry>,
+    form: Form,
+}
+
+/// How a key is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Value,
+    Table,
+    /// A table for each of several: `[[ladder]]`. None of them is there by default.
+    List,
+    /// A table for each name of the user's choice.
+    Named,
 }
 
 impl Config {
@@ -29,10 +41,13 @@ impl Config {
         for table in &tables {
             file.push('\n');
             push_comment(&mut file, &table.description);
-            let header = format!("[{}]\n", table.name);
-            file.push_str(&header);
+            file.push_str(&header(table));
             for key in &table.keys {
-                push_key(&mut file, key);
+                if table.form == Form::Table {
+                    push_key(&mut file, key);
+                } else {
+                    push_example(&mut file, key);
+                }
             }
         }
         file
@@ -46,7 +61,8 @@ impl Config {
                 push_row(&mut page, &entry.name, &entry);
             }
             for key in &entry.keys {
-                push_row(&mut page, &format!("{}.{}", entry.name, key.name), key);
+                let middle = if entry.form == Form::Named { ".<name>" } else { "" };
+                push_row(&mut page, &format!("{}{middle}.{}", entry.name, key.name), key);
             }
         }
         page
@@ -67,16 +83,24 @@ fn entries_of(document: &Value, object: &Value, defaults: &Value) -> Vec<Entry> 
 
 fn entry_of(document: &Value, name: &str, schema: &Value, defaults: &Value) -> Entry {
     let default = defaults.get(name);
-    let target = schema.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
+    let (form, target) = match (schema.get("items"), schema.get("additionalProperties")) {
+        (Some(items), _) if items.get("$ref").is_some() => (Form::List, items),
+        (_, Some(named)) if named.get("$ref").is_some() => (Form::Named, named),
+        (_, _) if schema.get("$ref").is_some() => (Form::Table, schema),
+        (_, _) => (Form::Value, schema),
+    };
+    let target = target.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
     let inner = target.and_then(|target| document.pointer(target));
     let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
-    let below = default.unwrap_or(&Value::Null);
+    // A key of a table that is not there by default has none either.
+    let below = default.filter(|_| form == Form::Table).unwrap_or(&Value::Null);
     Entry {
         name: name.to_owned(),
         description: description.split_whitespace().collect::<Vec<_>>().join(" "),
         schema: schema.clone(),
         default: default.cloned(),
         keys: inner.map(|inner| entries_of(document, inner, below)).unwrap_or_default(),
+        form,
     }
 }
 
@@ -90,8 +114,22 @@ fn push_key(file: &mut String, key: &Entry) {
     file.push_str(&line);
 }
 
+/// A line that says how a table is begun; one that is not there by default is a comment.
+fn header(table: &Entry) -> String {
+    match table.form {
+        Form::Value | Form::Table => format!("[{}]\n", table.name),
+        Form::List => format!("# [[{}]]\n", table.name),
+        Form::Named => format!("# [{}.{}]\n", table.name, toml_text(&example_of(table))),
+    }
+}
+
+/// A key of a table that is only an example.
+fn push_example(file: &mut String, key: &Entry) {
+    file.push_str(&format!("# {} = {}\n", key.name, toml_text(&example_of(key))));
+}
+
 fn example_of(key: &Entry) -> Value {
-    key.schema.pointer("/examples/0").cloned().unwrap_or_default()
+    key.schema.pointer("/examples/0").or(key.schema.get("default")).cloned().unwrap_or_default()
 }
 
 /// The text as comment lines of a readable width.
@@ -134,6 +172,11 @@ fn allowed(schema: &Value) -> String {
     }
     if let Some(Value::Array(values)) = schema.get("enum") {
         return values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ");
+    }
+    if let Some(Value::Array(kinds)) = schema.get("anyOf").or(schema.get("oneOf"))
+        && let Some(kind) = kinds.iter().find(|kind| kind.get("type") != Some(&Value::from("null")))
+    {
+        return allowed(kind);
     }
     let kind = schema.get("type").map(ToString::to_string).unwrap_or_default();
     (if kind.contains("array") { "a list of texts" } else { "a text" }).to_owned()

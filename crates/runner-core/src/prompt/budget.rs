@@ -13,8 +13,9 @@ const SHRUNK_BYTES_MIN: usize = 256;
 const MARK_BYTES_MAX: usize = 48;
 
 /// Sections that shrink and then drop, the first first.
-const DROPPED: [Section; 8] = [
+const DROPPED: [Section; 9] = [
     Section::Outline,
+    Section::Artifacts,
     Section::Assumptions,
     Section::Questions,
     Section::Improvements,
@@ -127,6 +128,7 @@ fn shrink(section: Section, text: &str, room: usize) -> (String, usize) {
         | Section::Rejected
         | Section::Outline
         | Section::Context
+        | Section::Artifacts
         | Section::Output => (false, head(text, room)),
     };
     let bytes = text.len() - kept.len();

@@ -70,6 +70,11 @@ fn history(lesson: &Lesson) -> Option<String> {
             "\nA later session gave no answer (`{then}`). What it did to the files is still there.\n"
         );
     }
+    if lesson.then.unwrap_or(lesson.outcome) == Outcome::ContextFull {
+        text.push_str(
+            "\nThe session was too long for its model: take smaller steps, read less at once, or divide the node.\n",
+        );
+    }
     let worth_telling =
         lesson.outcome != Outcome::GuardFailed || !lesson.notes.is_empty() || lesson.then.is_some();
     worth_telling.then_some(text)

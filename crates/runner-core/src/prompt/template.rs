@@ -9,9 +9,10 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use thiserror::Error;
 
 use crate::document::nearest;
+use crate::tools::ToolsFault;
 
 /// The built-in templates by file name. A file of the same name in `.runner/prompts/` takes the place of one.
-pub const BUILT_IN: [(&str, &str); 19] = [
+pub const BUILT_IN: [(&str, &str); 20] = [
     ("contract.md", include_str!("../../templates/contract.md")),
     ("leaf.md", include_str!("../../templates/leaf.md")),
     ("repair.md", include_str!("../../templates/repair.md")),
@@ -30,13 +31,14 @@ pub const BUILT_IN: [(&str, &str); 19] = [
     ("feedback.md", include_str!("../../templates/feedback.md")),
     ("improvements.md", include_str!("../../templates/improvements.md")),
     ("context.md", include_str!("../../templates/context.md")),
+    ("artifacts.md", include_str!("../../templates/artifacts.md")),
     ("output.md", include_str!("../../templates/output.md")),
 ];
 
 /// The note of what was cut, which is the runner's own to word.
 pub(super) const CUTS: (&str, &str) = ("cuts.md", include_str!("../../templates/cuts.md"));
 
-/// Why no prompt could be made. All of it is the user's to mend.
+/// Why no session could be planned. All of it is the user's to mend.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PromptFault {
     /// A template of a name that no template has.
@@ -60,6 +62,9 @@ pub enum PromptFault {
         /// The engine's words.
         what: String,
     },
+    /// Tools that cannot be given to the agent.
+    #[error(transparent)]
+    Tools(#[from] ToolsFault),
     /// What is never dropped is too much on its own.
     #[error(
         "the prompt needs at least {bytes} bytes, and `prompt_budget_bytes` is {budget}: raise it, or shorten \

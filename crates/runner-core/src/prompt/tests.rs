@@ -47,6 +47,8 @@ fn snapshot() -> Snapshot {
             improvements: "wished I".to_owned(),
         },
         node_contexts: BTreeMap::from([(NodeId::new("leaf").unwrap(), "context C".to_owned())]),
+        tools: BTreeMap::new(),
+        artifacts: BTreeMap::new(),
         templates: BTreeMap::new(),
         own_commits: 0,
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::outcome::{Interruption, Outcome};
 use crate::document::text_bytes;
 use crate::repo_path::RepoPath;
+use crate::spending::{Amount, amount};
 
 /// What one agent session left behind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,10 +114,28 @@ impl Exit {
                 ProviderFault::Overloaded => Outcome::Overloaded,
                 ProviderFault::Disconnected => Outcome::Disconnected,
                 ProviderFault::UsageLimit { .. } => Outcome::UsageLimit,
-                ProviderFault::Refused { .. } | ProviderFault::NotLoggedIn { .. } => Outcome::ProviderRefused,
-                ProviderFault::ContextFull | ProviderFault::SchemaBroken { .. } => Outcome::NoAnswer,
+                ProviderFault::Refused { .. } => Outcome::ProviderRefused,
+                ProviderFault::NotLoggedIn { .. } => Outcome::NotLoggedIn,
+                ProviderFault::ContextFull => Outcome::ContextFull,
+                ProviderFault::SchemaBroken { .. } => Outcome::NoAnswer,
                 ProviderFault::Crashed { .. } => Outcome::AgentCrashed,
             },
+        }
+    }
+
+    /// When a used-up allowance comes back, if the agent said so.
+    pub(crate) fn resets_unix_secs(&self) -> Option<Amount> {
+        match self {
+            Self::Provider { fault: ProviderFault::UsageLimit { resets_unix_secs } } => {
+                resets_unix_secs.map(amount)
+            }
+            Self::Provider { .. }
+            | Self::Finished { .. }
+            | Self::Killed { .. }
+            | Self::TimedOut
+            | Self::Idle
+            | Self::Interrupted { .. }
+            | Self::NotStarted { .. } => None,
         }
     }
 
@@ -124,7 +143,7 @@ impl Exit {
     pub(crate) fn why(&self) -> Option<String> {
         match self {
             Self::NotStarted { why } => Some(why.clone()),
-            Self::Provider { fault } => fault.why(),
+            Self::Provider { fault } => Some(fault.why()),
             Self::Killed { signal } => Some(format!("the agent was ended by signal {signal}")),
             Self::Finished { code } if *code != 0 => Some(format!("the agent exited with code {code}")),
             Self::Finished { .. } | Self::TimedOut | Self::Idle | Self::Interrupted { .. } => None,
@@ -133,18 +152,20 @@ impl Exit {
 }
 
 impl ProviderFault {
-    /// In words, if there is something to say that its name does not.
-    fn why(&self) -> Option<String> {
-        match self {
+    /// What the provider said about it, or the runner's own words.
+    fn why(&self) -> String {
+        let own = match self {
             Self::Refused { why }
             | Self::NotLoggedIn { why }
             | Self::SchemaBroken { why }
-            | Self::Crashed { why } => Some(why.clone()),
-            Self::ContextFull => Some("the session filled the model's context".to_owned()),
-            Self::RateLimited { .. } | Self::Overloaded | Self::Disconnected | Self::UsageLimit { .. } => {
-                None
-            }
-        }
+            | Self::Crashed { why } => return why.clone(),
+            Self::ContextFull => "the session filled the model's context",
+            Self::RateLimited { .. } => "the provider had too many requests",
+            Self::Overloaded => "the provider was overloaded",
+            Self::Disconnected => "there was no connection to the provider",
+            Self::UsageLimit { .. } => "the agent's allowance is used up",
+        };
+        own.to_owned()
     }
 }
 
@@ -173,7 +194,7 @@ pub struct ProtectedPath {
 
 /// What a session cost, as far as known. The same words mean the same for every agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
+#[serde(deny_unknown_fields, default)]
 pub struct Usage {
     /// All tokens read: new ones, and those that came from or went into a cache.
     pub input_tokens: Option<u64>,
@@ -201,6 +222,17 @@ pub enum CostSource {
     Reported,
     /// The runner, from tokens and prices.
     Estimated,
+}
+
+impl CostSource {
+    /// The one word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Reported => "reported",
+            Self::Estimated => "estimated",
+        }
+    }
 }
 
 /// What a run of the guard gave.

@@ -2,13 +2,16 @@
 
 use super::attempt::Verdict;
 use super::interpret::{Claim, Finding};
+use super::ladder::{UsageLimit, limits_after};
 use super::outcome::{Nature, Next, Outcome};
-use super::plan::{Aim, Job};
+use super::plan::{Aim, Job, worked_on};
 use super::settle::Ruling;
 use super::snapshot::Snapshot;
+use crate::config::OnUsageLimit;
 use crate::id::NodeId;
 use crate::repo_path::RepoPath;
 use crate::run_state::{Lesson, Repair, RunState, SEMANTICS};
+use crate::spending::{Cost, LeafSpent, amount};
 use crate::text::{head, lines, tail};
 use crate::tree::Tree;
 
@@ -52,19 +55,65 @@ pub(super) fn after(
             // The user looked: the next invocation has all its failures before it again.
             Nature::Failure if stops => 0,
             Nature::Failure => before.failures_in_row.saturating_add(1),
-            Nature::Cut | Nature::Interrupted | Nature::Transient => before.failures_in_row,
+            Nature::Cut | Nature::Interrupted | Nature::Transient | Nature::UsedUp | Nature::Barred => {
+                before.failures_in_row
+            }
         },
         transients_in_row: match nature {
-            Nature::Transient => before.transients_in_row.saturating_add(1),
+            Nature::Transient | Nature::UsedUp => before.transients_in_row.saturating_add(1),
             Nature::Interrupted => before.transients_in_row,
-            Nature::Answered | Nature::Cut | Nature::Failure => 0,
+            Nature::Answered | Nature::Cut | Nature::Failure | Nature::Barred => 0,
         },
         lessons: lessons(before, job, claim, verdict, (ruling, tree)),
         repair: repair(before, job, claim, ruling.outcome),
         replanned: replanned(before, job, ruling.outcome),
         pinned: pinned(before, claim, ruling.outcome),
+        wait: match next {
+            Next::Wait(wait) => Some(wait.clone()),
+            Next::Go | Next::Stop(_) => None,
+        },
+        usage_limits: usage_limits(snapshot, job, claim, ruling.outcome),
+        spent: before.spent.with(cost(snapshot, job, claim)),
+        spent_by_leaf: spent_by_leaf(before, worked_on(&job.aim), cost(snapshot, job, claim), tree),
         semantics: SEMANTICS,
     }
+}
+
+/// What the session cost.
+pub(super) fn cost(snapshot: &Snapshot, job: &Job, claim: &Claim) -> Cost {
+    let price = snapshot.config.prices.get(job.executor.priced_as()).copied();
+    Cost::of(&claim.exit, claim.usage, price)
+}
+
+/// The agents that have used up their allowance, if the ladder asks for them.
+pub(super) fn usage_limits(
+    snapshot: &Snapshot,
+    job: &Job,
+    claim: &Claim,
+    outcome: Outcome,
+) -> Vec<UsageLimit> {
+    if snapshot.config.on_usage_limit == OnUsageLimit::Wait {
+        return Vec::new();
+    }
+    let (before, agent) = (&snapshot.state.usage_limits, (job.agent.as_str(), worked_on(&job.aim)));
+    limits_after(before, agent, outcome, claim.exit.resets_unix_secs())
+}
+
+/// What each leaf has cost that is still open, with this session.
+fn spent_by_leaf(before: &RunState, node: &NodeId, cost: Cost, tree: &Tree) -> Vec<LeafSpent> {
+    let mut all = before.spent_by_leaf.clone();
+    let at = all.iter().position(|spent| spent.node == *node).map(|at| all.remove(at));
+    let none = || LeafSpent { node: node.clone(), tokens: amount(0), microdollars: amount(0) };
+    all.push(at.unwrap_or_else(none).with(cost));
+    all.retain(|spent| {
+        is_open_leaf(tree, &spent.node) && *spent != LeafSpent { node: spent.node.clone(), ..none() }
+    });
+    all.sort_by(|one, other| one.node.cmp(&other.node));
+    all
+}
+
+fn is_open_leaf(tree: &Tree, id: &NodeId) -> bool {
+    tree.path_to(id).is_some_and(|path| path.last().is_some_and(|node| node.is_leaf() && !node.passes))
 }
 
 /// What the iteration said of itself: the agent's words, or the rules that it broke.
@@ -116,10 +165,7 @@ fn lessons(
         let last = lessons.iter().position(|lesson| lesson.node == *node).map(|at| lessons.remove(at));
         lessons.extend(lesson(node, last, job, claim, (verdict, ruling)));
     }
-    let waits = |id: &NodeId| {
-        tree.path_to(id).is_some_and(|path| path.last().is_some_and(|node| node.is_leaf() && !node.passes))
-    };
-    lessons.retain(|lesson| waits(&lesson.node));
+    lessons.retain(|lesson| is_open_leaf(tree, &lesson.node));
     lessons.split_off(lessons.len().saturating_sub(LESSONS_MAX))
 }
 

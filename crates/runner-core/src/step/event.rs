@@ -8,15 +8,18 @@ use super::attempt::{Exit, GuardExit, Usage, Verdict};
 use super::bookkeeping::findings;
 use super::interpret::{Claim, Finding};
 use super::mark::Mark;
-use super::outcome::{Next, Outcome, Stop, Wait};
+use super::outcome::{Next, Outcome, Stop};
 use super::plan::{Job, Mode, Nth};
 use super::settle::{Charge, Transition};
+use super::snapshot::Snapshot;
+use super::wait::Wait;
 use crate::agent_output::Status;
 use crate::agents::AgentEvent;
-use crate::config::Argv;
+use crate::config::{Argv, Budget};
 use crate::digest::Sha256;
 use crate::id::{Iteration, NodeId, RunId};
 use crate::run_state::GuardResult;
+use crate::spending::{BudgetLimit, Cost, Spent};
 use crate::tree::Leaves;
 
 /// One thing that happened.
@@ -32,6 +35,10 @@ pub enum Event {
         path: String,
         title: String,
         attempt: Nth,
+        agent: String,
+        rung: Nth,
+        budget: Budget,
+        spent: Spent,
         prompt_bytes: usize,
         prompt_sha256: Sha256,
     },
@@ -62,11 +69,15 @@ pub enum Event {
         charge: Charge,
         marks: Vec<Mark>,
         leaves: Leaves,
+        cost: Cost,
+        spent: Spent,
     },
     /// The iteration is in git.
     Committed { iter: Iteration, commit: String, next: Next },
-    /// The next iteration comes after a wait.
-    Waiting { wait: Wait },
+    /// The next iteration comes after a wait, which ends at this moment (milliseconds since 1970).
+    Waiting { wait: Wait, ends_unix_ms: u64 },
+    /// Limits of the budget cannot hold, because this agent does not say what they limit.
+    BudgetBlind { limits: Vec<BudgetLimit>, agent: String },
     /// The run stops.
     Stopped { stop: Stop, exit_code: u8 },
 }
@@ -97,7 +108,7 @@ pub enum GuardEnd {
 }
 
 impl Event {
-    pub(super) fn planned(job: &Job) -> Self {
+    pub(super) fn planned(snapshot: &Snapshot, job: &Job) -> Self {
         Self::Planned {
             run_id: job.run_id.clone(),
             iter: job.iteration,
@@ -106,6 +117,10 @@ impl Event {
             path: job.path.clone(),
             title: job.title.clone(),
             attempt: job.attempt,
+            agent: job.agent.clone(),
+            rung: job.rung,
+            budget: snapshot.config.budget,
+            spent: snapshot.state.spent,
             prompt_bytes: job.prompt.text.len(),
             prompt_sha256: job.prompt.sha256,
         }
@@ -148,6 +163,8 @@ impl Event {
             charge: meta.charge,
             marks: meta.marks.clone(),
             leaves: transition.tree.root().leaves(),
+            cost: meta.cost,
+            spent: meta.spent,
         }
     }
 
@@ -168,6 +185,7 @@ impl Event {
             Self::Settled { .. } => "settled",
             Self::Committed { .. } => "committed",
             Self::Waiting { .. } => "waiting",
+            Self::BudgetBlind { .. } => "budget_blind",
             Self::Stopped { .. } => "stopped",
         }
     }

@@ -118,6 +118,8 @@ fn heard(exit: &Exit, answer: &FileLeft) -> Result<AgentOutput, (Outcome, Vec<St
                 silent(problems.iter().map(|problem| format!("the answer: {problem}")).collect())
             }
         },
+        // Who was failed by its provider could not answer: that needs no second line.
+        FileLeft::Missing if matches!(exit, Exit::Provider { .. }) => silent(Vec::new()),
         FileLeft::Missing => silent(vec!["the agent left no answer".to_owned()]),
         FileLeft::NotAFile => silent(vec!["the answer is no regular file".to_owned()]),
         FileLeft::TooLarge(bytes) => silent(vec![format!("the answer has {bytes} bytes, too many to read")]),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::attempt::{Exit, GuardExit, Usage, Work};
-use super::bookkeeping::findings;
+use super::bookkeeping::{cost, findings};
 use super::interpret::Claim;
 use super::mark::Mark;
 use super::merge::PlanEdit;
@@ -16,6 +16,8 @@ use crate::digest::Sha256;
 use crate::id::{Iteration, NodeId, RunId};
 use crate::prompt::Cut;
 use crate::run_state::{GuardResult, SEMANTICS};
+use crate::spending::{Cost, Spent};
+use crate::tools::Tools;
 
 /// One iteration's record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -32,6 +34,12 @@ pub struct Meta {
     pub path: String,
     /// Which try it was.
     pub attempt: Nth,
+    /// The agent, by its name.
+    pub agent: String,
+    /// Its rung on the ladder.
+    pub rung: Nth,
+    /// What it might use.
+    pub tools: Tools,
     /// `execute` when anything outside `.runner/` changed, else `decompose`.
     pub mode: Work,
     /// How it ended.
@@ -62,8 +70,12 @@ pub struct Meta {
     pub tree_before_sha256: Sha256,
     /// The tree after, by fingerprint.
     pub tree_after_sha256: Sha256,
-    /// What the session cost.
+    /// What the session used, as the agent said it.
     pub usage: Usage,
+    /// What that cost, and where that is known from.
+    pub cost: Cost,
+    /// What the run has cost so far.
+    pub spent: Spent,
     /// How many processes it left behind.
     pub processes_left: u32,
     /// What follows.
@@ -78,7 +90,7 @@ impl Meta {
         job: &Job,
         claim: &Claim,
         ruling: &Ruling<'_>,
-        (marks, tree_after_sha256, next): (Vec<Mark>, Sha256, Next),
+        (marks, tree_after_sha256, next, spent): (Vec<Mark>, Sha256, Next, Spent),
     ) -> Self {
         Self {
             run_id: job.run_id.clone(),
@@ -87,6 +99,9 @@ impl Meta {
             node: job.aim.node().cloned(),
             path: job.path.clone(),
             attempt: job.attempt,
+            agent: job.agent.clone(),
+            rung: job.rung,
+            tools: job.tools.clone(),
             mode: claim.work,
             outcome: ruling.outcome,
             status: ruling.status,
@@ -103,6 +118,8 @@ impl Meta {
             tree_before_sha256: Sha256::of(&snapshot.tree.to_bytes()),
             tree_after_sha256,
             usage: claim.usage,
+            cost: cost(snapshot, job, claim),
+            spent,
             processes_left: claim.processes_left,
             next,
             semantics: SEMANTICS,

@@ -5,7 +5,9 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::wait::Wait;
 use crate::id::NodeId;
+use crate::spending::BudgetLimit;
 
 /// How one iteration ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -36,6 +38,8 @@ pub enum Outcome {
     NoAnswer,
     ProviderRefused,
     GuardNotStarted,
+    NotLoggedIn,
+    ContextFull,
 }
 
 /// What kind of ending an outcome is; everything that follows from it alone hangs on this.
@@ -49,13 +53,17 @@ pub enum Nature {
     Interrupted,
     /// Will pass by itself: wait and try again.
     Transient,
+    /// Will pass at a moment that may be known: wait for it, or ask the next agent of the ladder.
+    UsedUp,
     /// Will hardly pass by itself: three in a row stop the loop.
     Failure,
+    /// Will not pass by itself: the loop stops at once, and says how to mend it.
+    Barred,
 }
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::Passed,
         Self::GuardFailed,
         Self::Retry,
@@ -80,6 +88,8 @@ impl Outcome {
         Self::NoAnswer,
         Self::ProviderRefused,
         Self::GuardNotStarted,
+        Self::NotLoggedIn,
+        Self::ContextFull,
     ];
 
     /// The one word for it.
@@ -109,6 +119,8 @@ impl Outcome {
             Self::NoAnswer => "no_answer",
             Self::ProviderRefused => "provider_refused",
             Self::GuardNotStarted => "guard_not_started",
+            Self::NotLoggedIn => "not_logged_in",
+            Self::ContextFull => "context_full",
         }
     }
 
@@ -133,12 +145,84 @@ impl Outcome {
             | Self::ReplanRefused => Nature::Answered,
             Self::TimedOut | Self::Idle | Self::GuardTimedOut => Nature::Cut,
             Self::Interrupted => Nature::Interrupted,
-            Self::RateLimited | Self::Overloaded | Self::Disconnected | Self::UsageLimit => Nature::Transient,
+            Self::RateLimited | Self::Overloaded | Self::Disconnected => Nature::Transient,
+            Self::UsageLimit => Nature::UsedUp,
+            Self::NotLoggedIn => Nature::Barred,
             Self::AgentNotStarted
             | Self::AgentCrashed
             | Self::NoAnswer
             | Self::ProviderRefused
+            | Self::ContextFull
             | Self::GuardNotStarted => Nature::Failure,
+        }
+    }
+}
+
+impl Outcome {
+    /// What happened, for the table of failures; nothing for an agent that answered.
+    fn happened(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Passed
+            | Self::GuardFailed
+            | Self::Retry
+            | Self::Decomposed
+            | Self::RuleBroken
+            | Self::InvalidTree
+            | Self::Repaired
+            | Self::RepairFailed
+            | Self::RepairGivenUp
+            | Self::Replanned
+            | Self::ReplanRefused => return None,
+            Self::TimedOut => "the iteration's time was over while the agent worked",
+            Self::Idle => "the agent was silent for too long",
+            Self::GuardTimedOut => "the iteration's time was over while the guard ran",
+            Self::Interrupted => "a signal, or the runner's own death",
+            Self::RateLimited => "too many requests",
+            Self::Overloaded => "the provider is overloaded",
+            Self::Disconnected => "no connection to the provider",
+            Self::UsageLimit => "the plan's allowance is used up",
+            Self::AgentNotStarted => "the agent's program is missing or does not start",
+            Self::AgentCrashed => "a signal ended the agent",
+            Self::NoAnswer => "no answer, or one that breaks the schema",
+            Self::ProviderRefused => "the provider will not serve this: account, model, request",
+            Self::GuardNotStarted => "the guard's program is missing or does not start",
+            Self::NotLoggedIn => "the agent has no key or login that its provider takes",
+            Self::ContextFull => "the session filled the model's context",
+        })
+    }
+
+    /// The failures and what each means, as Markdown.
+    pub fn failure_table() -> String {
+        let mut table =
+            String::from("| outcome | what happened | what follows | exit |\n| --- | --- | --- | --- |\n");
+        for outcome in Self::ALL {
+            let Some(happened) = outcome.happened() else { continue };
+            let (follows, exit) = outcome.nature().follows();
+            table.push_str(&format!("| `{outcome}` | {happened} | {follows} | {exit} |\n"));
+        }
+        table
+    }
+}
+
+impl Nature {
+    /// What follows, in words, and the exit code where the loop stops.
+    fn follows(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Answered => ("the answer decides", ""),
+            Self::Cut => ("what there is is committed, the run stops; `runner loop` goes on", "4"),
+            Self::Interrupted => {
+                ("what there is is committed; after a crash the next command goes on", "130, 143, 129")
+            }
+            Self::Transient => (
+                "wait and try again: 5 s, then twice as long each time up to 300 s, or as long as the provider asks for (at most an hour)",
+                "none",
+            ),
+            Self::UsedUp => (
+                "wait until the reset that the agent names (without one: a minute, then twice as long each time up to an hour), or ask the next agent (`on_usage_limit`)",
+                "none",
+            ),
+            Self::Failure => ("try again at once; three in a row stop the loop", "1"),
+            Self::Barred => ("the loop stops at once: only you can mend it", "1"),
         }
     }
 }
@@ -184,6 +268,17 @@ pub enum Stop {
         /// `--max-iterations`.
         max: u32,
     },
+    /// A limit of the budget is reached.
+    Budget {
+        /// Which one.
+        limit: BudgetLimit,
+        /// The leaf, where it is a limit of one.
+        node: Option<NodeId>,
+        /// What was spent, in tokens or millionths of a dollar.
+        spent: u64,
+        /// What the budget allows.
+        max: u64,
+    },
     /// An iteration ran out of time: the agent, its silence, or the guard.
     Time {
         /// Which of them.
@@ -195,6 +290,11 @@ pub enum Stop {
         outcome: Outcome,
         /// How many there were.
         in_row: u32,
+    },
+    /// A failure that only the user can mend.
+    Barred {
+        /// Which one.
+        outcome: Outcome,
     },
     /// A signal.
     Interrupted {
@@ -213,8 +313,10 @@ impl Stop {
             Self::Stuck { .. } => "stuck",
             Self::MaxIterations { .. } => "max_iterations",
             Self::LoopIterations { .. } => "loop_iterations",
+            Self::Budget { .. } => "budget",
             Self::Time { .. } => "time",
             Self::Failures { .. } => "failures",
+            Self::Barred { .. } => "barred",
             Self::Interrupted { .. } => "interrupted",
             Self::Asked => "asked",
         }
@@ -224,38 +326,16 @@ impl Stop {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Complete => 0,
-            Self::Failures { .. } | Self::Interrupted { by: Interruption::Crash } => 1,
+            Self::Failures { .. } | Self::Barred { .. } | Self::Interrupted { by: Interruption::Crash } => 1,
             Self::Stuck { .. } => 3,
-            Self::MaxIterations { .. } | Self::LoopIterations { .. } | Self::Time { .. } => 4,
+            Self::MaxIterations { .. }
+            | Self::LoopIterations { .. }
+            | Self::Budget { .. }
+            | Self::Time { .. } => 4,
             Self::Interrupted { by: Interruption::Hup } => 129,
             Self::Interrupted { by: Interruption::Int } | Self::Asked => 130,
             Self::Interrupted { by: Interruption::Term } => 143,
         }
-    }
-}
-
-/// How long to wait before the next iteration. Both hold: the later one decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Wait {
-    /// At least this long.
-    pub secs: u32,
-    /// Not before this moment, in seconds since 1970, if the provider named one.
-    pub until_unix_secs: Option<u64>,
-}
-
-/// The shortest wait after something transient.
-const WAIT_SECS_MIN: u32 = 5;
-/// The longest wait that the runner chooses by itself.
-const WAIT_SECS_MAX: u32 = 300;
-/// The longest wait that a provider can ask for without naming a moment.
-const WAIT_SECS_ASKED_MAX: u32 = 3600;
-
-impl Wait {
-    /// The wait after the `nth` transient failure in a row: 5 seconds, then twice as long each time, up to 300.
-    pub fn after(nth: u32, asked_secs: Option<u32>, until_unix_secs: Option<u64>) -> Self {
-        let doubled = WAIT_SECS_MIN.saturating_mul(2_u32.saturating_pow(nth.saturating_sub(1)));
-        let asked = asked_secs.unwrap_or_default().min(WAIT_SECS_ASKED_MAX);
-        Self { secs: doubled.min(WAIT_SECS_MAX).max(asked), until_unix_secs }
     }
 }
 
@@ -295,8 +375,10 @@ mod tests {
             (Stop::Stuck { node }, 3),
             (Stop::MaxIterations { max: 1 }, 4),
             (Stop::LoopIterations { max: 1 }, 4),
+            (Stop::Budget { limit: BudgetLimit::RunUsd, node: None, spent: 2, max: 1 }, 4),
             (Stop::Time { outcome: Outcome::Idle }, 4),
             (Stop::Failures { outcome: Outcome::NoAnswer, in_row: 3 }, 1),
+            (Stop::Barred { outcome: Outcome::NotLoggedIn }, 1),
             (Stop::Interrupted { by: Interruption::Int }, 130),
             (Stop::Interrupted { by: Interruption::Term }, 143),
             (Stop::Interrupted { by: Interruption::Hup }, 129),
@@ -305,15 +387,5 @@ mod tests {
             assert_eq!(stop.exit_code(), code, "{stop:?}");
             assert_eq!(serde_json::to_value(&stop).unwrap()["reason"], stop.as_str());
         }
-    }
-
-    #[test]
-    fn waits_grow_and_stay_bounded() {
-        let secs = |nth| Wait::after(nth, None, None).secs;
-        assert_eq!((1..9).map(secs).collect::<Vec<_>>(), [5, 10, 20, 40, 80, 160, 300, 300]);
-        assert_eq!(secs(u32::MAX), 300);
-        assert_eq!(Wait::after(1, Some(60), None).secs, 60);
-        assert_eq!(Wait::after(1, Some(u32::MAX), None).secs, 3600);
-        assert_eq!(Wait::after(1, None, Some(7)).until_unix_secs, Some(7));
     }
 }

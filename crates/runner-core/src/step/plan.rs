@@ -3,13 +3,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::ladder::{Chosen, next_agent};
 use super::outcome::Stop;
 use super::snapshot::Snapshot;
 use crate::config::{Argv, Executor, OnStuck, Protect};
 use crate::id::{Iteration, NodeId, RunId};
 use crate::prompt::{self, ContextFiles, Prompt, PromptFault};
 use crate::run_state::Repair;
-use crate::tree::{Choice, Selection, path_text, select};
+use crate::spending::{Reached, reached};
+use crate::tools::{Held, Tools, ToolsFault};
+use crate::tree::{Choice, Node, Selection, path_text, select};
 
 /// How many repairs a rejected tree gets before the loop goes on without it.
 pub const REPAIRS_MAX: u32 = 2;
@@ -68,6 +71,14 @@ impl Aim {
     }
 }
 
+/// The leaf that a session is about: a repair is about the one whose session left the rejected tree.
+pub(super) fn worked_on(aim: &Aim) -> &NodeId {
+    match aim {
+        Aim::Leaf(node) | Aim::Replan(node) => node,
+        Aim::Repair(repair) => &repair.node,
+    }
+}
+
 /// What comes next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plan {
@@ -98,6 +109,10 @@ pub struct Job {
     pub prompt: Prompt,
     /// The agent.
     pub executor: Executor,
+    /// The agent's name.
+    pub agent: String,
+    /// Its rung on the ladder.
+    pub rung: Nth,
     /// The guard's program and arguments.
     pub guard: Argv,
     /// The patterns of protected paths.
@@ -106,6 +121,8 @@ pub struct Job {
     pub protect: Protect,
     /// What bounds the session.
     pub limits: Limits,
+    /// What the agent may use, by the files of the node and its ancestors.
+    pub tools: Tools,
 }
 
 /// One of so many.
@@ -143,6 +160,12 @@ pub fn plan(snapshot: &Snapshot) -> Result<Plan, PromptFault> {
         (Aim::Repair(repair), _) => Nth { nth: repair.tries.saturating_add(1), of: REPAIRS_MAX },
         (Aim::Leaf(_) | Aim::Replan(_), _) => Nth { nth: 1, of: 1 },
     };
+    let on_path = match (&choice, &aim) {
+        (Some(choice), _) => choice.path.clone(),
+        (None, Aim::Repair(repair)) => snapshot.tree.path_to(&repair.node).unwrap_or_default(),
+        (None, Aim::Leaf(_) | Aim::Replan(_)) => Vec::new(),
+    };
+    let (agent, tools) = equip(snapshot, &on_path)?;
     let context = prompt::context_files(snapshot, &aim, choice.as_ref());
     let prompt = prompt::compose(snapshot, &aim, choice.as_ref(), attempt, &context)?;
     let config = &snapshot.config;
@@ -156,7 +179,9 @@ pub fn plan(snapshot: &Snapshot) -> Result<Plan, PromptFault> {
         attempt,
         context,
         prompt,
-        executor: config.executor.clone(),
+        agent: agent.executor.label(),
+        executor: agent.executor,
+        rung: agent.rung,
         guard: config.guard.command.clone(),
         protected: config.guard.protected.clone(),
         protect: config.guard.protect,
@@ -166,7 +191,21 @@ pub fn plan(snapshot: &Snapshot) -> Result<Plan, PromptFault> {
             executor_output_bytes: bytes(config.executor_output_limit_bytes.get()),
             guard_output_bytes: bytes(config.guard_output_limit_bytes.get()),
         },
+        tools,
     })))
+}
+
+/// The agent for a session at the end of this path, and what it may use there. A node's own model is that of the
+/// ladder's first rung: who climbs it asked for the model that stands there.
+fn equip(snapshot: &Snapshot, path: &[&Node]) -> Result<(Chosen, Tools), ToolsFault> {
+    let mut agent = next_agent(&snapshot.config, &snapshot.state, path.last().copied());
+    let files = path.iter().filter_map(|node| Some((&node.id, snapshot.tools.get(&node.id)?)));
+    let held = Held::along(files)?;
+    held.check(&agent.executor)?;
+    if let (1, Some(model)) = (agent.rung.nth, &held.tools.model) {
+        agent.executor.model = Some(model.clone());
+    }
+    Ok((agent, held.tools))
 }
 
 /// The one way through the reasons to stop and to go on, in their order.
@@ -187,5 +226,15 @@ fn decide(snapshot: &Snapshot) -> Result<(Aim, Option<Choice<'_>>), Stop> {
         (Selection::Stuck(choice), None) => return Err(Stop::Stuck { node: choice.leaf.id.clone() }),
     };
     let max = u32::try_from(snapshot.config.max_iterations.get()).unwrap_or(u32::MAX);
-    if state.next_iter.get() > max { Err(Stop::MaxIterations { max }) } else { Ok(aimed) }
+    if state.next_iter.get() > max {
+        return Err(Stop::MaxIterations { max });
+    }
+    let leaf = worked_on(&aimed.0);
+    match reached(&snapshot.config.budget, &state.spent, state.spent_on(leaf)) {
+        Some(Reached { limit, spent, max }) => {
+            let node = limit.is_of_leaf().then(|| leaf.clone());
+            Err(Stop::Budget { limit, node, spent, max })
+        }
+        None => Ok(aimed),
+    }
 }

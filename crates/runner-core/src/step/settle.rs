@@ -3,14 +3,17 @@
 use super::attempt::{Exit, GuardExit, ProviderFault, Verdict};
 use super::bookkeeping;
 use super::interpret::{Claim, Finding};
+use super::ladder::choose;
 use super::mark::marks;
 use super::merge::PlanEdit;
 use super::message;
 use super::meta::Meta;
-use super::outcome::{Interruption, Nature, Next, Outcome, Stop, Wait};
-use super::plan::{Aim, Job, Mode, REPAIRS_MAX};
+use super::outcome::{Interruption, Nature, Next, Outcome, Stop};
+use super::plan::{Aim, Job, Mode, REPAIRS_MAX, worked_on};
 use super::snapshot::Snapshot;
+use super::wait::Wait;
 use crate::agent_output::Status;
+use crate::config::OnUsageLimit;
 use crate::digest::Sha256;
 use crate::id::NodeId;
 use crate::repo_path::RepoPath;
@@ -98,7 +101,7 @@ pub fn settle(snapshot: &Snapshot, job: &Job, claim: &Claim, verdict: &Verdict) 
     let state = bookkeeping::after(snapshot, job, claim, verdict, (&ruling, &tree, &next));
     let tree_sha256 = Sha256::of(&tree.to_bytes());
     let message = message::compose(job, &state, &ruling, &marks, (tree_sha256, snapshot.own_commits));
-    let meta = Meta::new(snapshot, job, claim, &ruling, (marks, tree_sha256, next.clone()));
+    let meta = Meta::new(snapshot, job, claim, &ruling, (marks, tree_sha256, next.clone(), state.spent));
     let restore = claim.protected.restore.clone();
     Transition { tree, state, outcome: ruling.outcome, message, meta, restore, next }
 }
@@ -251,7 +254,9 @@ fn next(snapshot: &Snapshot, job: &Job, claim: &Claim, verdict: &Verdict, outcom
                 Next::Stop(Stop::Interrupted { by })
             }
         },
-        Nature::Transient => Next::Wait(wait(snapshot, &claim.exit)),
+        Nature::Transient => Next::Wait(wait(snapshot, job, &claim.exit)),
+        Nature::UsedUp => after_usage_limit(snapshot, job, claim),
+        Nature::Barred => Next::Stop(Stop::Barred { outcome }),
         Nature::Failure => match snapshot.state.failures_in_row.saturating_add(1) {
             in_row if in_row >= FAILURES_MAX => Next::Stop(Stop::Failures { outcome, in_row }),
             _ => Next::Go,
@@ -266,21 +271,39 @@ fn interruption(claim: &Claim, verdict: &Verdict) -> Interruption {
     }
 }
 
-fn wait(snapshot: &Snapshot, exit: &Exit) -> Wait {
-    let nth = snapshot.state.transients_in_row.saturating_add(1);
-    match exit {
-        Exit::Provider { fault: ProviderFault::RateLimited { retry_after_secs } } => {
-            Wait::after(nth, *retry_after_secs, None)
+/// What follows a used-up allowance: the next agent that has one, or a wait for the first to have one again.
+fn after_usage_limit(snapshot: &Snapshot, job: &Job, claim: &Claim) -> Next {
+    let limits = bookkeeping::usage_limits(snapshot, job, claim, Outcome::UsageLimit);
+    let path = snapshot.tree.path_to(worked_on(&job.aim)).unwrap_or_default();
+    let leaf = path.last().map(|leaf| (&leaf.id, leaf.attempts));
+    let chosen = choose(&snapshot.config, &limits, leaf);
+    let goes_on = snapshot.config.on_usage_limit == OnUsageLimit::Next;
+    match chosen.limit {
+        None if goes_on => Next::Go,
+        Some(limit) if limit.agent != job.agent => {
+            let (why, max) = ((limit.agent, Outcome::UsageLimit), snapshot.config.usage_wait_max_secs);
+            Next::Wait(Wait::after(why, nth_transient(snapshot), None, (limit.resets_unix_secs, max)))
         }
-        Exit::Provider { fault: ProviderFault::UsageLimit { resets_unix_secs } } => {
-            Wait::after(nth, None, *resets_unix_secs)
-        }
+        None | Some(_) => Next::Wait(wait(snapshot, job, &claim.exit)),
+    }
+}
+
+fn nth_transient(snapshot: &Snapshot) -> u32 {
+    snapshot.state.transients_in_row.saturating_add(1)
+}
+
+fn wait(snapshot: &Snapshot, job: &Job, exit: &Exit) -> Wait {
+    let asked = match exit {
+        Exit::Provider { fault: ProviderFault::RateLimited { retry_after_secs } } => *retry_after_secs,
         Exit::Provider { .. }
         | Exit::Finished { .. }
         | Exit::Killed { .. }
         | Exit::TimedOut
         | Exit::Idle
         | Exit::Interrupted { .. }
-        | Exit::NotStarted { .. } => Wait::after(nth, None, None),
-    }
+        | Exit::NotStarted { .. } => None,
+    };
+    let until = exit.resets_unix_secs();
+    let (why, max) = ((job.agent.clone(), exit.without_answer()), snapshot.config.usage_wait_max_secs);
+    Wait::after(why, nth_transient(snapshot), asked, (until, max))
 }

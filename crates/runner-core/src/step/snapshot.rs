@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::config::Config;
 use crate::id::{NodeId, RunId};
+use crate::repo_path::RepoPath;
 use crate::run_state::RunState;
+use crate::tools::Tools;
 use crate::tree::Tree;
 
 /// The state of a run as its last commit has it. The rules of the run (configuration, templates) are those that
@@ -25,10 +27,23 @@ pub struct Snapshot {
     pub memory: Memory,
     /// `nodes/<node-id>/context.md`, at least that of the node [`select`](crate::tree::select) names.
     pub node_contexts: BTreeMap<NodeId, String>,
+    /// `nodes/<node-id>/tools.json`, at least those of the nodes on the way to the session's node.
+    pub tools: BTreeMap<NodeId, Tools>,
+    /// What lies in `nodes/<node-id>/artifacts/`, at least of the node that is selected, by name.
+    pub artifacts: BTreeMap<NodeId, Vec<Artifact>>,
     /// The user's own prompt templates by file name (`contract.md`); the rest are the built-in ones.
     pub templates: BTreeMap<String, String>,
     /// How many commits of the user's own lie on top of the runner's last one.
     pub own_commits: u32,
+}
+
+/// A file that was kept for a node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Artifact {
+    /// Its path from the node's `artifacts/` on.
+    pub path: RepoPath,
+    /// Its size.
+    pub bytes: u64,
 }
 
 /// The memory files, as text.

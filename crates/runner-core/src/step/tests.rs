@@ -11,6 +11,7 @@ use crate::config::{Config, OnStuck, Protect, Removal};
 use crate::document::Int;
 use crate::id::{Iteration, NodeId, RunId};
 use crate::run_state::{GuardResult, RunState};
+use crate::spending::amount;
 use crate::tree::{Node, Tree};
 
 fn id(text: &str) -> NodeId {
@@ -45,6 +46,8 @@ fn snapshot() -> Snapshot {
         state: RunState { next_iter: Iteration::new(7).unwrap(), ..RunState::new(Some(run_id)) },
         memory: Memory::default(),
         node_contexts: BTreeMap::new(),
+        tools: BTreeMap::new(),
+        artifacts: BTreeMap::new(),
         templates: BTreeMap::new(),
         own_commits: 0,
     }
@@ -93,6 +96,16 @@ fn settled(snapshot: &Snapshot, attempt: Attempt, verdict: &Verdict) -> Transiti
     let job = job(snapshot);
     let claim = interpret(snapshot, &job, attempt);
     settle(snapshot, &job, &claim, verdict)
+}
+
+fn waits(outcome: Outcome, secs: i64, until: Option<u64>) -> Wait {
+    Wait {
+        agent: "codex".to_owned(),
+        outcome,
+        secs: Int::new(secs).unwrap(),
+        until_unix_secs: until.map(amount),
+        secs_max: Int::new(604_800).unwrap(),
+    }
 }
 
 /// The snapshot that the next step reads.
@@ -280,8 +293,8 @@ fn three_failures_in_a_row_stop_the_loop_and_the_next_one_starts_afresh() {
     };
     for (session, next) in [
         (&failed, Next::Go),
-        (&limited, Next::Wait(Wait { secs: 5, until_unix_secs: None })),
-        (&limited, Next::Wait(Wait { secs: 10, until_unix_secs: None })),
+        (&limited, Next::Wait(waits(Outcome::Overloaded, 5, None))),
+        (&limited, Next::Wait(waits(Outcome::Overloaded, 10, None))),
         (&failed, Next::Go),
         (&failed, Next::Stop(Stop::Failures { outcome: Outcome::AgentNotStarted, in_row: 3 })),
         (&failed, Next::Go),
@@ -325,7 +338,7 @@ fn a_usage_limit_waits_for_its_moment_and_an_answer_beats_a_bad_exit() {
     };
     let transition = settled(&snapshot, used_up.clone(), &Verdict::Skipped);
     assert_eq!(transition.outcome, Outcome::UsageLimit);
-    assert_eq!(transition.next, Next::Wait(Wait { secs: 5, until_unix_secs: Some(1_800_000_000) }));
+    assert_eq!(transition.next, Next::Wait(waits(Outcome::UsageLimit, 0, Some(1_800_000_000))));
     for exit in [Exit::Finished { code: 7 }, Exit::Killed { signal: 9 }, used_up.exit] {
         let answered = Attempt { exit, ..attempt("retry", snapshot.tree.root()) };
         assert_eq!(settled(&snapshot, answered, &Verdict::Skipped).outcome, Outcome::Retry);

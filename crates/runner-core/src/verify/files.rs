@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use crate::config::Config;
 use crate::goal::Goal;
 use crate::id::{NodeId, RunId};
-use crate::layout::{Doc, Owner, RUNNER_DIR};
+use crate::layout::{Doc, Owner, RUNNER_DIR, node_folder, tools_path};
+use crate::repo_path::RepoPath;
 use crate::run_state::RunState;
-use crate::step::{Memory, Snapshot};
+use crate::step::{Artifact, Memory, Snapshot};
+use crate::tools::Tools;
 use crate::tree::{Selection, Tree, select};
 
 /// Files by path.
@@ -25,10 +27,13 @@ fn parts(path: &[u8]) -> Option<Vec<&str>> {
     Some(rest.split('/').collect())
 }
 
-/// Whether an audit needs the contents of the file at a path: the runner's documents, templates, notes of nodes.
+/// Whether an audit needs the contents of the file at a path: the runner's documents, templates, files of nodes.
 pub fn is_read(path: &[u8]) -> bool {
     let is_text = parts(path).is_some_and(|parts| {
-        matches!(parts.as_slice(), [PROMPTS, _]) || matches!(parts.as_slice(), [NODES, _, "context.md"])
+        matches!(
+            parts.as_slice(),
+            [PROMPTS, _] | [NODES, _, "context.md" | "tools.json"] | [NODES, _, "artifacts", ..]
+        )
     });
     is_text || Doc::at(path).is_some()
 }
@@ -66,10 +71,16 @@ pub fn snapshot(
     (tree, state, config): (&Tree, &RunState, &Config),
     own_commits: u32,
 ) -> Option<Snapshot> {
-    let node = match select(tree) {
-        Selection::Leaf(choice) | Selection::Stuck(choice) => Some(choice.leaf.id.clone()),
-        Selection::Complete => None,
+    let path: Vec<NodeId> = match select(tree) {
+        Selection::Leaf(choice) | Selection::Stuck(choice) => {
+            choice.path.iter().map(|node| node.id.clone()).collect()
+        }
+        Selection::Complete => Vec::new(),
     };
+    let repaired = state.repair.as_ref().and_then(|repair| tree.path_to(&repair.node));
+    let repaired = repaired.into_iter().flatten().map(|node| node.id.clone());
+    let node = path.last().cloned();
+    let tools = path.iter().cloned().chain(repaired).filter_map(|node| tools(files, node)).collect();
     Some(Snapshot {
         run_id: run_id.clone(),
         goal: Goal::parse(doc(files, Doc::Goal)?).ok()?.body().to_owned(),
@@ -82,7 +93,9 @@ pub fn snapshot(
             feedback: text(files, Doc::Feedback),
             improvements: text(files, Doc::Improvements),
         },
+        artifacts: node.iter().map(|node| (node.clone(), artifacts(files, node))).collect(),
         node_contexts: node.and_then(|node| note(files, node)).into_iter().collect(),
+        tools,
         templates: templates(files),
         own_commits,
     })
@@ -93,6 +106,29 @@ fn note(files: &Files, node: NodeId) -> Option<(NodeId, String)> {
     let bytes = files.get(path.as_bytes()).filter(|bytes| bytes.len() <= TEXT_BYTES_MAX)?;
     let text = String::from_utf8_lossy(bytes).into_owned();
     (!text.is_empty()).then_some((node, text))
+}
+
+fn tools(files: &Files, node: NodeId) -> Option<(NodeId, Tools)> {
+    let bytes = files.get(tools_path(&node).as_bytes()).filter(|bytes| !bytes.is_empty())?;
+    Tools::decode(bytes).ok().map(|tools| (node, tools))
+}
+
+fn artifacts(files: &Files, node: &NodeId) -> Vec<Artifact> {
+    let folder = format!("{}/artifacts/", node_folder(node)).into_bytes();
+    let below = files.range(folder.clone()..).take_while(|(path, _)| path.starts_with(&folder));
+    below
+        .filter_map(|(path, size)| {
+            let bytes = std::str::from_utf8(size).ok()?.parse().ok()?;
+            Some(Artifact { path: RepoPath::of_bytes(path.strip_prefix(folder.as_slice())?), bytes })
+        })
+        .collect()
+}
+
+/// What [`Files`] hold of a file: its bytes, or of an artifact, of which only the size is told, that in digits.
+pub fn kept(path: &[u8], bytes: Vec<u8>) -> Vec<u8> {
+    let is_artifact =
+        parts(path).is_some_and(|parts| matches!(parts.as_slice(), [NODES, _, "artifacts", ..]));
+    if is_artifact { bytes.len().to_string().into_bytes() } else { bytes }
 }
 
 fn templates(files: &Files) -> BTreeMap<String, String> {
@@ -119,9 +155,7 @@ mod tests {
         ] {
             assert!(is_read(read.as_bytes()), "{read}");
         }
-        for other in
-            ["src/a.rs", ".runner/nodes/a/artifacts/x", ".runner/prompts/a/b.md", ".runner/iterations/x"]
-        {
+        for other in ["src/a.rs", ".runner/nodes/a/other", ".runner/prompts/a/b.md", ".runner/iterations/x"] {
             assert!(!is_read(other.as_bytes()), "{other}");
         }
     }

@@ -2,13 +2,15 @@
 //! commit records, to be settled again.
 
 use crate::agent_output::{AgentOutput, Status};
+use crate::config::OnUsageLimit;
 use crate::document::canonical_json;
 use crate::repo_path::RepoPath;
 use crate::run_state::{Lesson, RunState};
+use crate::spending::{Amount, Spent, number};
 use crate::step::bookkeeping::{GUARD_NOT_STARTED, NOTES_MAX, UNDONE};
 use crate::step::{
-    Aim, Attempt, Claim, Exit, FileLeft, Finding, GuardExit, Interruption, Job, Outcome, ProtectedPath,
-    Snapshot, Usage, Verdict, Violation, Work, interpret,
+    Aim, Attempt, Claim, CostSource, Exit, FileLeft, Finding, GuardExit, Interruption, Job, Outcome,
+    ProtectedPath, ProviderFault, Snapshot, Usage, UsageLimit, Verdict, Violation, Work, interpret,
 };
 
 /// What a commit records of its iteration's results.
@@ -53,12 +55,12 @@ pub(super) fn rebuild(snapshot: &Snapshot, job: &Job, evidence: &Evidence<'_>) -
     let (status, tree) = lawful.unwrap_or((as_before, &before));
     let summary = evidence.state.last_summary.clone().unwrap_or_default();
     let attempt = Attempt {
-        exit: Exit::Finished { code: 0 },
+        exit: exit(snapshot, job, evidence),
         answer: FileLeft::Bytes(canonical_json(&AgentOutput { status, summary })),
         tree: FileLeft::Bytes(tree.to_vec()),
         work: evidence.work,
         protected: evidence.protected.clone(),
-        usage: Usage::default(),
+        usage: usage(&snapshot.state.spent, &evidence.state.spent),
         processes_left: 0,
     };
     let mut claim = interpret(snapshot, job, attempt);
@@ -66,6 +68,45 @@ pub(super) fn rebuild(snapshot: &Snapshot, job: &Job, evidence: &Evidence<'_>) -
         claim.finding = finding;
     }
     (claim, verdict(evidence, lesson))
+}
+
+/// How the session ended, as far as what is waited for afterwards hangs on it.
+fn exit(snapshot: &Snapshot, job: &Job, evidence: &Evidence<'_>) -> Exit {
+    let state = evidence.state;
+    let wait = state.wait.as_ref();
+    let fault = if evidence.outcome == Outcome::RateLimited {
+        let secs = wait.and_then(|wait| u32::try_from(wait.secs.get()).ok());
+        ProviderFault::RateLimited { retry_after_secs: secs }
+    } else if evidence.outcome == Outcome::Overloaded {
+        ProviderFault::Overloaded
+    } else if evidence.outcome == Outcome::Disconnected {
+        ProviderFault::Disconnected
+    } else if evidence.outcome == Outcome::UsageLimit {
+        let is_this = |limit: &&UsageLimit| limit.agent == job.agent;
+        let met = state.usage_limits.iter().find(is_this).and_then(|limit| limit.resets_unix_secs);
+        let until = match snapshot.config.on_usage_limit {
+            OnUsageLimit::Next => met,
+            OnUsageLimit::Wait => wait.and_then(|wait| wait.until_unix_secs),
+        };
+        ProviderFault::UsageLimit { resets_unix_secs: until.map(number) }
+    } else {
+        return Exit::Finished { code: 0 };
+    };
+    Exit::Provider { fault }
+}
+
+/// What the session cost, by what the run had cost before it and after it.
+fn usage(before: &Spent, after: &Spent) -> Usage {
+    let more = |part: fn(&Spent) -> Amount| number(part(after)).saturating_sub(number(part(before)));
+    let has_tokens = more(|spent| spent.sessions_without_tokens) == 0;
+    let has_cost = more(|spent| spent.sessions_without_cost) == 0;
+    let is_guess = more(|spent| spent.estimated_microdollars) > 0;
+    Usage {
+        input_tokens: has_tokens.then(|| more(|spent| spent.tokens)),
+        cost_microdollars: has_cost.then(|| more(|spent| spent.microdollars)),
+        cost_source: if is_guess { CostSource::Estimated } else { CostSource::Reported },
+        ..Usage::default()
+    }
 }
 
 /// What the record says of a session that was not lawful; none of one that was.

@@ -182,6 +182,16 @@ pub(crate) fn run_state() -> impl Strategy<Value = Value> {
                 "run_id": run_id, "next_iter": next, "last_status": status, "last_summary": summary,
                 "last_guard": guard, "last_node": null, "last_outcome": null, "failures_in_row": 0,
                 "transients_in_row": 0, "lessons": [], "repair": null, "replanned": [], "pinned": [],
+                "wait": {
+                    "agent": "codex", "outcome": "overloaded", "secs": 5, "until_unix_secs": null,
+                    "secs_max": 60,
+                },
+                "usage_limits": [{ "agent": "codex", "node": "a", "resets_unix_secs": 7 }],
+                "spent": {
+                    "tokens": 1, "microdollars": 0, "estimated_microdollars": 0, "sessions_without_tokens": 0,
+                    "sessions_without_cost": 0,
+                },
+                "spent_by_leaf": [{ "node": "a", "tokens": 1, "microdollars": 0 }],
                 "semantics": 1,
             })
         })
@@ -198,6 +208,11 @@ pub(crate) fn config() -> impl Strategy<Value = Value> {
         ("executor_output_limit_bytes", json!(10_737_418_240_i64)),
         ("guard_output_limit_bytes", json!(4_096.0)),
         ("on_stuck", json!("replan")),
+        ("on_usage_limit", json!("next")),
+        ("usage_wait_max_secs", json!(60)),
+        ("budget", json!({ "run_tokens": 5, "run_usd": 0.5 })),
+        ("ladder", json!([{ "after_attempts": 1, "model": "m" }, { "kind": "claude" }])),
+        ("prices", json!({ "gpt-5.5": { "input": 1.25, "output": 10 } })),
     ];
     let executor = vec![
         ("kind", json!("command")),

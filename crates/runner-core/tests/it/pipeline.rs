@@ -109,6 +109,8 @@ fn snapshot(tree: Tree) -> Snapshot {
         state: RunState::new(Some(run_id)),
         memory: Memory::default(),
         node_contexts: BTreeMap::new(),
+        tools: BTreeMap::new(),
+        artifacts: BTreeMap::new(),
         templates: BTreeMap::new(),
         own_commits: 0,
     }

@@ -12,6 +12,7 @@ use runner_core::config::Config;
 use runner_core::document::{Fault, Problem};
 use runner_core::run_state::RunState;
 use runner_core::schema::Document;
+use runner_core::tools::Tools;
 use runner_core::tree::{Tree, TreeFault};
 use serde_json::{Value, json};
 
@@ -60,6 +61,7 @@ fn shape_faults(document: Document, text: &str) -> Vec<String> {
         Document::RunState => of(RunState::decode(text.as_bytes()).map(drop)),
         Document::AgentOutput => of(AgentOutput::decode(text.as_bytes()).map(drop)),
         Document::Config => of(Config::decode(text.as_bytes()).map(drop)),
+        Document::Tools => of(Tools::decode(text.as_bytes()).map(drop)),
     }
 }
 
@@ -194,6 +196,21 @@ fn schema_and_decoder_agree_on_small_documents_picked_by_hand() {
         (RunState, state("last_outcome", json!("passed")), true),
         (RunState, state("failures_in_row", json!(-1)), false),
         (RunState, json!({}), false),
+        (Document::Tools, json!({}), true),
+        (Document::Tools, json!({ "allow": ["Read"], "deny": [], "network": false, "model": "m" }), true),
+        (Document::Tools, json!({ "writable": ["/var/cache"] }), true),
+        (Document::Tools, json!({ "writable": ["cache"] }), false),
+        (Document::Tools, json!({ "allow": null }), false),
+        (Document::Tools, json!({ "allow": [""] }), false),
+        (Document::Tools, json!({ "tools": [] }), false),
+        (RunState, state("wait", json!({ "agent": "codex" })), false),
+        (RunState, state("spent", json!(null)), false),
+        (RunState, state("spent_by_leaf", json!([{ "node": "a", "tokens": -1, "microdollars": 0 }])), false),
+        (Config, json!({ "budget": { "run_usd": 1000001 } }), false),
+        (Config, json!({ "budget": { "run_tokens": 0 } }), false),
+        (Config, json!({ "ladder": [{ "after_attempts": 0 }] }), false),
+        (Config, json!({ "ladder": { "model": "m" } }), false),
+        (Config, json!({ "prices": { "m": { "input": 1, "other": 2 } } }), false),
         (Config, json!({}), true),
         (Config, json!({ "max_iterations": 200.0 }), true),
         (Config, json!({ "max_iterations": 0 }), false),

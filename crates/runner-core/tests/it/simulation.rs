@@ -13,13 +13,16 @@
 
 mod agent;
 mod audit;
+mod books;
 mod oracle;
 mod random;
 mod world;
 
 use std::collections::BTreeSet;
 
-use runner_core::config::{Config, OnStuck, Protect, Removal};
+use runner_core::config::{
+    Budget, Config, Executor, OnStuck, OnUsageLimit, Price, Prices, Protect, Removal, Rung, Usd,
+};
 use runner_core::digest::Sha256;
 use runner_core::document::Int;
 use runner_core::id::NodeId;
@@ -62,9 +65,48 @@ fn config(random: &mut Random) -> Config {
         on_stuck: if random.percent(50) { OnStuck::Replan } else { OnStuck::Stop },
         ..usual
     };
+    (config.on_usage_limit, config.ladder) = ladder(random);
+    (config.budget, config.prices) = budget(random);
     config.guard.protect = [Protect::Restore, Protect::Reject, Protect::Flag][random.below(3)];
     config.plan.removal = if random.percent(25) { Removal::Record } else { Removal::Refuse };
     config
+}
+
+/// Half of the runs have more than one agent, and half go on with the next one when an allowance is used up.
+fn ladder(random: &mut Random) -> (OnUsageLimit, Vec<Rung>) {
+    let rung = |model: &str, after: Option<i64>| Rung {
+        after_attempts: after.and_then(Int::new),
+        executor: Executor { model: Some(model.to_owned()), ..Config::default().executor },
+    };
+    let rungs = match random.below(4) {
+        0 => vec![rung("large", Some(1))],
+        1 => vec![rung("large", Some(2)), rung("other", None)],
+        _ => Vec::new(),
+    };
+    (if random.percent(50) { OnUsageLimit::Next } else { OnUsageLimit::Wait }, rungs)
+}
+
+/// One run in four has limits, near or far.
+fn budget(random: &mut Random) -> (Budget, Prices) {
+    let mut budget = Budget::default();
+    if random.percent(25) {
+        let mut some = |scale: i64| {
+            let limit = (1 + i64::try_from(random.below(60)).unwrap()) * scale;
+            random.percent(40).then_some(limit)
+        };
+        let usd = |limit: i64| Usd::of_microdollars(u64::try_from(limit).unwrap());
+        budget.run_tokens = some(20).and_then(Int::new);
+        budget.leaf_tokens = some(5).and_then(Int::new);
+        budget.run_usd = some(20).map(usd);
+        budget.leaf_usd = some(5).map(usd);
+    }
+    let price = Price {
+        input: Usd::of_microdollars(1_250_000),
+        cached_input: random.percent(50).then_some(Usd::of_microdollars(125_000)),
+        output: Usd::of_microdollars(10_000_000),
+    };
+    let priced = ["codex", "large"].into_iter().filter(|_| random.percent(50));
+    (budget, priced.map(|name| (name.to_owned(), price)).collect())
 }
 
 /// Some runs have mostly good agents, some have only bad ones; together they have all.
@@ -100,10 +142,15 @@ fn run(seed: u64) -> Sim {
 /// One invocation of the loop; none where it crashed.
 fn invoke(sim: &mut Sim) -> Option<Stop> {
     let limit = sim.random.percent(10).then_some(2);
+    sim.is_fresh = true;
     let ended = sim.recover().and_then(|()| run_loop(sim, limit));
     match ended {
         Ok(stop) => {
             sim.oracle.seen.stops.insert(stop.as_str());
+            if let Stop::Budget { limit, spent, max, .. } = &stop {
+                assert!(spent >= max);
+                sim.oracle.seen.branches.insert(limit.as_str());
+            }
             Some(stop)
         }
         Err(Broken::Crash | Broken::DiskFull) => None,
@@ -112,7 +159,7 @@ fn invoke(sim: &mut Sim) -> Option<Stop> {
 }
 
 fn is_final(stop: &Stop) -> bool {
-    matches!(stop, Stop::Complete | Stop::Stuck { .. } | Stop::MaxIterations { .. })
+    matches!(stop, Stop::Complete | Stop::Stuck { .. } | Stop::MaxIterations { .. } | Stop::Budget { .. })
 }
 
 fn end_with_any_agent(sim: &mut Sim) {
@@ -190,13 +237,14 @@ fn assert_reached(seen: &Seen) {
     assert_eq!(found(&seen.stops), sorted(&STOPS));
     assert_eq!(found(&seen.events), sorted(&EVENTS));
     assert_eq!(found(&seen.faults), sorted(&["crash", "disk full", "lost"]));
+    assert_eq!(found(&seen.branches), sorted(&BRANCHES));
     assert_eq!(seen.marks.iter().cloned().collect::<Vec<_>>(), sorted(&MARKS));
     for rule in RULES {
         assert!(seen.rules.iter().any(|found| found.starts_with(rule)), "no agent broke: {rule}");
     }
     for (mode, table) in [("leaf", &LEAF[..]), ("repair", &REPAIR), ("replan", &REPLAN)] {
         let rows = seen.rows.iter().filter(|row| row.0 == mode);
-        let answered = rows.filter(|row| row.2.nature() != Nature::Transient);
+        let answered = rows.filter(|row| !matches!(row.2.nature(), Nature::Transient | Nature::UsedUp));
         let mut rows: Vec<(&str, Outcome)> =
             answered.map(|(_, claim, outcome)| (claim.as_str(), *outcome)).collect();
         let mut table = table.to_vec();
@@ -207,9 +255,19 @@ fn assert_reached(seen: &Seen) {
     }
 }
 
-const STOPS: [&str; 8] =
-    ["asked", "complete", "failures", "interrupted", "loop_iterations", "max_iterations", "stuck", "time"];
-const EVENTS: [&str; 10] = [
+const STOPS: [&str; 10] = [
+    "asked",
+    "barred",
+    "budget",
+    "complete",
+    "failures",
+    "interrupted",
+    "loop_iterations",
+    "max_iterations",
+    "stuck",
+    "time",
+];
+const EVENTS: [&str; 11] = [
     "planned",
     "resumed",
     "agent_ended",
@@ -219,7 +277,25 @@ const EVENTS: [&str; 10] = [
     "settled",
     "committed",
     "waiting",
+    "budget_blind",
     "stopped",
+];
+/// What agents, waits and budgets can come to.
+const BRANCHES: [&str; 14] = [
+    "climbed",
+    "fell back",
+    "fell back to the first",
+    "all used up",
+    "waits",
+    "waits for another agent",
+    "wait taken up again",
+    "cost reported",
+    "cost estimated",
+    "cost unknown",
+    "run_tokens",
+    "run_usd",
+    "leaf_tokens",
+    "leaf_usd",
 ];
 const MARKS: [&str; 7] =
     ["restored", "changed", "created", "edited", "selected-reworded", "repair-given-up", "nothing-changed"];
@@ -264,7 +340,7 @@ const REPLAN: [(&str, Outcome); 6] = [
     ("retry guard=skipped free", Outcome::InvalidTree),
 ];
 /// The sessions without an answer that no wait mends; in any mode they cost nothing.
-const FREE: [Outcome; 7] = [
+const FREE: [Outcome; 9] = [
     Outcome::TimedOut,
     Outcome::Idle,
     Outcome::Interrupted,
@@ -272,4 +348,6 @@ const FREE: [Outcome; 7] = [
     Outcome::AgentCrashed,
     Outcome::NoAnswer,
     Outcome::ProviderRefused,
+    Outcome::NotLoggedIn,
+    Outcome::ContextFull,
 ];

@@ -119,6 +119,16 @@ impl Git {
         Ok(answer.split(|byte| *byte == 0).filter_map(tree_entry).collect())
     }
 
+    /// The files of a commit in a folder, with their sizes.
+    pub(crate) fn sizes_of(&self, commit: &str, folder: &str) -> Result<Vec<(Vec<u8>, u64)>, Error> {
+        let answer = self.call(&["ls-tree", "-r", "-z", "-l", "--full-tree", commit, "--", folder]).run()?;
+        let sized = |line: &[u8]| {
+            let bytes = std::str::from_utf8(line.split(|byte| *byte == b'\t').next()?).ok()?;
+            Some((tree_entry(line)?.path, bytes.split(' ').next_back()?.parse().ok()?))
+        };
+        Ok(answer.split(|byte| *byte == 0).filter_map(sized).collect())
+    }
+
     /// The contents of blobs, in the order asked for.
     pub(crate) fn blobs(&self, objects: &[&str]) -> Result<Vec<Vec<u8>>, Error> {
         if objects.is_empty() {
@@ -337,6 +347,12 @@ impl Git {
     pub(crate) fn store_commit(&self, tree: &str, parent: &str, message: &str) -> Result<String, Error> {
         let call = self.call(&["commit-tree", "-p", parent, "-F", "-", tree]);
         Ok(lossy(&call.input(message.as_bytes()).run()?))
+    }
+
+    /// When HEAD's commit was made, in seconds since 1970.
+    pub(crate) fn head_time(&self) -> Result<u64, Error> {
+        let answer = lossy(&self.call(&["log", "-1", "--no-show-signature", "--format=%ct", "HEAD"]).run()?);
+        answer.trim().parse().map_err(|_| Error::GitAnswer { command: "log -1 --format=%ct".to_owned() })
     }
 
     /// Commits everything there is as the first commit of a new repository.

@@ -1,12 +1,12 @@
 //! What the next command does with something that a crash left unfinished.
 
 use runner_core::document::canonical_json;
-use runner_core::step::{Exit, Interruption, Plan, StepEnd, Usage, World, plan, resume};
+use runner_core::step::{Exit, Interruption, Plan, StepEnd, World, plan, resume};
 
 use serde::{Deserialize, Serialize};
 
 use super::Workshop;
-use super::session::Ended;
+use super::session::{Ended, reported};
 use crate::error::Error;
 use crate::executor;
 use crate::git::Git;
@@ -98,13 +98,6 @@ fn take_up_iteration(workshop: &mut Workshop<'_>, iteration: &Iteration) -> Resu
     let prompt = workshop.git.paths().iteration(&run, &iteration.iter).join("prompt.md");
     process::end_marked(executor::MARK.as_ref(), prompt.as_os_str());
     let mended = iteration.pins.put_back(&workshop.git, name)?;
-    let ended = match iteration.phase.clone() {
-        Phase::Session => {
-            let exit = Exit::Interrupted { by: Interruption::Crash };
-            Ended { exit, usage: Usage::default(), processes_left: 0 }
-        }
-        Phase::Ended { exit, usage, processes_left } => Ended { exit, usage, processes_left },
-    };
     let base = iteration.base.clone();
     workshop.resuming = Some(base.clone());
     let snapshot = workshop.load()?;
@@ -113,6 +106,13 @@ fn take_up_iteration(workshop: &mut Workshop<'_>, iteration: &Iteration) -> Resu
         workshop.resuming = None;
         journal::end(&workshop.git.paths().journal())?;
         return Ok(None);
+    };
+    let ended = match iteration.phase.clone() {
+        Phase::Session => {
+            let exit = Exit::Interrupted { by: Interruption::Crash };
+            Ended { exit, usage: reported(&workshop.git, &job).usage, processes_left: 0 }
+        }
+        Phase::Ended { exit, usage, processes_left } => Ended { exit, usage, processes_left },
     };
     let index = old_index(&workshop.git, &base)?;
     workshop.set_bench(&job, base, index, &snapshot.tree.to_bytes())?;

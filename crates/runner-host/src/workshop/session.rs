@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use runner_core::agent_report::AgentReport;
 use runner_core::agents::{Agent, Identity, Ready};
 use runner_core::layout::Doc;
 use runner_core::repo_path::RepoPath;
@@ -35,6 +36,9 @@ use crate::worktree;
 /// The most bytes of an answer.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
+/// The most bytes of a report.
+const REPORT_BYTES_MAX: u64 = 64 << 10;
+
 /// How a session ended, before anything of it was looked at.
 pub(super) struct Ended {
     pub(super) exit: Exit,
@@ -53,6 +57,7 @@ impl Workshop<'_> {
             self.at_head = Some(self.git.matching_in_index(&index, &job.protected)?);
         }
         store::clear(&answer_path(&self.git, job))?;
+        store::clear(&report_path(&self.git, job))?;
         write_context(&self.git, job)?;
         let tree = store::read(&self.git.paths().doc(Doc::Tree), BYTES_MAX as u64)?.unwrap_or_default();
         self.set_bench(job, base.clone(), index, &tree)?;
@@ -153,13 +158,14 @@ impl Workshop<'_> {
         if let Some(answer) = &heard.answer {
             store::write(&places.output, answer)?;
         }
+        let (exit, usage) = with_report(heard.exit, heard.usage, reported(&self.git, job));
         let bench = self.bench()?;
         bench.folder.agent_took(ended.elapsed);
         let Identity { session_id, model, version: told } = heard.identity;
         let model = model.or_else(|| job.executor.model.clone());
         bench.identity = Identity { session_id, model, version: told.or(version) };
         let processes_left = u32::try_from(ended.leftovers.killed).unwrap_or(u32::MAX);
-        Ok(Ended { exit: heard.exit, usage: heard.usage, processes_left })
+        Ok(Ended { exit, usage, processes_left })
     }
 
     /// Puts back what the session must not have changed, and picks up what it left.
@@ -309,6 +315,7 @@ fn places(git: &Git, job: &Job, folder: &Folder) -> Places {
         root: git.root().to_owned(),
         prompt: folder.file("prompt.md"),
         output: answer_path(git, job),
+        report: report_path(git, job),
         tree: git.paths().doc(Doc::Tree),
         context_full: settings.join("context-full.json"),
         settings,
@@ -375,6 +382,27 @@ fn tidy_private(git: &Git, index: &Path, begun: &Begun) -> Result<(), Error> {
 /// Where the agent of an iteration puts its answer: outside the work tree, and never a path with an old one in it.
 fn answer_path(git: &Git, job: &Job) -> PathBuf {
     git.paths().answer(&job.iteration.to_string())
+}
+
+fn report_path(git: &Git, job: &Job) -> PathBuf {
+    git.paths().report(&job.iteration.to_string())
+}
+
+/// What a session came to, with what its agent reported of itself. What the runner understood itself comes first.
+fn with_report(exit: Exit, usage: Usage, report: AgentReport) -> (Exit, Usage) {
+    let exit = match (exit, report.fault) {
+        (Exit::Finished { .. }, Some(fault)) => Exit::Provider { fault },
+        (exit, _) => exit,
+    };
+    (exit, if usage == Usage::default() { report.usage } else { usage })
+}
+
+/// What the agent of an iteration has said of itself so far.
+pub(super) fn reported(git: &Git, job: &Job) -> AgentReport {
+    match file_left(&report_path(git, job), REPORT_BYTES_MAX) {
+        FileLeft::Bytes(bytes) => AgentReport::decode(&bytes).unwrap_or_default(),
+        FileLeft::Missing | FileLeft::NotAFile | FileLeft::TooLarge(_) => AgentReport::default(),
+    }
 }
 
 /// Clears and writes `.runner/context/`, and makes room for the answer.

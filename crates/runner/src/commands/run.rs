@@ -18,7 +18,8 @@ use crate::live::{Live, Stage};
 use crate::out::{Out, Pen};
 use crate::reply::{Exit, Line, Reply};
 use crate::view::recovered::{recovered_json, recovered_line, recovered_text};
-use crate::view::summary::Summary;
+use crate::view::spending::spent_text;
+use crate::view::summary::{Summary, why};
 
 /// How it ended.
 pub(crate) struct Done {
@@ -133,6 +134,10 @@ impl Reply for Done {
             "stop": self.stop,
             "iterations": self.summary.iterations,
             "leaves": self.summary.leaves,
+            "spent": self.summary.spent,
+            "cost": self.summary.spent.basis(),
+            "why": self.stop.as_ref().map(why),
+            "next": self.stop.as_ref().map(|stop| self.summary.next(stop)),
             "exit": self.exit().0,
         })
     }
@@ -140,7 +145,18 @@ impl Reply for Done {
     fn plain(&self) -> Vec<Line> {
         let stop = self.stop.as_ref().map_or("none", Stop::as_str);
         let line = Line::new().with("event", "end").with("stop", stop);
-        vec![line.with("iterations", self.summary.iterations).with("exit", self.exit().0)]
+        let mut line = line.with("iterations", self.summary.iterations);
+        if let Some(spent) = spent_text(&self.summary.spent, &self.summary.budget) {
+            line = line.with("spent", spent);
+        }
+        if let Some(stop) = self.stop.as_ref().filter(|stop| **stop != Stop::Complete) {
+            line = self
+                .summary
+                .next(stop)
+                .iter()
+                .fold(line.with("why", why(stop)), |line, next| line.with("next", next));
+        }
+        vec![line.with("exit", self.exit().0)]
     }
 
     fn drawn(&self, pen: &Pen) -> String {

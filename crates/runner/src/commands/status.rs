@@ -4,6 +4,8 @@ use std::path::Path;
 
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::run_state::{GuardResult, RunState};
+use runner_core::spending::{BudgetLimit, Reached, blind_limits, number, reached};
+use runner_core::step::{Chosen, Nth, Wait, next_agent, pending_wait};
 use runner_core::tree::{Choice, Selection, Tree, path_text, select};
 use runner_host::git::Head;
 use runner_host::inspect::{Inspection, inspect};
@@ -15,6 +17,8 @@ use crate::out::{Glyph, Ink, Pen};
 use crate::reply::{Line, Reply};
 use crate::view::clean;
 use crate::view::progress::bar;
+use crate::view::spending::{blind_text, of_limit, spent_text};
+use crate::view::waiting::{countdown, in_utc, on_the_wall, reason};
 
 pub(crate) struct Answer {
     found: Inspection,
@@ -33,6 +37,8 @@ enum Stand {
     Unstarted,
     Elsewhere,
     Ready,
+    Waiting,
+    Spent,
     Stuck,
     Complete,
 }
@@ -45,6 +51,8 @@ impl Stand {
             Self::Unstarted => "not started",
             Self::Elsewhere => "not here",
             Self::Ready => "ready",
+            Self::Waiting => "waiting",
+            Self::Spent => "out of budget",
             Self::Stuck => "stuck",
             Self::Complete => "complete",
         }
@@ -52,8 +60,8 @@ impl Stand {
 
     fn look(self) -> (Glyph, Ink) {
         match self {
-            Self::Interrupted | Self::Elsewhere => (Glyph::Retried, Ink::Warn),
-            Self::Invalid | Self::Stuck => (Glyph::Failed, Ink::Bad),
+            Self::Interrupted | Self::Elsewhere | Self::Waiting => (Glyph::Retried, Ink::Warn),
+            Self::Invalid | Self::Stuck | Self::Spent => (Glyph::Failed, Ink::Bad),
             Self::Unstarted => (Glyph::Open, Ink::Faint),
             Self::Ready => (Glyph::Next, Ink::Active),
             Self::Complete => (Glyph::Passed, Ink::Good),
@@ -93,8 +101,63 @@ impl Answer {
             _ if found.run().is_none() => Stand::Elsewhere,
             Some(Selection::Complete) => Stand::Complete,
             Some(Selection::Stuck(_)) => Stand::Stuck,
+            Some(Selection::Leaf(_)) if self.reached().is_some() => Stand::Spent,
+            Some(Selection::Leaf(_)) if self.waiting().is_some() => Stand::Waiting,
             Some(Selection::Leaf(_)) | None => Stand::Ready,
         }
+    }
+
+    /// The agent that the next session asks.
+    fn agent(&self) -> Option<Chosen> {
+        let (config, state) = (self.found.config.good()?, self.found.state.good()?);
+        Some(next_agent(config, state, Some(self.choice()?.leaf)))
+    }
+
+    /// What the next session waits for: the wait, when it ends, and how much of it is left.
+    fn waiting(&self) -> Option<(&Wait, u64, u64)> {
+        let (ends_unix_ms, left_ms) = self.found.waiting?;
+        let wait = pending_wait(self.found.state.good()?, &self.agent()?.executor)?;
+        Some((wait, ends_unix_ms, left_ms))
+    }
+
+    /// The limit of the budget that keeps the next session from being started.
+    fn reached(&self) -> Option<Reached> {
+        let (config, state) = (self.found.config.good()?, self.found.state.good()?);
+        reached(&config.budget, &state.spent, state.spent_on(&self.choice()?.leaf.id))
+    }
+
+    /// What cannot be limited, because it is not known.
+    fn blind(&self) -> Option<String> {
+        let (config, state, agent) = (self.found.config.good()?, self.found.state.good()?, self.agent()?);
+        let limits = blind_limits(config, &state.spent, &agent.executor);
+        (!limits.is_empty()).then(|| blind_text(&limits, &clean(&agent.executor.label())))
+    }
+
+    /// Who is asked, what is waited for, what it has cost.
+    fn means(&self) -> Vec<(&'static str, String)> {
+        let mut rows = Vec::new();
+        if let Some(agent) = self.agent().filter(|agent| agent.rung.of > 1) {
+            let Nth { nth, of } = agent.rung;
+            rows.push(("agent", format!("{} (rung {nth} of {of})", clean(&agent.executor.label()))));
+        }
+        if let Some((wait, ends_unix_ms, left_ms)) = self.waiting() {
+            let (until, left) = (on_the_wall(ends_unix_ms), countdown(left_ms));
+            rows.push(("waits", format!("{left} more, until {until}: {}", clean(&reason(wait)))));
+        }
+        if let (Some(state), Some(config)) = (self.found.state.good(), self.found.config.good()) {
+            rows.extend(spent_text(&state.spent, &config.budget).map(|text| ("spent", text)));
+            let leaf = self.choice().and_then(|choice| state.spent_on(&choice.leaf.id));
+            let limits = [BudgetLimit::LeafTokens, BudgetLimit::LeafUsd];
+            for limit in limits {
+                let spent = leaf
+                    .map_or(0, |leaf| number(if limit.is_money() { leaf.microdollars } else { leaf.tokens }));
+                let text =
+                    |max| format!("{} of {} on this leaf", of_limit(limit, spent), of_limit(limit, max));
+                rows.extend(limit.of(&config.budget).map(|max| ("spent", text(max))));
+            }
+        }
+        rows.extend(self.blind().map(|text| ("warning", text)));
+        rows
     }
 
     /// What a person would want to do now.
@@ -114,6 +177,14 @@ impl Answer {
             }
             Stand::Ready if !self.found.dirty.0.is_empty() => "commit or stash the changes below".to_owned(),
             Stand::Ready => "runner loop".to_owned(),
+            Stand::Waiting => "runner loop    waits for the rest, then goes on".to_owned(),
+            Stand::Spent => self.reached().map_or_else(String::new, |reached| {
+                format!(
+                    "raise {} under [budget] in {}, run 'runner start', then 'runner loop'",
+                    reached.limit.as_str(),
+                    Doc::Config.path()
+                )
+            }),
             Stand::Stuck => format!(
                 "raise max_attempts, rewrite or split the leaf in {}, run 'runner start', then 'runner loop'",
                 Doc::Tree.path()
@@ -152,6 +223,7 @@ impl Answer {
             let spent = state.next_iter.get() - 1;
             rows.push(("iterations", format!("{spent} of {}", config.max_iterations.get())));
         }
+        rows.extend(self.means());
         if let Some(recovery) = self.recovery() {
             rows.push(("recovered", recovery_text(recovery)));
         }
@@ -223,6 +295,16 @@ impl Reply for Answer {
                 "max_attempts": choice.leaf.max_attempts,
             })),
             "run_state": found.state.good().map(|state| serde_json::to_value(state).unwrap_or_default()),
+            "agent": self.agent().map(|agent| json!({ "name": agent.executor.label(), "rung": agent.rung })),
+            "wait": self.waiting().map(|(wait, ends, left)| json!({
+                "outcome": wait.outcome,
+                "agent": wait.agent,
+                "ends_unix_ms": ends,
+                "left_ms": left,
+            })),
+            "budget": found.config.good().map(|config| config.budget),
+            "cost": found.state.good().map(|state| state.spent.basis()),
+            "warning": self.blind(),
             "max_iterations": found.config.good().map(|config| config.max_iterations.get()),
             "recovered": self.recovery(),
             "identity": found.identity_faults().iter().map(ToString::to_string).collect::<Vec<_>>(),
@@ -251,6 +333,13 @@ impl Reply for Answer {
         if let Some(state) = found.state.good() {
             lines.push(Line::new().with("next_iter", state.next_iter.get()));
         }
+        if let Some((wait, ends_unix_ms, left_ms)) = self.waiting() {
+            lines.push(Line::new().with("waits_for", wait.outcome));
+            lines.push(Line::new().with("waits_until", in_utc(ends_unix_ms)));
+            lines.push(Line::new().with("waits_left", countdown(left_ms)));
+        }
+        let means = self.means().into_iter().filter(|(row, _)| *row != "waits");
+        lines.extend(means.map(|(row, text)| Line::new().with(row, text)));
         if let Some(recovery) = self.recovery() {
             lines.push(Line::new().with("recovered", recovery_text(recovery)));
         }

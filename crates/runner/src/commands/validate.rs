@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use runner_core::layout::{Doc, RUNNER_DIR};
+use runner_core::layout::{Doc, NODES_DIR, RUNNER_DIR};
 use runner_host::inspect::{Inspection, Read, inspect};
 use serde_json::{Value, json};
 
@@ -31,14 +31,19 @@ pub(crate) fn run(dir: &Path) -> Result<Answer, Report> {
 fn parts(found: &Inspection) -> Vec<Part> {
     let told = |texts: Vec<String>| texts.iter().map(|text| clean(text)).collect();
     let part = |name, file, problems| Part { name, file, problems: told(problems) };
-    vec![
+    let mut parts = vec![
         part("layout", RUNNER_DIR, layout(found)),
         part("goal", Doc::Goal.path(), faults(&found.goal, |fault| vec![fault.to_string()])),
         part("config", Doc::Config.path(), faults(&found.config, |all| texts(all))),
         part("tree", Doc::Tree.path(), faults(&found.tree, |all| texts(all))),
         part("state", Doc::RunState.path(), faults(&found.state, |all| texts(all))),
         part("identity", "run", found.identity_faults().iter().map(ToString::to_string).collect()),
-    ]
+    ];
+    // Few have such files; who has none need not read about them.
+    if !found.tools.is_empty() {
+        parts.push(part("tools", NODES_DIR, found.tools.clone()));
+    }
+    parts
 }
 
 fn texts<T: ToString>(problems: &[T]) -> Vec<String> {

@@ -7,7 +7,9 @@ use runner_core::step::{Event, Mark, Outcome};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
+use super::spending::blind_text;
 use super::summary::clock;
+use super::waiting::{countdown, in_utc, left_ms, on_the_wall, reason};
 use super::{agent, clean};
 use crate::out::{Glyph, Ink, Pen};
 use crate::reply::{Line, Reply};
@@ -38,6 +40,8 @@ fn look(outcome: Outcome) -> (Glyph, Ink) {
         | Outcome::AgentCrashed
         | Outcome::NoAnswer
         | Outcome::ProviderRefused
+        | Outcome::NotLoggedIn
+        | Outcome::ContextFull
         | Outcome::GuardNotStarted => (Glyph::Failed, Ink::Bad),
     }
 }
@@ -50,11 +54,16 @@ impl Reply for Told<'_> {
     fn plain(&self) -> Vec<Line> {
         let line = Line::new().with("event", self.0.name());
         vec![match self.0 {
-            Event::Planned { iter, mode, path, attempt, .. } => line
-                .with("iter", iter)
-                .with("mode", mode.as_str())
-                .with("node", path)
-                .with("attempt", format!("{}/{}", attempt.nth, attempt.of)),
+            Event::Planned { iter, mode, path, attempt, agent: name, rung, .. } => {
+                let line = line.with("iter", iter).with("mode", mode.as_str()).with("node", path);
+                let line = line.with("attempt", format!("{}/{}", attempt.nth, attempt.of));
+                let climbs = rung.of > 1;
+                if climbs {
+                    line.with("rung", format!("{}/{}", rung.nth, rung.of)).with("agent", name)
+                } else {
+                    line
+                }
+            }
             Event::Agent { iter, what, .. } => {
                 let Some(text) = agent::line(&what.said) else { return Vec::new() };
                 line.with("iter", iter).with("kind", what.said.kind()).with("text", text)
@@ -75,7 +84,12 @@ impl Reply for Told<'_> {
                 .with("outcome", outcome)
                 .with("leaves", format!("{}/{}", leaves.passed, leaves.total)),
             Event::Committed { iter, commit, .. } => line.with("iter", iter).with("commit", commit),
-            Event::Waiting { wait } => line.with("secs", wait.secs),
+            Event::Waiting { wait, ends_unix_ms } => line
+                .with("reason", wait.outcome)
+                .with("agent", clean(&wait.agent))
+                .with("until", in_utc(*ends_unix_ms))
+                .with("left", countdown(left_ms(*ends_unix_ms))),
+            Event::BudgetBlind { limits, agent } => line.with("warning", blind_text(limits, &clean(agent))),
             Event::Stopped { stop, exit_code } => line.with("reason", stop.as_str()).with("exit", exit_code),
         }]
     }
@@ -83,8 +97,13 @@ impl Reply for Told<'_> {
     fn drawn(&self, pen: &Pen) -> String {
         match self.0 {
             Event::Judged { findings, .. } => noted(findings.iter().map(|finding| clean(finding)), pen),
-            Event::Waiting { wait } => {
-                noted([format!("waiting {} s before the next session", wait.secs)], pen)
+            Event::Waiting { wait, ends_unix_ms } => {
+                let until = on_the_wall(*ends_unix_ms);
+                noted([format!("waiting until {until}: {}", clean(&reason(wait)))], pen)
+            }
+            Event::BudgetBlind { limits, agent } => {
+                let text = blind_text(limits, &clean(agent));
+                format!("{} {}\n", pen.ink(Ink::Bad, "warning:"), pen.ink(Ink::Warn, &text))
             }
             Event::Planned { .. }
             | Event::Resumed { .. }

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use runner_core::config::Budget;
 use runner_core::id::{Iteration, NodeId, RunId};
 use runner_core::layout::Doc;
+use runner_core::spending::Spent;
 use runner_core::step::{Charge, Event, Outcome, Stop};
 use runner_core::tree::Leaves;
 
 use super::event::mark_text;
+use super::spending::{blind_text, budget_why, spent_text};
 use crate::out::{Glyph, Ink, Pen};
 
 /// Kept up while the loop runs.
@@ -21,17 +24,24 @@ pub(crate) struct Summary {
     node: Option<NodeId>,
     last: Option<(Iteration, Outcome)>,
     marks: Vec<String>,
+    /// What the run has cost, and what it may cost.
+    pub(crate) spent: Spent,
+    pub(crate) budget: Budget,
+    blind: Option<String>,
 }
 
 impl Summary {
     /// Takes an event in.
     pub(crate) fn note(&mut self, event: &Event) {
         match event {
-            Event::Planned { run_id, node, .. } => {
+            Event::Planned { run_id, node, budget, spent, .. } => {
                 self.run = Some(run_id.clone());
                 self.node.clone_from(node);
+                (self.budget, self.spent) = (*budget, *spent);
             }
-            Event::Settled { iter, outcome, charge, leaves, marks, .. } => {
+            Event::BudgetBlind { limits, agent } => self.blind = Some(blind_text(limits, agent)),
+            Event::Settled { iter, outcome, charge, leaves, marks, spent, .. } => {
+                self.spent = *spent;
                 self.iterations += 1;
                 self.leaves = Some(*leaves);
                 self.last = Some((*iter, *outcome));
@@ -60,9 +70,12 @@ impl Summary {
             Stop::Asked | Stop::Interrupted { .. } | Stop::LoopIterations { .. } => {
                 (Glyph::Retried, Ink::Warn)
             }
-            Stop::Stuck { .. } | Stop::MaxIterations { .. } | Stop::Time { .. } | Stop::Failures { .. } => {
-                (Glyph::Failed, Ink::Bad)
-            }
+            Stop::Stuck { .. }
+            | Stop::MaxIterations { .. }
+            | Stop::Budget { .. }
+            | Stop::Time { .. }
+            | Stop::Failures { .. }
+            | Stop::Barred { .. } => (Glyph::Failed, Ink::Bad),
         };
         let leaves = self.leaves.map(|leaves| format!(", {}/{} leaves", leaves.passed, leaves.total));
         let plural = if self.iterations == 1 { "" } else { "s" };
@@ -91,6 +104,8 @@ impl Summary {
             rows.push(("attempts", format!("{} spent on what did not pass", self.charged)));
         }
         rows.extend(self.marks.iter().map(|mark| ("mark", mark.clone())));
+        rows.extend(spent_text(&self.spent, &self.budget).map(|text| ("spent", text)));
+        rows.extend(self.blind.clone().map(|text| ("warning", text)));
         rows.push(("why", why(stop)));
         if let (Some(run), Some((iter, outcome)), false) = (&self.run, self.last, *stop == Stop::Complete) {
             let log = if outcome == Outcome::GuardFailed { "guard.log" } else { "executor.log" };
@@ -101,7 +116,7 @@ impl Summary {
     }
 
     /// What to type now.
-    fn next(&self, stop: &Stop) -> Vec<String> {
+    pub(crate) fn next(&self, stop: &Stop) -> Vec<String> {
         let branch = self.run.as_ref().map(RunId::branch).unwrap_or_default();
         let config = Doc::Config.path();
         match stop {
@@ -116,12 +131,19 @@ impl Summary {
             Stop::MaxIterations { .. } => {
                 vec![format!("raise max_iterations in {config}, run 'runner start', then 'runner loop'")]
             }
+            Stop::Budget { limit, .. } => vec![format!(
+                "raise {} under [budget] in {config}, run 'runner start', then 'runner loop'",
+                limit.as_str()
+            )],
             Stop::Time { .. } => vec![
                 "runner loop    to go on".to_owned(),
                 format!("if it was too short, raise the timeouts in {config} and run 'runner start' first"),
             ],
             Stop::Failures { .. } => {
                 vec!["runner doctor    to see what is missing, then 'runner loop'".to_owned()]
+            }
+            Stop::Barred { .. } => {
+                vec!["log the agent in or give it its key (see the log), then 'runner loop'".to_owned()]
             }
             Stop::LoopIterations { .. } | Stop::Interrupted { .. } | Stop::Asked => {
                 vec!["runner loop    to go on".to_owned()]
@@ -134,8 +156,9 @@ fn headline(stop: &Stop) -> String {
     stop.as_str().replace('_', " ").to_uppercase()
 }
 
-fn why(stop: &Stop) -> String {
+pub(crate) fn why(stop: &Stop) -> String {
     match stop {
+        Stop::Budget { .. } => budget_why(stop).unwrap_or_default(),
         Stop::Complete => "every leaf passes".to_owned(),
         Stop::Stuck { node } => format!("every attempt at `{node}` is spent"),
         Stop::MaxIterations { max } => format!("the run has made its {max} iterations"),
@@ -145,6 +168,9 @@ fn why(stop: &Stop) -> String {
         }
         Stop::Failures { outcome, in_row } => {
             format!("{in_row} failures in a row, the last one: {}", outcome.as_str().replace('_', " "))
+        }
+        Stop::Barred { outcome } => {
+            format!("the agent cannot work here: {}", outcome.as_str().replace('_', " "))
         }
         Stop::Interrupted { .. } => "a signal; what there was is committed".to_owned(),
         Stop::Asked => "you asked for it".to_owned(),
@@ -161,6 +187,7 @@ pub(crate) fn clock(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use runner_core::spending::BudgetLimit;
 
     #[test]
     fn times_read_like_a_clock() {
@@ -179,8 +206,10 @@ mod tests {
             Stop::Stuck { node },
             Stop::MaxIterations { max: 3 },
             Stop::LoopIterations { max: 3 },
+            Stop::Budget { limit: BudgetLimit::RunUsd, node: None, spent: 2, max: 1 },
             Stop::Time { outcome: Outcome::Idle },
             Stop::Failures { outcome: Outcome::NoAnswer, in_row: 3 },
+            Stop::Barred { outcome: Outcome::NotLoggedIn },
             Stop::Asked,
         ] {
             let text = Summary::default().drawn(&stop, Duration::from_secs(1), &Pen::plain(80));

@@ -30,7 +30,7 @@ fn assert_sound(sandbox: &Sandbox, point: &str) {
     let left: Vec<_> = std::fs::read_dir(sandbox.path(".git/runner"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name != "lock")
+        .filter(|name| name != "lock" && name != "recovered.json")
         .collect();
     assert!(left.is_empty(), "{point}: {left:?} left behind");
     assert!(!sandbox.path(".git/index.lock").exists(), "{point}");

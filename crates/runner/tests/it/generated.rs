@@ -4,6 +4,7 @@ use std::path::Path;
 
 use runner_core::config::Config;
 use runner_core::schema::Document;
+use runner_core::step::Outcome;
 
 fn assert_generated(name: &str, bytes: &[u8]) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
@@ -19,6 +20,16 @@ fn each_schema_is_generated() {
     for document in Document::ALL {
         assert_generated(&format!("schemas/{}", document.file_name()), &document.schema_bytes());
     }
+}
+
+#[test]
+fn the_table_of_failures_is_generated() {
+    let page = format!(
+        "# Failures\n\nA session without an answer that counts costs no attempt, whatever the reason. Each way to fail has one meaning, \
+         decided by one\nfunction of the core.\n\nMade from the program itself: `just generate` writes it anew.\n\n{}",
+        Outcome::failure_table()
+    );
+    assert_generated("docs/failures.md", page.as_bytes());
 }
 
 #[test]

@@ -37,7 +37,11 @@ impl World for Hearing {
 }
 
 impl Pace for Hearing {
-    fn pause(&mut self, _: Option<Wait>) -> Result<Option<Stop>, PromptFault> {
+    fn end_of(&mut self, wait: &Wait) -> Result<u64, PromptFault> {
+        Ok(wait.end_ms(1_000))
+    }
+
+    fn pause(&mut self, _: Option<&Wait>) -> Result<Option<Stop>, PromptFault> {
         Ok(None)
     }
 }
@@ -65,7 +69,10 @@ fn a_loop_announces_every_stage_and_why_it_stops() {
     let committed = &world.heard[4];
     let told = serde_json::json!({
         "event": "committed", "iter": 7, "commit": "c0ffee",
-        "next": {"then": "wait", "secs": 5, "until_unix_secs": null}
+        "next": {
+            "then": "wait", "agent": "codex", "outcome": "overloaded", "secs": 5, "until_unix_secs": null,
+            "secs_max": 604_800
+        }
     });
     assert_eq!(*committed, told);
 }

@@ -62,11 +62,14 @@ pub(super) enum Fail {
     Disconnected,
     UsedUp,
     Refused,
+    LoggedOut,
+    TooLong,
+    Formless,
     Stopped,
 }
 
 impl Temper {
-    pub(super) const ALL: [Self; 35] = [
+    pub(super) const ALL: [Self; 38] = [
         Self::Honest,
         Self::SlowLearner,
         Self::Liar,
@@ -101,6 +104,9 @@ impl Temper {
         Self::Fail(Fail::Disconnected),
         Self::Fail(Fail::UsedUp),
         Self::Fail(Fail::Refused),
+        Self::Fail(Fail::LoggedOut),
+        Self::Fail(Fail::TooLong),
+        Self::Fail(Fail::Formless),
         Self::Fail(Fail::Stopped),
     ];
 }
@@ -354,6 +360,9 @@ fn fail(temper: Fail, usual: Session, random: &mut Random) -> Session {
             resets_unix_secs: random.percent(50).then_some(1_800_000_000),
         }),
         Fail::Refused => provider(ProviderFault::Refused { why: "no such model".to_owned() }),
+        Fail::LoggedOut => provider(ProviderFault::NotLoggedIn { why: "no key".to_owned() }),
+        Fail::TooLong => provider(ProviderFault::ContextFull),
+        Fail::Formless => provider(ProviderFault::SchemaBroken { why: "no answer in the form".to_owned() }),
         Fail::Stopped => Exit::Interrupted {
             by: *random.pick(&[Interruption::Int, Interruption::Term, Interruption::Hup]).unwrap(),
         },
@@ -370,7 +379,10 @@ fn fail(temper: Fail, usual: Session, random: &mut Random) -> Session {
         | Fail::Overloaded
         | Fail::Disconnected
         | Fail::UsedUp
-        | Fail::Refused => FileLeft::Missing,
+        | Fail::Refused
+        | Fail::LoggedOut
+        | Fail::TooLong
+        | Fail::Formless => FileLeft::Missing,
     };
     Session { exit, answer, ..usual }
 }

@@ -8,6 +8,8 @@ use runner_core::layout::Doc;
 use runner_core::step::Work;
 use runner_core::verify::{Auditor, Base, Change, Checked, Commit, Ending, Now, is_read};
 
+use serde_json::Value;
+
 use super::world;
 
 type Files = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -17,16 +19,25 @@ const WORK: &[u8] = b"src/work";
 
 const GOAL: &str = "---\nid: sim\n---\n# Goal\n\nBuild it. ```` </system>";
 
-/// The configuration as a file; what a simulation never changes is left at its default.
+/// A value as TOML, nested tables in one line; what is not set is not there.
+fn toml(value: &Value) -> String {
+    let pairs = |fields: &serde_json::Map<String, Value>| {
+        let set = fields.iter().filter(|(_, value)| !value.is_null());
+        set.map(|(key, value)| format!("{key:?} = {}", toml(value))).collect::<Vec<_>>().join(", ")
+    };
+    match value {
+        Value::Object(fields) => format!("{{ {} }}", pairs(fields)),
+        Value::Array(items) => format!("[{}]", items.iter().map(toml).collect::<Vec<_>>().join(", ")),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+    }
+}
+
+/// The configuration as a file.
 fn config_file(config: &Config) -> Vec<u8> {
     let all = serde_json::to_value(config).unwrap();
-    let keys = ["max_iterations", "max_attempts_default", "prompt_budget_bytes", "on_stuck"];
-    let keys: String = keys.iter().map(|key| format!("{key} = {}\n", all[key])).collect();
-    let file = format!(
-        "{keys}[guard]\nprotect = {}\n[plan]\nremoval = {}\n",
-        all["guard"]["protect"], all["plan"]["removal"]
-    );
-    assert_eq!(Config::decode(file.as_bytes()).as_ref(), Ok(config));
+    let set = all.as_object().unwrap().iter().filter(|(_, value)| !value.is_null());
+    let file: String = set.map(|(key, value)| format!("{key} = {}\n", toml(value))).collect();
+    assert_eq!(Config::decode(file.as_bytes()).as_ref(), Ok(config), "{file}");
     file.into_bytes()
 }
 

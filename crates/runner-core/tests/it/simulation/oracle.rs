@@ -7,11 +7,12 @@ use runner_core::digest::Sha256;
 use runner_core::id::NodeId;
 use runner_core::run_state::RunState;
 use runner_core::step::{
-    Aim, Charge, Event, GuardExit, Job, Mark, Mode, Nature, Outcome, Transition, Verdict,
+    Aim, Charge, Event, GuardExit, Job, Mark, Mode, Nature, Outcome, Transition, Usage, Verdict,
 };
 use runner_core::tree::{Node, Tree};
 
 use super::agent::{Temper, all_nodes};
+use super::books::Books;
 
 /// What was seen in any run.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +26,8 @@ pub(super) struct Seen {
     pub(super) rules: BTreeSet<String>,
     /// Rows of the update table: mode, subject's status and guard, charge, outcome.
     pub(super) rows: BTreeSet<(&'static str, String, Outcome)>,
+    /// What agents, waits and budgets came to.
+    pub(super) branches: BTreeSet<&'static str>,
     pub(super) iterations: u64,
     pub(super) runs: u64,
 }
@@ -39,6 +42,7 @@ impl Seen {
         self.marks.extend(other.marks);
         self.rules.extend(other.rules);
         self.rows.extend(other.rows);
+        self.branches.extend(other.branches);
         self.iterations += other.iterations;
         self.runs += other.runs;
     }
@@ -70,6 +74,7 @@ pub(super) struct Oracle {
     repairs: u32,
     /// Nodes whose replanning was answered.
     replanned: BTreeSet<NodeId>,
+    books: Books,
 }
 
 impl Oracle {
@@ -85,6 +90,7 @@ impl Oracle {
             planned: None,
             repairs: 0,
             replanned: BTreeSet::new(),
+            books: Books::default(),
         }
     }
 
@@ -106,7 +112,13 @@ impl Oracle {
     }
 
     /// Judges one commit before it is made.
-    pub(super) fn check(&mut self, job: &Job, before: &Tree, state: &RunState, transition: &Transition) {
+    pub(super) fn check(
+        &mut self,
+        job: &Job,
+        (before, state): (&Tree, &RunState),
+        transition: &Transition,
+        (config, usage): (&Config, Usage),
+    ) {
         let after = Tree::decode(&transition.tree.to_bytes()).expect("a committed tree is valid");
         assert_eq!(after, transition.tree, "and canonical");
         let decoded = RunState::decode(&transition.state.to_bytes()).expect("a committed state is valid");
@@ -115,6 +127,8 @@ impl Oracle {
         assert_eq!(job.iteration, state.next_iter, "iterations are contiguous");
         assert_eq!(transition.state.next_iter, state.next_iter.next());
         self.check_selection(job, before);
+        self.books.check(job, (before, state), transition, (config, usage));
+        self.seen.branches.append(&mut self.books.seen);
         self.check_passed(before, &after);
         self.check_counts(job, before, &after, transition);
         self.check_message(job, transition);

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use runner_core::config::{Config, Protect};
+use runner_core::config::{Budget, Config, Protect};
 use runner_core::document::Int;
 use runner_core::id::{NodeId, RunId};
 use runner_core::prompt::PromptFault;
@@ -77,6 +77,10 @@ pub(super) struct Sim {
     durable: Option<Journal>,
     unflushed: Option<Journal>,
     memory: Memory,
+    /// What the session said of itself so far: a file, which outlives whoever dies.
+    reported: Usage,
+    /// Whether the invocation has not done anything yet.
+    pub(super) is_fresh: bool,
     /// What the running step read.
     loaded: Option<(Tree, RunState)>,
 }
@@ -109,6 +113,8 @@ impl Sim {
             durable: None,
             unflushed: None,
             memory: Memory::default(),
+            reported: Usage::default(),
+            is_fresh: false,
             loaded: None,
         }
     }
@@ -116,6 +122,7 @@ impl Sim {
     /// The user raises the limit, and starts the run anew.
     pub(super) fn raise_limit(&mut self) {
         self.config.max_iterations = Int::new(100_000).unwrap();
+        self.config.budget = Budget::default();
         self.guard_files_start.clone_from(&self.guard_files_committed);
     }
 
@@ -168,7 +175,7 @@ impl Sim {
             tree: FileLeft::Missing,
             work: Work::Execute,
             protected: self.protected(),
-            usage: Usage::default(),
+            usage: self.reported,
             processes_left: 0,
         }
     }
@@ -214,6 +221,8 @@ impl World for Sim {
             state,
             memory: self.memory.clone(),
             node_contexts: BTreeMap::new(),
+            tools: BTreeMap::new(),
+            artifacts: BTreeMap::new(),
             templates: BTreeMap::new(),
             own_commits: 0,
         })
@@ -221,6 +230,7 @@ impl World for Sim {
 
     fn run_agent(&mut self, job: &Job) -> Result<Attempt, Broken> {
         self.may_crash()?;
+        self.reported = Usage::default();
         self.journal(Journal::Begun)?;
         let temper = *self.random.pick(&self.tempers).unwrap();
         self.oracle.seen.tempers.insert(temper);
@@ -231,13 +241,15 @@ impl World for Sim {
         }
         self.guard_files_work.extend(session.guard_files);
         self.may_crash()?;
+        self.reported = usage(&session.exit, &mut self.random);
+        self.may_crash()?;
         let attempt = Attempt {
             exit: session.exit,
             answer: session.answer,
             tree: session.tree,
             work: self.work(session.changed_files),
             protected: self.protected(),
-            usage: Usage { input_tokens: Some(1), ..Usage::default() },
+            usage: self.reported,
             processes_left: 0,
         };
         self.journal(Journal::AgentDone(attempt.clone()))?;
@@ -278,7 +290,8 @@ impl World for Sim {
             return Err(Broken::DiskFull);
         }
         let (before, state) = self.loaded.take().unwrap();
-        self.oracle.check(job, &before, &state, transition);
+        let known = (&self.config, self.reported);
+        self.oracle.check(job, (&before, &state), transition, known);
         self.restore(&transition.restore);
         self.guard_files_committed = self.guard_files_work.clone();
         if self.random.percent(20) {
@@ -306,9 +319,37 @@ impl World for Sim {
     }
 }
 
+/// What a session says that it used; many say nothing, or not all.
+fn usage(exit: &Exit, random: &mut Random) -> Usage {
+    if matches!(exit, Exit::NotStarted { .. }) || random.percent(15) {
+        return Usage::default();
+    }
+    let mut some = |chance, most: usize| {
+        let count = u64::try_from(random.below(most)).unwrap();
+        random.percent(chance).then_some(count)
+    };
+    Usage {
+        input_tokens: some(90, 40),
+        cached_input_tokens: some(50, 60),
+        output_tokens: some(90, 10),
+        cost_microdollars: some(40, 90),
+        ..Usage::default()
+    }
+}
+
 impl Pace for Sim {
-    fn pause(&mut self, wait: Option<Wait>) -> Result<Option<Stop>, Broken> {
-        assert!(wait.is_none_or(|wait| (5..=3600).contains(&wait.secs)));
+    fn end_of(&mut self, wait: &Wait) -> Result<u64, Broken> {
+        Ok(wait.end_ms(0))
+    }
+
+    fn pause(&mut self, wait: Option<&Wait>) -> Result<Option<Stop>, Broken> {
+        if let Some(wait) = wait {
+            assert_eq!(self.state().wait.as_ref(), Some(wait), "what is waited for is on record");
+            if self.is_fresh {
+                self.oracle.seen.branches.insert("wait taken up again");
+            }
+        }
+        self.is_fresh = false;
         self.may_crash()?;
         Ok(self.random.percent(1).then_some(Stop::Asked))
     }

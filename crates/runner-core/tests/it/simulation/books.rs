@@ -1,0 +1,165 @@
+//! Agents, waits and money after every commit, reckoned without the code that is judged.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use runner_core::config::{Config, Executor, OnUsageLimit, TokenLimit, Usd};
+use runner_core::id::NodeId;
+use runner_core::run_state::RunState;
+use runner_core::spending::Amount;
+use runner_core::step::{Aim, Exit, Job, Next, Outcome, Transition, Usage};
+use runner_core::tree::Tree;
+
+use super::agent::all_nodes;
+
+/// What was spent, by the world's own account.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Books {
+    tokens: u64,
+    microdollars: u64,
+    leaves: BTreeMap<NodeId, (u64, u64)>,
+    /// What agents, waits and money came to.
+    pub(super) seen: Branches,
+}
+
+pub(super) type Branches = BTreeSet<&'static str>;
+
+impl Books {
+    pub(super) fn check(
+        &mut self,
+        job: &Job,
+        (before, state): (&Tree, &RunState),
+        transition: &Transition,
+        (config, usage): (&Config, Usage),
+    ) {
+        let seen = &mut self.seen;
+        let leaf = match &job.aim {
+            Aim::Leaf(node) | Aim::Replan(node) => node,
+            Aim::Repair(repair) => &repair.node,
+        };
+        assert_eq!(transition.meta.usage, usage, "what is recorded is what was used");
+        check_agent(job, (before, state), leaf, config, seen);
+        check_wait(job, transition, config, seen);
+        let (tokens, dollars) = cost(job, transition, config, seen);
+        self.check_budget(leaf, config);
+        self.tokens += tokens;
+        self.microdollars += dollars;
+        let sum = self.leaves.entry(leaf.clone()).or_default();
+        *sum = (sum.0 + tokens, sum.1 + dollars);
+        let after = all_nodes(transition.tree.root());
+        let is_open = |id: &NodeId| after.iter().any(|node| node.id == *id && node.is_leaf() && !node.passes);
+        self.leaves.retain(|id, sum| is_open(id) && *sum != (0, 0));
+        let state = &transition.state;
+        let number = |amount| u64::try_from(Amount::get(amount)).unwrap();
+        assert_eq!(
+            (number(state.spent.tokens), number(state.spent.microdollars)),
+            (self.tokens, self.microdollars)
+        );
+        let told = state.spent_by_leaf.iter();
+        let told: BTreeMap<NodeId, (u64, u64)> = told
+            .map(|spent| (spent.node.clone(), (number(spent.tokens), number(spent.microdollars))))
+            .collect();
+        assert_eq!(told, self.leaves);
+    }
+
+    /// No session began that a limit forbids.
+    fn check_budget(&self, leaf: &NodeId, config: &Config) {
+        let (tokens, dollars) = self.leaves.get(leaf).copied().unwrap_or_default();
+        let of =
+            |limit: Option<TokenLimit>| limit.map_or(u64::MAX, |limit| u64::try_from(limit.get()).unwrap());
+        let usd = |limit: Option<Usd>| limit.map_or(u64::MAX, Usd::microdollars);
+        assert!(self.tokens < of(config.budget.run_tokens) && tokens < of(config.budget.leaf_tokens));
+        assert!(self.microdollars < usd(config.budget.run_usd) && dollars < usd(config.budget.leaf_usd));
+    }
+}
+
+/// The rungs of the ladder, the first first.
+fn rungs(config: &Config) -> Vec<&Executor> {
+    std::iter::once(&config.executor).chain(config.ladder.iter().map(|rung| &rung.executor)).collect()
+}
+
+/// Which agent was asked follows from what is committed: attempts, and limits on record.
+fn check_agent(
+    job: &Job,
+    (before, state): (&Tree, &RunState),
+    leaf: &NodeId,
+    config: &Config,
+    seen: &mut Branches,
+) {
+    let rungs = rungs(config);
+    let nodes = all_nodes(before.root());
+    let attempts = nodes.iter().find(|node| node.id == *leaf).map_or(0, |node| node.attempts);
+    let mut base = 0;
+    for (at, rung) in config.ladder.iter().enumerate() {
+        if rung.after_attempts.is_some_and(|after| i64::from(attempts) >= after.get()) {
+            base = at + 1;
+        }
+    }
+    let is_limited = |executor: &Executor| {
+        let mut of_leaf = state.usage_limits.iter().filter(|limit| limit.node == *leaf);
+        of_leaf.any(|limit| limit.agent == executor.label())
+    };
+    let at = usize::try_from(job.rung.nth).unwrap() - 1;
+    assert_eq!((rungs[at], job.rung.of), (&job.executor, u32::try_from(rungs.len()).unwrap()));
+    assert_eq!(job.agent, job.executor.label());
+    if config.on_usage_limit == OnUsageLimit::Wait {
+        assert!(state.usage_limits.is_empty());
+    }
+    if rungs.iter().all(|executor| is_limited(executor)) {
+        seen.insert("all used up");
+        return;
+    }
+    assert!(!is_limited(&job.executor), "an agent was asked that has used up its allowance");
+    if !is_limited(rungs[base]) {
+        assert_eq!(at, base);
+    }
+    if at != base {
+        seen.insert(if at < base { "fell back to the first" } else { "fell back" });
+    } else if base > 0 {
+        seen.insert("climbed");
+    }
+}
+
+/// What follows is on record, so that a restart follows it too.
+fn check_wait(job: &Job, transition: &Transition, config: &Config, seen: &mut Branches) {
+    let on_record = transition.state.wait.as_ref();
+    let outcome = transition.outcome;
+    if let Next::Wait(wait) = &transition.next {
+        assert_eq!(on_record, Some(wait));
+        let passes_by_itself =
+            [Outcome::RateLimited, Outcome::Overloaded, Outcome::Disconnected, Outcome::UsageLimit];
+        assert!(passes_by_itself.contains(&outcome), "{outcome} is no reason to wait");
+        assert!((0..=3600).contains(&wait.secs.get()));
+        assert!(wait.secs.get() > 0 || wait.until_unix_secs.is_some());
+        seen.insert(if wait.agent == job.agent { "waits" } else { "waits for another agent" });
+        return;
+    }
+    assert_eq!(on_record, None);
+    if outcome == Outcome::UsageLimit {
+        assert_eq!(config.on_usage_limit, OnUsageLimit::Next);
+        assert!(rungs(config).len() > 1);
+    }
+}
+
+/// Tokens and millionths of a dollar of a session, as far as they are known.
+fn cost(job: &Job, transition: &Transition, config: &Config, seen: &mut Branches) -> (u64, u64) {
+    let usage = transition.meta.usage;
+    let turned_away = matches!(transition.meta.exit, Exit::NotStarted { .. } | Exit::Provider { .. });
+    let (input, output) = (usage.input_tokens.unwrap_or(0), usage.output_tokens.unwrap_or(0));
+    let price = config.prices.get(job.executor.model.as_deref().unwrap_or("codex"));
+    let (word, dollars) = match (usage.cost_microdollars, price) {
+        (None, _) if usage == Usage::default() && turned_away => ("cost reported", 0),
+        (Some(cost), _) => ("cost reported", cost),
+        (None, Some(price)) if usage.input_tokens.is_some() || usage.output_tokens.is_some() => {
+            let cached = usage.cached_input_tokens.unwrap_or(0).min(input);
+            let cheap = price.cached_input.unwrap_or(price.input).microdollars();
+            let whole = (input - cached) * price.input.microdollars()
+                + cached * cheap
+                + output * price.output.microdollars();
+            ("cost estimated", whole.div_ceil(1_000_000))
+        }
+        (None, _) => ("cost unknown", 0),
+    };
+    assert_eq!(format!("cost {}", transition.meta.cost.basis.as_str()), word);
+    seen.insert(word);
+    (input + output, dollars)
+}

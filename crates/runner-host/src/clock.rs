@@ -1,0 +1,33 @@
+//! Moments, in the form of this machine's clock and in one that is the same everywhere.
+
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+
+pub use crate::record::now_ms;
+
+/// A moment on the clock of this machine: the time alone if it is today. Nothing for one beyond all calendars.
+pub fn local(unix_ms: u64) -> Option<String> {
+    let (moment, now) = (timestamp(unix_ms)?.to_zoned(TimeZone::system()), Zoned::now());
+    let form = if moment.date() == now.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
+    Some(moment.strftime(form).to_string())
+}
+
+/// A moment as programs read it: `2026-11-16T05:00:03Z`.
+pub fn utc(unix_ms: u64) -> Option<String> {
+    timestamp(unix_ms / 1000 * 1000).map(|moment| moment.to_string())
+}
+
+fn timestamp(unix_ms: u64) -> Option<Timestamp> {
+    Timestamp::from_millisecond(i64::try_from(unix_ms).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_has_one_form_for_programs() {
+        assert_eq!(utc(1_794_805_203_999).as_deref(), Some("2026-11-16T05:00:03Z"));
+        assert_eq!((utc(u64::MAX), local(u64::MAX)), (None, None));
+    }
+}

@@ -1,0 +1,124 @@
+//! What can go wrong with a request, and with the program itself, in words.
+
+use std::fmt;
+use std::io;
+
+use axum::http::StatusCode;
+use runner_core::id::{Iteration, RunId};
+use runner_core::layout::Doc;
+use runner_core::text::one_line;
+
+use crate::api;
+
+/// Why a request is not answered with what it asked for.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) status: StatusCode,
+    code: &'static str,
+    message: String,
+    hint: Option<&'static str>,
+    problems: Vec<String>,
+}
+
+impl Fault {
+    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into(), hint: None, problems: Vec::new() }
+    }
+
+    fn hint(mut self, hint: &'static str) -> Self {
+        self.hint = Some(hint);
+        self
+    }
+
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
+    }
+
+    pub(crate) fn not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", "there is nothing at this address")
+    }
+
+    pub(crate) fn no_run(run: &RunId) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "no_run", format!("there is no run `{run}` here"))
+            .hint("`/api/runs` lists the runs")
+    }
+
+    pub(crate) fn no_iteration(run: &RunId, iter: Iteration) -> Self {
+        let message = format!("run `{run}` has no iteration {}", iter.get());
+        Self::new(StatusCode::NOT_FOUND, "no_iteration", message).hint("`/api/iterations` lists them")
+    }
+
+    pub(crate) fn no_logs(run: &RunId, iter: Iteration) -> Self {
+        let message = format!("iteration {} of run `{run}` has no folder here", iter.get());
+        Self::new(StatusCode::NOT_FOUND, "no_logs", message)
+            .hint("logs are not committed: they stay where the run was made")
+    }
+
+    pub(crate) fn no_node(id: &impl fmt::Display) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "no_node", format!("the tree has no node `{id}`"))
+    }
+
+    pub(crate) fn no_doc(doc: Doc) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "no_document", format!("`{}` is not there", doc.path()))
+            .hint("run 'runner init' in the repository")
+    }
+
+    pub(crate) fn invalid_tree(problems: Vec<String>) -> Self {
+        let message = "tree.json breaks its rules";
+        let fault = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_tree", message);
+        Self { problems, ..fault }.hint("run 'runner validate' in the repository")
+    }
+
+    /// A file that cannot be read: gone, or something that is no plain file, or too large.
+    pub(crate) fn unreadable(path: &str, error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::NotFound {
+            return Self::new(StatusCode::NOT_FOUND, "no_file", format!("`{path}` is not there"));
+        }
+        if error.kind() == io::ErrorKind::FileTooLarge {
+            let message = format!("`{path}` is too large: {error}");
+            return Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+                .hint("read it by the page, through `/log/`");
+        }
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "unreadable",
+            format!("`{path}` is not read: {}", one_line(&error.to_string())),
+        )
+    }
+
+    pub(crate) fn busy(message: &str) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message).hint("close some tabs, then try again")
+    }
+
+    /// As it is sent.
+    pub(crate) fn body(self) -> api::Fault {
+        api::Fault {
+            error: api::FaultBody {
+                code: self.code.to_owned(),
+                message: self.message,
+                hint: self.hint.map(str::to_owned),
+                problems: self.problems,
+            },
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<runner_host::Error> for Fault {
+    fn from(error: runner_host::Error) -> Self {
+        let message = one_line(&error.to_string());
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "git", message)
+            .hint("run 'runner doctor' in the repository")
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::unreadable("the file", &error)
+    }
+}

@@ -1,0 +1,396 @@
+//! The addresses, and what each answers. All work that may wait for a disk or for git is done aside, and only so
+//! much of it at a time.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, Request, State};
+use axum::http::header::{LOCATION, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, Uri};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::routing::get;
+use runner_core::id::{Iteration, NodeId, RunId};
+use runner_core::layout::Doc;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+
+use crate::api;
+use crate::beneath::Plain;
+use crate::error::Fault;
+use crate::feed::Feed;
+use crate::gate::{Gate, Pass};
+use crate::project::{Project, Run};
+use crate::reply::{self, Reply};
+use crate::watch::Watch;
+use crate::{diff, history, log, page, snapshot, tree_view};
+
+/// How much is read at the same time.
+const READERS_MAX: usize = 8;
+/// How many nodes or iterations a search lists.
+const FOUND_MAX: usize = 50;
+
+/// What all requests share.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) project: Arc<Project>,
+    pub(crate) feed: Arc<Feed>,
+    pub(crate) watch: Arc<Watch>,
+    pub(crate) gate: Gate,
+    readers: Semaphore,
+}
+
+impl App {
+    pub(crate) fn new(project: Arc<Project>, gate: Gate) -> Self {
+        let (feed, watch) = (Arc::new(Feed::new()), Arc::new(Watch::default()));
+        Self { project, feed, watch, gate, readers: Semaphore::new(READERS_MAX) }
+    }
+}
+
+type Shared = State<Arc<App>>;
+type Asked<T> = Result<Query<T>, QueryRejection>;
+
+/// Which run; without one, the current.
+#[derive(Debug, Default, Deserialize)]
+struct Which {
+    run: Option<String>,
+    slim: Option<String>,
+    after: Option<u32>,
+    limit: Option<usize>,
+    #[serde(default)]
+    q: String,
+}
+
+/// Which part of a log.
+#[derive(Debug, Default, Deserialize)]
+struct Part {
+    #[serde(default)]
+    line: u64,
+    count: Option<u64>,
+    #[serde(default)]
+    q: String,
+    case: Option<String>,
+    #[serde(default)]
+    path: String,
+}
+
+/// The whole server, but for its socket.
+pub(crate) fn router(app: Arc<App>) -> Router {
+    const ITERATION: &str = "/api/iterations/{run}/{iter}";
+    let under = |rest: &str| format!("{ITERATION}{rest}");
+    Router::new()
+        .route(
+            "/healthz",
+            get(|| async { reply::plain(StatusCode::OK, "text/plain; charset=utf-8", "ok\n") }),
+        )
+        .route("/events", get(events))
+        .route("/api/snapshot", get(get_snapshot))
+        .route("/api/tree", get(tree))
+        .route("/api/tree/{node}", get(node))
+        .route("/api/run-state", get(run_state))
+        .route("/api/runs", get(runs))
+        .route("/api/search", get(search))
+        .route("/api/iterations", get(iterations))
+        .route(ITERATION, get(iteration))
+        .route(&under("/log/{log}"), get(log_page))
+        .route(&under("/log/{log}/search"), get(log_search))
+        .route(&under("/log/{log}/errors"), get(log_errors))
+        .route(&under("/diff"), get(changed_files))
+        .route(&under("/diff/file"), get(patch))
+        .route(&under("/{file}"), get(file))
+        .fallback(page_file)
+        .layer(from_fn_with_state(Arc::clone(&app), guarded))
+        .with_state(app)
+}
+
+/// Checks every request before its route, and dresses every answer.
+async fn guarded(State(app): Shared, request: Request, next: Next) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let mut reply = match app.gate.check(&parts) {
+        Ok(Pass::Enter) => next.run(Request::from_parts(parts, body)).await,
+        Ok(Pass::TakeCookie) => take_cookie(&app.gate, &parts.uri),
+        Err(fault) => reply::fault(fault),
+    };
+    reply::dress(&mut reply);
+    reply
+}
+
+/// Keeps the token as a cookie and asks again without it, so that it stays out of histories.
+fn take_cookie(gate: &Gate, uri: &Uri) -> Reply {
+    let mut reply = reply::plain(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "");
+    let headers = reply.headers_mut();
+    if let (Ok(place), Ok(cookie)) =
+        (HeaderValue::from_str(uri.path()), HeaderValue::from_str(&gate.set_cookie()))
+    {
+        headers.insert(LOCATION, place);
+        headers.insert(SET_COOKIE, cookie);
+    }
+    reply
+}
+
+/// Does work aside and answers with it as JSON.
+async fn answer<T, F>(app: Arc<App>, asked: HeaderMap, work: F) -> Reply
+where
+    T: Serialize,
+    F: FnOnce(&App) -> Result<T, Fault> + Send + 'static,
+{
+    aside(app, move |app| Ok(reply::json(&asked, &work(app)?))).await
+}
+
+async fn aside(app: Arc<App>, work: impl FnOnce(&App) -> Result<Reply, Fault> + Send + 'static) -> Reply {
+    let Ok(_turn) = app.readers.acquire().await else {
+        return reply::fault(Fault::busy("the server is about to end"));
+    };
+    let shared = Arc::clone(&app);
+    let done = tokio::task::spawn_blocking(move || work(&shared)).await;
+    match done {
+        Ok(Ok(reply)) => reply,
+        Ok(Err(fault)) => reply::fault(fault),
+        Err(_) => {
+            let message = "the server failed at this request";
+            reply::fault(Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "panic", message))
+        }
+    }
+}
+
+fn run_id(text: &str) -> Result<RunId, Fault> {
+    RunId::new(text).map_err(|fault| Fault::bad_request(format!("the run {fault}")))
+}
+
+fn iter_id(text: &str) -> Result<Iteration, Fault> {
+    text.parse().map_err(|fault| Fault::bad_request(format!("the iteration {fault}")))
+}
+
+fn asked_for<T>(asked: Asked<T>) -> Result<T, Fault> {
+    asked
+        .map(|Query(asked)| asked)
+        .map_err(|_| Fault::bad_request("the part of the address behind `?` cannot be read"))
+}
+
+/// The run that is asked for.
+fn run_of(app: &App, which: &Which) -> Result<Option<Run>, Fault> {
+    let wanted = which.run.as_deref().map(run_id).transpose()?;
+    app.project.run(wanted.as_ref())
+}
+
+fn some_run(app: &App, which: &Which) -> Result<Run, Fault> {
+    run_of(app, which)?.ok_or_else(|| Fault::no_doc(Doc::Tree))
+}
+
+/// The run and the iteration in an address.
+fn place(app: &App, run: &str, iter: &str) -> Result<(Run, Iteration), Fault> {
+    let (run, iter) = (run_id(run)?, iter_id(iter)?);
+    let found = app.project.run(Some(&run))?.ok_or_else(|| Fault::no_run(&run))?;
+    Ok((found, iter))
+}
+
+async fn events(State(app): Shared, asked: HeaderMap) -> Reply {
+    app.feed.listen(&asked).unwrap_or_else(reply::fault)
+}
+
+async fn page_file(asked: HeaderMap, uri: Uri) -> Reply {
+    match page::file(uri.path()) {
+        Some((bytes, kind)) => reply::tagged(&asked, kind, bytes),
+        None if uri.path() == "/" => reply::plain(StatusCode::OK, "text/plain; charset=utf-8", page::WITHOUT),
+        None => reply::fault(Fault::not_found()),
+    }
+}
+
+async fn get_snapshot(State(app): Shared, which: Asked<Which>, asked: HeaderMap) -> Reply {
+    answer(app, asked, move |app| {
+        let wanted = asked_for(which)?.run.as_deref().map(run_id).transpose()?;
+        snapshot::snapshot(&app.project, wanted.as_ref(), app.watch.watching())
+    })
+    .await
+}
+
+async fn tree(State(app): Shared, which: Asked<Which>, asked: HeaderMap) -> Reply {
+    aside(app, move |app| {
+        let which = asked_for(which)?;
+        let run = some_run(app, &which)?;
+        let tree = app.project.tree(&run)?;
+        let tree = tree.as_ref().as_ref().map_err(|problems| Fault::invalid_tree(problems.clone()))?;
+        if which.slim.is_some() {
+            return Ok(reply::json(&asked, &tree_view::slim(tree, Some(run.id.to_string()))));
+        }
+        Ok(reply::tagged(&asked, "application/json", tree.to_bytes()))
+    })
+    .await
+}
+
+async fn node(State(app): Shared, Path(node): Path<String>, which: Asked<Which>, asked: HeaderMap) -> Reply {
+    answer(app, asked, move |app| {
+        let id = NodeId::new(node).map_err(|fault| Fault::bad_request(format!("the node {fault}")))?;
+        let run = some_run(app, &asked_for(which)?)?;
+        let tree = app.project.tree(&run)?;
+        let tree = tree.as_ref().as_ref().map_err(|problems| Fault::invalid_tree(problems.clone()))?;
+        let rows = history::rows(&app.project, &run)?;
+        let state = app.project.state(&run);
+        tree_view::node(tree, &id, Some(run.id.to_string()), (&rows, state.as_ref()))
+            .ok_or_else(|| Fault::no_node(&id))
+    })
+    .await
+}
+
+async fn run_state(State(app): Shared, which: Asked<Which>, asked: HeaderMap) -> Reply {
+    aside(app, move |app| {
+        let run = some_run(app, &asked_for(which)?)?;
+        let bytes = app.project.doc(&run, Doc::RunState)?.ok_or_else(|| Fault::no_doc(Doc::RunState))?;
+        // As it stands, so long as it is JSON: a newer runner may write more into it than is known here.
+        let state: serde_json::Value = serde_json::from_slice(&bytes).map_err(|_| {
+            Fault::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_state", "run_state.json is not JSON")
+        })?;
+        Ok(reply::json(&asked, &state))
+    })
+    .await
+}
+
+async fn runs(State(app): Shared, asked: HeaderMap) -> Reply {
+    answer(app, asked, |app| snapshot::runs(&app.project)).await
+}
+
+async fn iterations(State(app): Shared, which: Asked<Which>, asked: HeaderMap) -> Reply {
+    answer(app, asked, move |app| {
+        let which = asked_for(which)?;
+        let Some(run) = run_of(app, &which)? else {
+            return Ok(api::Iterations { run: None, iterations: Vec::new() });
+        };
+        let after = which.after.unwrap_or_default();
+        let rows = history::rows(&app.project, &run)?.into_iter().filter(|row| row.iter > after);
+        let iterations = rows.take(which.limit.unwrap_or(usize::MAX)).collect();
+        Ok(api::Iterations { run: Some(run.id.to_string()), iterations })
+    })
+    .await
+}
+
+async fn iteration(State(app): Shared, Path((run, iter)): Path<(String, String)>, asked: HeaderMap) -> Reply {
+    answer(app, asked, move |app| {
+        let (run, iter) = place(app, &run, &iter)?;
+        history::detail(&app.project, &run, iter)
+    })
+    .await
+}
+
+async fn search(State(app): Shared, which: Asked<Which>, asked: HeaderMap) -> Reply {
+    answer(app, asked, move |app| {
+        let which = asked_for(which)?;
+        let run = some_run(app, &which)?;
+        let tree = app.project.tree(&run)?;
+        let found = tree.as_ref().as_ref().map(|tree| tree_view::find(tree, &which.q, FOUND_MAX));
+        let (nodes_total, nodes) = found.unwrap_or_default();
+        let wanted = which.q.to_lowercase();
+        let holds = |text: &str| text.to_lowercase().contains(&wanted);
+        let mut rows = history::rows(&app.project, &run)?;
+        rows.retain(|row| {
+            holds(&row.summary) || holds(&row.path) || row.findings.iter().any(|text| holds(text))
+        });
+        let iterations_total = rows.len();
+        rows.truncate(FOUND_MAX);
+        Ok(api::Found { nodes_total, nodes, iterations_total, iterations: rows })
+    })
+    .await
+}
+
+/// The files that are logs, by the names they have in addresses.
+fn log_file(name: &str) -> Result<&'static str, Fault> {
+    Ok(match name {
+        "guard" => "guard.log",
+        "agent" => "executor.log",
+        "stream" => "stream.jsonl",
+        "events" => "events.jsonl",
+        "prompt" => "prompt.md",
+        "error" => "error.log",
+        "patch" => "diff.patch",
+        _ => return Err(Fault::not_found()),
+    })
+}
+
+type Log = (String, String, String);
+
+/// Opens a log and finds its lines.
+fn open_log(app: &App, (run, iter, name): &Log) -> Result<(Plain, Arc<crate::log_index::LogIndex>), Fault> {
+    let name = log_file(name)?;
+    let (run, iter) = place(app, run, iter)?;
+    let file = history::folder(&app.project, &run, iter)?
+        .file(name)
+        .map_err(|error| Fault::unreadable(name, &error))?;
+    let index = app.project.indexes.of(&format!("{}/{iter}/{name}", run.id), &file)?;
+    Ok((file, index))
+}
+
+async fn log_page(State(app): Shared, Path(place): Path<Log>, part: Asked<Part>, asked: HeaderMap) -> Reply {
+    answer(app, asked, move |app| {
+        let part = asked_for(part)?;
+        let (file, index) = open_log(app, &place)?;
+        Ok(log::page(&file, &index, part.line, part.count.unwrap_or(log::LINES_MAX))?)
+    })
+    .await
+}
+
+async fn log_search(
+    State(app): Shared,
+    Path(place): Path<Log>,
+    part: Asked<Part>,
+    asked: HeaderMap,
+) -> Reply {
+    answer(app, asked, move |app| {
+        let part = asked_for(part)?;
+        let (file, index) = open_log(app, &place)?;
+        Ok(log::search(&file, &index, &part.q, part.case.is_some())?)
+    })
+    .await
+}
+
+async fn log_errors(State(app): Shared, Path(place): Path<Log>, asked: HeaderMap) -> Reply {
+    answer(app, asked, move |app| {
+        let (file, index) = open_log(app, &place)?;
+        Ok(log::failures(&file, &index)?)
+    })
+    .await
+}
+
+async fn changed_files(
+    State(app): Shared,
+    Path((run, iter)): Path<(String, String)>,
+    asked: HeaderMap,
+) -> Reply {
+    answer(app, asked, move |app| {
+        let (run, iter) = place(app, &run, &iter)?;
+        diff::view(&app.project, &run, iter)
+    })
+    .await
+}
+
+async fn patch(
+    State(app): Shared,
+    Path((run, iter)): Path<(String, String)>,
+    part: Asked<Part>,
+    asked: HeaderMap,
+) -> Reply {
+    answer(app, asked, move |app| {
+        let part = asked_for(part)?;
+        let (run, iter) = place(app, &run, &iter)?;
+        diff::patch(&app.project, &run, iter, &part.path)
+    })
+    .await
+}
+
+/// A file of an iteration's folder as it stands.
+async fn file(State(app): Shared, Path(place): Path<Log>, asked: HeaderMap) -> Reply {
+    let opened = aside_open(app, place).await;
+    opened.and_then(|file| reply::file(&asked, file)).unwrap_or_else(reply::fault)
+}
+
+async fn aside_open(app: Arc<App>, (run, iter, name): Log) -> Result<Plain, Fault> {
+    let work = move || {
+        let known = history::FILES.into_iter().find(|known| *known == name).ok_or_else(Fault::not_found)?;
+        let (run, iter) = place(&app, &run, &iter)?;
+        history::folder(&app.project, &run, iter)?
+            .file(known)
+            .map_err(|error| Fault::unreadable(known, &error))
+    };
+    let failed =
+        |_| Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "panic", "the server failed at this request");
+    tokio::task::spawn_blocking(work).await.map_err(failed)?
+}

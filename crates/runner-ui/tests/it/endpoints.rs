@@ -1,0 +1,219 @@
+//! Every address answers with what it is for: on a finished run, on a clone without logs, on nothing at all.
+
+use serde_json::json;
+use testkit::repo::Sandbox;
+use testkit::setup::{BRANCH, RUN};
+
+use crate::server::{Server, everything, finished_run};
+
+#[test]
+fn the_contracts_endpoints_show_a_finished_run() {
+    let sandbox = finished_run();
+    let server = Server::on(&sandbox.path(".runner/state"));
+    let tree = server.get("/api/tree");
+    assert_eq!(tree.body, sandbox.read_bytes(".runner/state/tree.json"));
+    assert_eq!(server.get("/api/run-state").ok()["run_id"], RUN);
+    let list = server.get("/api/iterations").ok();
+    let outcomes: Vec<_> =
+        list["iterations"].as_array().unwrap().iter().map(|row| row["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["decomposed", "guard_failed", "passed", "passed"]);
+    let detail = server.iteration(2, "").ok();
+    assert_eq!(detail["row"]["summary"], "a is there");
+    assert_eq!(detail["meta"]["outcome"], "guard_failed");
+    assert_eq!((&detail["previous"], &detail["next"]), (&json!(1), &json!(3)));
+    let log = server.iteration(2, "/guard.log");
+    assert_eq!((log.status, log.text().as_str()), (200, "checking\nerror: a is bad\n"));
+    assert_eq!(log.header("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(server.get("/api/iterations/demo/2").ok(), detail);
+}
+
+#[test]
+fn the_first_screen_is_one_request() {
+    let sandbox = finished_run();
+    let server = Server::on(sandbox.root());
+    let snapshot = server.get("/api/snapshot").ok();
+    assert_eq!((&snapshot["state"], &snapshot["run"]["id"]), (&json!("complete"), &json!(RUN)));
+    assert_eq!((&snapshot["run"]["branch"], &snapshot["run"]["is_here"]), (&json!(BRANCH), &json!(true)));
+    let progress = &snapshot["progress"];
+    assert_eq!((&progress["leaves_passed"], &progress["leaves_total"]), (&json!(2), &json!(2)));
+    assert_eq!(progress["iterations"], 4);
+    assert!(progress["busy_ms"].as_u64() > Some(0));
+    let next = snapshot["stop"]["next"].as_array().unwrap();
+    assert!(next.iter().any(|advice| advice["command"] == format!("git log --oneline {BRANCH}")));
+}
+
+#[test]
+fn tree_nodes_and_searches_are_answered() {
+    let sandbox = finished_run();
+    let server = Server::on(sandbox.root());
+    let slim = server.get("/api/tree?slim=1").ok();
+    assert_eq!((&slim["id"], &slim["parent"]), (&json!(["root", "a", "b"]), &json!([-1, 0, 0])));
+    assert_eq!(
+        (&slim["leaves"], &slim["passed"], &slim["flags"]),
+        (&json!([2, 1, 1]), &json!([2, 1, 1]), &json!([1, 3, 3]))
+    );
+    let node = server.get("/api/tree/a").ok();
+    assert_eq!((&node["iterations"], &node["passes"]), (&json!([2, 3]), &json!(true)));
+    assert_eq!(node["path"].as_array().map(Vec::len), Some(2));
+    assert_eq!(server.get("/api/tree/none").status, 404);
+    let found = server.get("/api/search?q=GOOD%20now").ok();
+    assert_eq!((&found["iterations_total"], &found["iterations"][0]["iter"]), (&json!(1), &json!(3)));
+    assert_eq!(server.get("/api/iterations?after=2&limit=1").ok()["iterations"][0]["iter"], 3);
+}
+
+#[test]
+fn logs_come_by_the_page_with_search_and_faults() {
+    let sandbox = finished_run();
+    let lines: String = (0..3_000).map(|line| format!("line {line}\n")).collect();
+    sandbox.write(&format!(".runner/iterations/{RUN}/0002/guard.log"), lines + "error: at last\n");
+    let server = Server::on(sandbox.root());
+    let page = server.iteration(2, "/log/guard?line=2999&count=5").ok();
+    assert_eq!((&page["total"], &page["lines"]), (&json!(3_001), &json!(["line 2999", "error: at last"])));
+    let hits = server.iteration(2, "/log/guard/search?q=LINE%2029").ok();
+    assert_eq!((&hits["total"], &hits["hits"][1]["line"]), (&json!(111), &json!(290)));
+    let errors = server.iteration(2, "/log/guard/errors").ok();
+    assert_eq!((&errors["total"], &errors["hits"][0]["line"]), (&json!(1), &json!(3_000)));
+    assert_eq!(server.iteration(2, "/log/agent").ok()["lines"], json!(["thinking <b>hard</b>"]));
+    let events = server.iteration(2, "/log/events").ok();
+    assert!(events["lines"][0].as_str().unwrap().contains("\"event\":\"planned\""));
+    let piece = server.ask("GET", &format!("/api/iterations/{RUN}/2/guard.log"), &[("Range", "bytes=5-8")]);
+    assert_eq!((piece.status, piece.text().as_str()), (206, "0\nli"));
+    assert_eq!(piece.header("content-range"), Some("bytes 5-8/28905"));
+    for file in [
+        "prompt.md",
+        "output.json",
+        "meta.json",
+        "events.jsonl",
+        "stream.jsonl",
+        "tree.after.json",
+        "diff.patch",
+    ] {
+        assert_eq!(server.iteration(2, &format!("/{file}")).status, 200, "{file}");
+    }
+}
+
+#[test]
+fn changes_come_file_by_file_and_node_by_node() {
+    let sandbox = finished_run();
+    let server = Server::on(sandbox.root());
+    let diff = server.iteration(3, "/diff").ok();
+    assert_eq!((&diff["files"][0]["path"], &diff["files"][0]["added"]), (&json!("a"), &json!(1)));
+    assert_eq!(diff["files"][1]["is_runners"], true);
+    assert_eq!((&diff["tree"][0]["id"], &diff["tree"][0]["what"]), (&json!("a"), &json!("passed")));
+    let patch = server.iteration(3, "/diff/file?path=a").ok();
+    let kinds: Vec<_> = patch["lines"].as_array().unwrap().iter().map(|line| line["kind"].clone()).collect();
+    assert_eq!(kinds[kinds.len() - 2..], ["removed", "added"]);
+    for bad in ["", "..%2f..%2fetc%2fpasswd", "%3A(glob)**", "-x", "a%00b"] {
+        assert!(matches!(server.iteration(3, &format!("/diff/file?path={bad}")).status, 400 | 404), "{bad}");
+    }
+}
+
+#[test]
+fn a_clone_without_logs_shows_tree_and_history() {
+    let sandbox = finished_run();
+    let clone = sandbox.outside().join("clone");
+    sandbox.git(&["switch", "-q", "main"]);
+    sandbox.git(&["clone", "-q", ".", clone.to_str().unwrap()]);
+    let server = Server::on(&clone);
+    let snapshot = server.get("/api/snapshot").ok();
+    assert_eq!(
+        (&snapshot["state"], &snapshot["run"]["branch"]),
+        (&json!("complete"), &json!("origin/runner/demo"))
+    );
+    let list = server.get("/api/iterations").ok();
+    let rows = list["iterations"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    assert_eq!(
+        (&rows[1]["outcome"], &rows[1]["is_charged"], &rows[1]["has_logs"]),
+        (&json!("guard_failed"), &json!(true), &json!(false))
+    );
+    assert_eq!((&rows[1]["summary"], &rows[1]["guard_exit"]), (&json!("a is there"), &json!("code 1")));
+    assert_eq!(server.get("/api/tree").status, 200);
+    assert_eq!(server.iteration(3, "/diff").ok()["files"][0]["path"], "a");
+    let missing = server.iteration(3, "/guard.log");
+    assert_eq!((missing.status, missing.json()["error"]["code"].as_str()), (404, Some("no_logs")));
+    let runs = server.get("/api/runs").ok();
+    assert_eq!(
+        (&runs["runs"][0]["head"]["id"], &runs["runs"][0]["progress"]["iterations"]),
+        (&json!(RUN), &json!(4))
+    );
+}
+
+#[test]
+fn a_repository_without_a_run_says_how_to_begin() {
+    let sandbox = Sandbox::with_commit("unused");
+    let server = Server::on(sandbox.root());
+    let snapshot = server.get("/api/snapshot").ok();
+    assert_eq!((&snapshot["state"], &snapshot["run"]), (&json!("empty"), &json!(null)));
+    assert_eq!(snapshot["stop"]["next"][0]["command"], "runner init && runner start");
+    assert_eq!(server.get("/api/iterations").ok()["iterations"], json!([]));
+    assert_eq!(server.get("/api/tree").status, 404);
+    assert_eq!(server.get("/api/runs").ok()["runs"], json!([]));
+}
+
+#[test]
+fn a_tree_that_breaks_its_rules_is_told_and_nothing_else_fails() {
+    let sandbox = finished_run();
+    sandbox.write(".runner/state/tree.json", "{\"version\": 1, \"root\": {}}");
+    let server = Server::on(sandbox.root());
+    let tree = server.get("/api/tree");
+    assert_eq!((tree.status, tree.json()["error"]["code"].as_str()), (422, Some("invalid_tree")));
+    let snapshot = server.get("/api/snapshot").ok();
+    assert_eq!(snapshot["state"], "invalid");
+    assert!(!snapshot["problems"].as_array().unwrap().is_empty());
+    assert_eq!(server.get("/api/iterations").ok()["iterations"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn what_did_not_change_is_not_sent_again() {
+    let sandbox = finished_run();
+    let server = Server::on(sandbox.root());
+    let first = server.get("/api/tree");
+    let tag = first.header("etag").unwrap();
+    let again = server.ask("GET", "/api/tree", &[("If-None-Match", tag)]);
+    assert_eq!((again.status, again.body.len()), (304, 0));
+    let head = server.ask("HEAD", "/api/tree", &[]);
+    assert_eq!((head.status, head.body.len()), (200, 0));
+}
+
+#[test]
+fn reading_leaves_the_repository_as_it_was() {
+    let sandbox = finished_run();
+    let before = everything(sandbox.root());
+    let server = Server::on(sandbox.root());
+    for path in [
+        "/",
+        "/healthz",
+        "/api/snapshot",
+        "/api/tree",
+        "/api/tree/a",
+        "/api/run-state",
+        "/api/runs",
+        "/api/search?q=a",
+        "/api/iterations",
+    ] {
+        assert_eq!(server.get(path).status, 200, "{path}");
+    }
+    for rest in [
+        "",
+        "/diff",
+        "/diff/file?path=a",
+        "/log/guard",
+        "/log/guard/search?q=a",
+        "/log/guard/errors",
+        "/guard.log",
+    ] {
+        assert_eq!(server.iteration(3, rest).status, 200, "{rest}");
+    }
+    assert!(everything(sandbox.root()) == before, "a file was changed, made or removed");
+}
+
+#[test]
+fn a_folder_that_is_no_repository_is_refused_with_a_hint() {
+    let sandbox = Sandbox::empty("unused");
+    let ran = testkit::repo::run(
+        std::process::Command::new(env!("CARGO_BIN_EXE_runner-ui")).arg("--project-dir").arg(sandbox.root()),
+    );
+    let told = ran.refused(2);
+    assert!(told.contains("is not in a git repository") && told.contains("--project-dir DIR"), "{told}");
+}

@@ -1,0 +1,15 @@
+//! The shipped binary in real repositories, asked over raw sockets.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on has failed"
+)]
+
+mod attacks;
+mod endpoints;
+mod live;
+mod server;
+mod typescript;

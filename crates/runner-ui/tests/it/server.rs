@@ -1,0 +1,207 @@
+//! A server on a repository of its own, and requests written by hand.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use testkit::repo::Sandbox;
+use testkit::setup::{RUN, Setup};
+
+/// The runner that makes the runs. It is of another crate, so it is only there if someone built it.
+pub(crate) fn runner() -> String {
+    let path = Path::new(env!("CARGO_BIN_EXE_runner-ui")).with_file_name("runner");
+    assert!(path.is_file(), "`{}` is not built: cargo build -p runner", path.display());
+    path.display().to_string()
+}
+
+/// A run of two leaves: the guard fails once, then both pass.
+pub(crate) fn finished_run() -> Sandbox {
+    let sandbox = Setup::of(&runner())
+        .agent(
+            "case $RUNNER_ITER in\n\
+             0001) split ;;\n\
+             0002) echo 'thinking <b>hard</b>'; echo bad > a; answer done 'a is there' ;;\n\
+             0003) echo good > a; answer done 'a is good now' ;;\n\
+             *) echo b > b; answer done 'b too' ;;\nesac",
+        )
+        .guard("echo checking; grep -q bad a 2>/dev/null && { echo 'error: a is bad'; exit 1; }; exit 0")
+        .start();
+    let ran = sandbox.runner(&["loop"]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    sandbox
+}
+
+/// A running server, which ends with the value.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) port: u16,
+    pub(crate) url: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.head
+            .lines()
+            .filter_map(|line| line.split_once(": "))
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| value)
+    }
+
+    /// The body, after asserting success.
+    pub(crate) fn ok(&self) -> Value {
+        assert_eq!(self.status, 200, "{} {}", self.head, self.text());
+        self.json()
+    }
+}
+
+impl Server {
+    pub(crate) fn on(root: &Path) -> Self {
+        Self::with(root, &[])
+    }
+
+    pub(crate) fn with(root: &Path, args: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_runner-ui"));
+        command.args(["--port", "0", "--project-dir"]).arg(root).args(args);
+        command.env("HOME", root).env("GIT_CONFIG_NOSYSTEM", "1").stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the server starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix("url="))
+            .unwrap_or_else(|| panic!("{line}"));
+        let port = url.rsplit(':').next().unwrap().split('/').next().unwrap().parse().unwrap();
+        Self { child, port, url: url.to_owned() }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("a connection");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+    }
+
+    /// Sends bytes as they are and reads the answer to its end.
+    pub(crate) fn raw(&self, request: &str) -> Answer {
+        let mut stream = self.connect();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(bytes.len());
+        let head = String::from_utf8_lossy(&bytes[..end]).replace("\r\n", "\n");
+        let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or_default();
+        let body = bytes.get(end + 4..).unwrap_or_default().to_vec();
+        let body = if head.contains("transfer-encoding: chunked") { joined(&body) } else { body };
+        Answer { status, head, body }
+    }
+
+    pub(crate) fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+        if headers.iter().all(|(name, _)| *name != "Host") {
+            request.push_str(&format!("Host: 127.0.0.1:{}\r\n", self.port));
+        }
+        headers.iter().for_each(|(name, value)| request.push_str(&format!("{name}: {value}\r\n")));
+        self.raw(&(request + "\r\n"))
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, &[])
+    }
+
+    /// The address of something in an iteration of the run that [`Setup`] makes.
+    pub(crate) fn iteration(&self, iter: u32, rest: &str) -> Answer {
+        self.get(&format!("/api/iterations/{RUN}/{iter:04}{rest}"))
+    }
+
+    /// The stream of changes, behind its head.
+    pub(crate) fn listen(&self, headers: &[(&str, &str)]) -> BufReader<TcpStream> {
+        let mut stream = self.connect();
+        let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        write!(stream, "GET /events HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").unwrap();
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        while line != "\r\n" {
+            line.clear();
+            assert_ne!(reader.read_line(&mut line).expect("a head"), 0, "the stream ended in its head");
+        }
+        reader
+    }
+}
+
+/// The parts of a chunked body in one.
+fn joined(body: &[u8]) -> Vec<u8> {
+    let (mut rest, mut whole) = (body, Vec::new());
+    while let Some(end) = rest.windows(2).position(|two| two == b"\r\n") {
+        let size = usize::from_str_radix(&String::from_utf8_lossy(&rest[..end]), 16).unwrap_or_default();
+        if size == 0 || rest.len() < end + 2 + size {
+            break;
+        }
+        whole.extend(&rest[end + 2..end + 2 + size]);
+        rest = rest.get(end + 2 + size + 2..).unwrap_or_default();
+    }
+    whole
+}
+
+/// Reads the stream until an event of this name, and gives its data and its id.
+pub(crate) fn next_event(stream: &mut BufReader<TcpStream>, name: &str) -> (Value, String) {
+    let (mut id, mut event, mut line) = (String::new(), String::new(), String::new());
+    loop {
+        line.clear();
+        assert_ne!(stream.read_line(&mut line).expect("an event in time"), 0, "the stream ended");
+        let text = line.trim_end();
+        if let Some(text) = text.strip_prefix("id: ") {
+            id = text.to_owned();
+        } else if let Some(text) = text.strip_prefix("event: ") {
+            event = text.to_owned();
+        } else if let Some(data) = text.strip_prefix("data: ")
+            && event == name
+        {
+            return (serde_json::from_str(data).unwrap(), id);
+        }
+    }
+}
+
+/// Every file below a folder with its bytes and its time.
+pub(crate) fn everything(folder: &Path) -> Vec<(PathBuf, Vec<u8>, std::time::SystemTime)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let metadata = entry.metadata().unwrap();
+        if metadata.is_dir() {
+            found.extend(everything(&entry.path()));
+        } else if metadata.is_file() {
+            found.push((entry.path(), fs::read(entry.path()).unwrap(), metadata.modified().unwrap()));
+        }
+    }
+    found.sort();
+    found
+}

@@ -1,0 +1,285 @@
+//! What a run lives on: agents that fail, waits, money, and what an agent may use.
+
+use std::process::Stdio;
+
+use testkit::oracle::assert_sound;
+use testkit::repo::{Sandbox, run};
+use testkit::setup::{BRANCH, Setup};
+
+use crate::RUNNER;
+use crate::loop_basics::show;
+
+/// A scenario whose first session reports this, and whose others are done at once.
+fn first_reports(report: &str) -> String {
+    format!(
+        "[[session]]\nwhen = {{ iter = 1 }}\n[[session.do]]\nreport = {{ {report} }}\n\
+         [[session]]\nanswer = {{ status = \"done\", summary = \"did it\" }}\n"
+    )
+}
+
+fn state(sandbox: &Sandbox) -> serde_json::Value {
+    serde_json::from_str(&sandbox.read(".runner/state/run_state.json")).unwrap()
+}
+
+fn status(sandbox: &Sandbox) -> serde_json::Value {
+    serde_json::from_str(&sandbox.runner(&["status", "--json"]).ok().stdout).unwrap()
+}
+
+#[test]
+fn every_fault_of_a_provider_means_what_the_table_says() {
+    for (fault, outcome, code) in [
+        ("not_logged_in", "not_logged_in", 1),
+        ("refused", "provider_refused", 1),
+        ("context_full", "context_full", 1),
+        ("schema_broken", "no_answer", 1),
+    ] {
+        let scenario =
+            format!("[[session]]\n[[session.do]]\nreport = {{ fault = \"{fault}\", why = \"so it is\" }}\n");
+        let sandbox = Setup::of(RUNNER).scenario(&scenario).start();
+        let ran = sandbox.runner(&["loop"]);
+        assert_eq!(ran.code, Some(code), "{fault}: {}", show(&ran));
+        let times = if fault == "not_logged_in" { 1 } else { 3 };
+        assert_eq!(sandbox.outcomes(), vec![outcome; times], "{fault}");
+        assert_eq!(sandbox.tree()["root"]["attempts"], 0, "{fault} costs no attempt");
+        assert!(ran.stdout.contains(" why=\"") && ran.stdout.contains(" next=\""), "{}", ran.stdout);
+        assert_sound(&sandbox);
+    }
+    // What passes by itself is tried again, after a wait; how long, the plan says.
+    for (fault, secs) in [("rate_limited", 5), ("overloaded", 5), ("disconnected", 5), ("usage_limit", 60)] {
+        let sandbox = Setup::of(RUNNER).scenario(&first_reports(&format!("fault = \"{fault}\""))).start();
+        sandbox.runner(&["step"]).ok();
+        let wait = &state(&sandbox)["wait"];
+        assert_eq!((&wait["outcome"], &wait["secs"]), (&fault.into(), &secs.into()));
+        assert_eq!(sandbox.meta(1)["charge"], "free");
+    }
+}
+
+#[test]
+fn a_usage_limit_is_waited_out_and_the_run_goes_on() {
+    let report = "fault = \"usage_limit\", resets_in_secs = 2";
+    let sandbox = Setup::of(RUNNER).scenario(&first_reports(report)).start();
+    let ran = sandbox.runner(&["loop"]).ok();
+    assert_eq!(sandbox.outcomes(), ["usage_limit", "passed"]);
+    let line = ran.stdout.lines().find(|line| line.starts_with("event=waiting ")).unwrap();
+    let words: Vec<&str> = line.split(' ').map(|word| word.split('=').next().unwrap()).collect();
+    assert_eq!(words, ["event", "reason", "agent", "until", "left"], "{line}");
+    assert!(line.contains("reason=usage_limit agent=script:"), "{line}");
+    assert_eq!(state(&sandbox)["wait"], serde_json::Value::Null);
+    assert!(sandbox.logged(1, "events.jsonl").contains("\"event\":\"waiting\""));
+    let resets = sandbox.meta(1)["exit"]["fault"]["resets_unix_secs"].as_u64().unwrap();
+    let began = sandbox.meta(2)["started_ms"].as_u64().unwrap();
+    assert!(began >= resets * 1000, "the next session began at {began}, before {resets}");
+    assert_sound(&sandbox);
+}
+
+#[test]
+fn a_wait_survives_the_runner_and_is_told_and_ends_at_once_when_asked() {
+    let report = "fault = \"usage_limit\", resets_in_secs = 3000";
+    let sandbox = Setup::of(RUNNER).scenario(&first_reports(report)).start();
+    let waits = || {
+        let mut child = sandbox.runner_command(&["loop"]).stdout(Stdio::piped()).spawn().unwrap();
+        let out = std::io::BufReader::new(child.stdout.take().unwrap());
+        let mut lines = std::io::BufRead::lines(out).map_while(Result::ok);
+        let line = lines.find(|line| line.starts_with("event=waiting ")).expect("a wait");
+        (child, line)
+    };
+    // Killed while it waits, twice: nothing is left behind, and the same moment is waited for.
+    let until = |line: &str| line.split(" until=").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    let (mut child, first) = waits();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let tip = sandbox.git(&["rev-parse", BRANCH]);
+    let told = status(&sandbox);
+    assert_eq!((&told["state"], &told["wait"]["outcome"]), (&"waiting".into(), &"usage_limit".into()));
+    assert!((1..=3_000_000).contains(&told["wait"]["left_ms"].as_u64().unwrap()), "{told}");
+    let (mut child, second) = waits();
+    assert_eq!(until(&first), until(&second));
+    assert!(second.contains(" left=0:4") || second.contains(" left=0:50:00"), "{second}");
+    // A signal ends the wait, and makes no iteration of it.
+    run(sandbox.command("kill").args(["-INT".to_owned(), child.id().to_string()])).ok();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(sandbox.git(&["rev-parse", BRANCH]), tip);
+    assert_eq!(sandbox.outcomes(), ["usage_limit"]);
+    // A clock that was turned back adds nothing: the whole wait is the most there is, and the configured one.
+    assert_eq!(state(&sandbox)["wait"]["secs_max"], 604_800);
+    // Who does not want to wait asks for one step, or for another agent.
+    sandbox.runner(&["step"]).ok();
+    assert_eq!(sandbox.outcomes(), ["usage_limit", "passed"]);
+    assert_sound(&sandbox);
+}
+
+#[test]
+fn another_agent_does_not_wait_for_the_first_one() {
+    let report = "fault = \"usage_limit\", resets_in_secs = 3000";
+    let sandbox = Setup::of(RUNNER).scenario(&first_reports(report)).start();
+    sandbox.runner(&["step"]).ok();
+    let config = sandbox.read(".runner/state/config.toml");
+    let other = sandbox.outside().join("other.toml");
+    std::fs::copy(sandbox.outside().join("play.toml"), &other).unwrap();
+    sandbox.write(".runner/state/config.toml", config.replace("play.toml", "other.toml"));
+    sandbox.runner(&["start"]).ok();
+    assert_eq!(status(&sandbox)["state"], "ready");
+    sandbox.runner(&["loop"]).ok();
+    assert_eq!(sandbox.outcomes(), ["usage_limit", "passed"]);
+}
+
+const SPENDER: &str = "[[session]]\nanswer = { status = \"retry\", summary = \"more\" }\n[[session.do]]\n\
+    report = { input_tokens = 1000, cached_input_tokens = 200, output_tokens = 100, COST }\n";
+
+#[test]
+fn a_budget_stops_the_run_names_its_limit_and_goes_on_when_raised() {
+    for (limit, spent, max) in [
+        ("run_tokens = 2000", "2200 tokens", "2000 tokens"),
+        ("run_usd = 0.4", "$0.50", "$0.40"),
+        ("leaf_tokens = 2200", "2200 tokens", "2200 tokens"),
+        ("leaf_usd = 0.5", "$0.50", "$0.50"),
+    ] {
+        let scenario = SPENDER.replace("COST", "cost_microdollars = 250000");
+        let sandbox = Setup::of(RUNNER).scenario(&scenario).more(&format!("[budget]\n{limit}")).start();
+        let ran = sandbox.runner(&["loop"]);
+        assert_eq!((ran.code, sandbox.outcomes().len()), (Some(4), 2), "{limit}: {}", show(&ran));
+        let key = limit.split(' ').next().unwrap();
+        let leaf = if key.starts_with("leaf") { " on leaf `root`" } else { "" };
+        let why = format!("why=\"the budget `{key}` is reached: {spent} of {max} spent{leaf}\"");
+        let next = format!(
+            "next=\"raise {key} under [budget] in .runner/state/config.toml, run 'runner start', then 'runner loop'\""
+        );
+        assert!(ran.stdout.contains(&why) && ran.stdout.contains(&next), "{}", ran.stdout);
+        assert_eq!(sandbox.runner(&["loop"]).code, Some(4), "asking again changes nothing");
+        assert_eq!(status(&sandbox)["state"], "out of budget");
+        let config = sandbox.read(".runner/state/config.toml").replace(limit, &format!("{key} = 100000"));
+        sandbox.write(".runner/state/config.toml", config);
+        sandbox.runner(&["start"]).ok();
+        assert_eq!(sandbox.runner(&["loop"]).code, Some(3), "then the attempts are spent");
+        assert_eq!(state(&sandbox)["spent"]["tokens"], 3300, "what was spent stays");
+        assert_sound(&sandbox);
+    }
+}
+
+#[test]
+fn a_cost_is_reported_or_estimated_or_unknown_and_a_blind_budget_is_told() {
+    let prices = "[budget]\nrun_usd = 5\n[prices.script]\ninput = 1.0\ncached_input = 0.5\noutput = 10.0";
+    let estimated = Setup::of(RUNNER).scenario(&SPENDER.replace(", COST", "")).more(prices).start();
+    let ran = estimated.runner(&["step"]).ok();
+    let meta = estimated.meta(1);
+    assert_eq!((&meta["cost"]["basis"], &meta["cost"]["microdollars"]), (&"estimated".into(), &1900.into()));
+    assert!(!ran.stdout.contains("budget_blind"), "{}", ran.stdout);
+
+    let unknown =
+        Setup::of(RUNNER).scenario(&SPENDER.replace(", COST", "")).more("[budget]\nrun_usd = 5").start();
+    let ran = unknown.runner(&["step"]).ok();
+    assert_eq!(unknown.meta(1)["cost"]["basis"], "unknown");
+    let warning = "the budget cannot hold: `run_usd` is set";
+    assert!(ran.stdout.contains(&format!("event=budget_blind warning=\"{warning}")), "{}", ran.stdout);
+    assert!(status(&unknown)["warning"].as_str().unwrap().starts_with(warning));
+    let again = unknown.runner(&["loop"]);
+    assert!(again.stdout.starts_with("event=budget_blind "), "{}", again.stdout);
+}
+
+#[test]
+fn what_was_spent_survives_a_kill() {
+    let agent = r#"printf '{"usage": {"input_tokens": 70, "output_tokens": 7}}' > "$RUNNER_REPORT"
+        touch $AROUND/begun; sleep 999"#;
+    let sandbox = Setup::of(RUNNER).agent(agent).more("[budget]\nrun_tokens = 100").start();
+    sandbox.kill_when(&["loop"], "begun");
+    sandbox.new_agent(r#"printf '{"usage": {"input_tokens": 50}}' > "$RUNNER_REPORT"; answer retry"#);
+    let ran = sandbox.runner(&["loop"]);
+    assert_eq!(ran.code, Some(4), "{}", show(&ran));
+    assert_eq!(sandbox.outcomes(), ["interrupted", "retry"]);
+    assert_eq!(state(&sandbox)["spent"]["tokens"], 127);
+    assert_eq!(
+        sandbox
+            .git(&["show", &format!("{BRANCH}~1:.runner/state/run_state.json")])
+            .matches("\"tokens\": 77")
+            .count(),
+        2
+    );
+    assert_sound(&sandbox);
+}
+
+/// A ladder of two shell scripts: the first fails in some way, the second is done.
+fn ladder(first: &str, keys: &str, rung: &str) -> Sandbox {
+    let sandbox = Setup::of(RUNNER).agent(first).keys(keys).start();
+    let second = sandbox.outside().join("second.sh");
+    let answer = r#"printf '{"status": "done", "summary": "second"}' > "$RUNNER_OUTPUT""#;
+    std::fs::write(&second, format!("echo second >> work; {answer}\n")).unwrap();
+    let config = sandbox.read(".runner/state/config.toml");
+    let rung = format!(
+        "{config}\n[[ladder]]\n{rung}\nkind = \"command\"\ncommand = [\"sh\", \"{}\"]\n",
+        second.display()
+    );
+    sandbox.write(".runner/state/config.toml", rung);
+    sandbox.runner(&["start"]).ok();
+    sandbox
+}
+
+#[test]
+fn a_leaf_that_resists_climbs_the_ladder() {
+    let sandbox = ladder("answer retry", "", "after_attempts = 2");
+    let ran = sandbox.runner(&["loop"]).ok();
+    assert_eq!(sandbox.outcomes(), ["retry", "retry", "passed"]);
+    assert_eq!((&sandbox.meta(2)["rung"]["nth"], &sandbox.meta(3)["rung"]["nth"]), (&1.into(), &2.into()));
+    assert!(sandbox.meta(3)["agent"].as_str().unwrap().ends_with("second.sh"));
+    assert!(ran.stdout.contains(" rung=2/2 agent="), "{}", ran.stdout);
+    assert_sound(&sandbox);
+}
+
+#[test]
+fn a_used_up_agent_makes_room_for_the_next_one() {
+    let used_up =
+        r#"printf '{"fault": {"fault": "usage_limit", "resets_unix_secs": 4102444800}}' > "$RUNNER_REPORT""#;
+    let sandbox = ladder(used_up, "on_usage_limit = \"next\"", "");
+    sandbox.runner(&["step"]).ok();
+    assert_eq!(status(&sandbox)["agent"]["rung"]["nth"], 2);
+    sandbox.runner(&["loop"]).ok();
+    assert_eq!(sandbox.outcomes(), ["usage_limit", "passed"]);
+    assert_sound(&sandbox);
+    let waits = ladder(used_up, "", "");
+    waits.runner(&["step"]).ok();
+    assert_eq!(status(&waits)["state"], "waiting", "without the wish, the first one is waited for");
+}
+
+#[test]
+fn what_an_agent_may_use_is_the_users_to_say() {
+    let tools = ".runner/nodes/root/tools.json";
+    let sandbox = Setup::of(RUNNER).agent("answer done").start();
+    sandbox.write(tools, "{\"network\": false}");
+    let refused = sandbox.runner(&["step"]).refused(2);
+    assert!(refused.contains("runner start"), "{refused}");
+    sandbox.runner(&["start"]).ok();
+    for command in ["step", "loop"] {
+        let refused = sandbox.runner(&[command]).refused(2);
+        let why = "node `root`: `.runner/nodes/root/tools.json`: `network` cannot be honoured by agents of kind \"command\"";
+        assert!(refused.contains(why), "{refused}");
+    }
+    sandbox.write(tools, "{\"netwrok\": false}");
+    sandbox.runner(&["start"]);
+    let refused = sandbox.runner(&["step"]).refused(2);
+    assert!(refused.contains("`netwrok` is not a known key; did you mean `network`?"), "{refused}");
+    let validated = sandbox.runner(&["validate"]);
+    assert_eq!(validated.code, Some(2));
+    assert!(validated.stdout.contains("nodes/root/tools.json"), "{}", show(&validated));
+    std::fs::remove_file(sandbox.path(tools)).unwrap();
+    sandbox.runner(&["start"]).ok();
+    sandbox.runner(&["loop"]).ok();
+    assert_sound(&sandbox);
+}
+
+#[test]
+fn an_agent_that_writes_tools_gains_nothing() {
+    let agent = r#"mkdir -p .runner/nodes/root/artifacts .runner/nodes/b
+        echo '{"network": true}' > .runner/nodes/root/tools.json
+        echo '{"model": "largest"}' > .runner/nodes/b/tools.json
+        echo kept > .runner/nodes/root/artifacts/log.txt; echo note > .runner/nodes/root/context.md
+        answer retry"#;
+    let sandbox = Setup::of(RUNNER).agent(agent).start();
+    sandbox.runner(&["step"]).ok();
+    let committed = sandbox.git(&["ls-tree", "-r", "--name-only", BRANCH, "--", ".runner/nodes"]);
+    assert_eq!(committed, ".runner/nodes/root/artifacts/log.txt\n.runner/nodes/root/context.md");
+    assert_sound(&sandbox);
+    sandbox.new_agent("answer done");
+    sandbox.runner(&["loop"]).ok();
+    let prompt = sandbox.logged(2, "prompt.md");
+    assert!(prompt.contains(".runner/nodes/root/artifacts/log.txt (5 bytes)"), "{prompt}");
+    assert!(prompt.contains("# Notes on the node") && prompt.contains("note"), "{prompt}");
+}

@@ -1,0 +1,179 @@
+//! Whole runs with the real Codex and Claude Code, at their pinned versions, against a scripted model on this machine.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use scripted_model::{Script, ScriptedModel};
+use serde_json::Value;
+use testkit::agents;
+use testkit::oracle::{assert_sound, processes_of};
+use testkit::processes::wait_for;
+use testkit::repo::{Ran, Sandbox, run};
+use testkit::setup::Setup;
+
+use crate::RUNNER;
+
+const WHOLE_RUN: &str = include_str!("../../../scripted-model/scripts/whole-run.toml");
+const GUARD: &str = "test ! -e two.txt || grep -qx right two.txt";
+const BOTH: [&str; 2] = ["codex", "claude"];
+
+fn model_of(script: &str) -> ScriptedModel {
+    ScriptedModel::start(Script::parse(script).unwrap()).unwrap()
+}
+
+/// A run of an agent whose provider is at this address.
+fn setup(kind: &str, url: &str) -> Setup {
+    let program = agents::program(kind);
+    let (url, model) =
+        if kind == "codex" { (format!("{url}/v1"), "gpt-5.5") } else { (url.to_owned(), "scripted") };
+    let keys = format!(
+        "kind = \"{kind}\"\nprogram = \"{}\"\nmodel = \"{model}\"\nbase_url = \"{url}\"\nkey_env = \"OWN_KEY\"\nretries = 0",
+        program.display()
+    );
+    Setup::of(RUNNER).executor(&keys).guard(GUARD)
+}
+
+fn command(sandbox: &Sandbox, args: &[&str]) -> Command {
+    let mut command = sandbox.runner_command(args);
+    command.env("OWN_KEY", "sk-dummy").env("TERM", "dumb");
+    command
+}
+
+fn ran(sandbox: &Sandbox, args: &[&str]) -> Ran {
+    run(&mut command(sandbox, args))
+}
+
+fn whole_run(kind: &str) -> Sandbox {
+    let model = model_of(WHOLE_RUN);
+    let sandbox = setup(kind, &model.url()).start();
+    let ended = ran(&sandbox, &["loop"]);
+    assert_eq!(ended.code, Some(0), "{}{}{}", ended.stdout, ended.stderr, sandbox.logged(1, "executor.log"));
+    assert_eq!(sandbox.outcomes(), ["decomposed", "passed", "guard_failed", "passed"]);
+    assert_eq!(sandbox.runner(&["validate"]).ok().value("valid"), Some("true problems=0"));
+    assert_sound(&sandbox);
+    for iter in 1..=4 {
+        let usage = &sandbox.meta(iter)["usage"];
+        assert!(
+            usage["input_tokens"].as_u64() > Some(0) && usage["output_tokens"].as_u64() > Some(0),
+            "{usage}"
+        );
+        let events = sandbox.logged(iter, "events.jsonl");
+        let is_agents = |line: &&str| serde_json::from_str::<Value>(line).unwrap()["event"] == "agent";
+        assert!(events.lines().filter(is_agents).count() >= 2, "{events}");
+    }
+    sandbox
+}
+
+#[test]
+fn a_whole_run_with_codex() {
+    whole_run("codex");
+}
+
+#[test]
+fn a_whole_run_with_claude_and_what_it_cost() {
+    let sandbox = whole_run("claude");
+    let usage = &sandbox.meta(1)["usage"];
+    assert!(usage["cost_microdollars"].as_u64() > Some(0), "{usage}");
+    assert!(usage.to_string().contains("reported"), "{usage}");
+}
+
+/// One step with a provider that fails like this from the first request on, and its outcome.
+fn outcome_of(kind: &str, fault: &str) -> String {
+    let model = model_of(&format!("[[part]]\n[[part.step]]\nfault = [{fault}]\n"));
+    let sandbox = setup(kind, &model.url()).start();
+    let step = ran(&sandbox, &["step"]);
+    assert_sound(&sandbox);
+    assert_eq!(sandbox.tree()["root"]["attempts"], 0, "{kind} {fault}: {}{}", step.stdout, step.stderr);
+    sandbox.outcomes().concat()
+}
+
+#[test]
+fn each_failure_of_a_provider_has_its_class() {
+    let context = "{ what.event = { code = 'context_length_exceeded', type = 'invalid_request_error', message = 'too long' } }";
+    let limit = "{ what.http = { status = 429, body = { error = { type = 'usage_limit_reached', message = 'over', resets_at = 1900000000 } } } }";
+    for (kind, fault, class) in [
+        ("codex", "{ what.http.status = 401 }", "not_logged_in"),
+        ("claude", "{ what.http.status = 401 }", "not_logged_in"),
+        ("codex", "{ what.http.status = 429 }", "rate_limited"),
+        ("claude", "{ what.http.status = 429 }", "rate_limited"),
+        ("codex", "{ what.http.status = 500 }", "overloaded"),
+        ("claude", "{ what.http.status = 529 }", "overloaded"),
+        ("codex", "{ what = 'drop' }", "disconnected"),
+        ("claude", "{ what = 'drop' }", "disconnected"),
+        ("codex", context, "context_full"),
+        ("codex", limit, "usage_limit"),
+    ] {
+        assert_eq!(outcome_of(kind, fault), class, "{kind} {fault}");
+    }
+}
+
+#[test]
+fn a_provider_that_is_not_there_ends_the_session() {
+    for kind in BOTH {
+        // Nothing listens where something just did.
+        let url = model_of("[[part]]\n[[part.step]]\ndo.final = 'x'\n").url();
+        let sandbox = setup(kind, &url).start();
+        ran(&sandbox, &["step"]);
+        assert_eq!(sandbox.outcomes(), ["disconnected"], "{kind}");
+        assert_sound(&sandbox);
+    }
+}
+
+const LEAVES_A_PROCESS: &str = "[[part]]\n[[part.step]]\n\
+    do.shell = 'echo partial > partial.txt; setsid sleep 600 & sleep 600'\n";
+
+#[test]
+fn nothing_of_a_session_outlives_its_time() {
+    for kind in BOTH {
+        let model = model_of(LEAVES_A_PROCESS);
+        let sandbox = setup(kind, &model.url()).keys("iteration_timeout_secs = 12").start();
+        assert_eq!(ran(&sandbox, &["loop"]).code, Some(4), "{kind}");
+        assert_eq!(processes_of(sandbox.outside()), Vec::<String>::new(), "{kind}");
+        assert_eq!(sandbox.git(&["show", "HEAD:partial.txt"]), "partial", "{kind}");
+        assert_sound(&sandbox);
+    }
+}
+
+#[test]
+fn nothing_of_a_session_outlives_the_runner() {
+    for kind in BOTH {
+        let model = model_of(LEAVES_A_PROCESS);
+        let sandbox = setup(kind, &model.url()).start();
+        let mut child =
+            command(&sandbox, &["loop"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        wait_for("the command", || sandbox.path("partial.txt").exists());
+        std::thread::sleep(Duration::from_millis(200));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        wait_for("the session's end", || processes_of(sandbox.outside()).is_empty());
+        sandbox.runner(&["start"]).ok();
+        assert_eq!(sandbox.outcomes(), ["interrupted"], "{kind}");
+        assert_eq!(sandbox.git(&["show", "HEAD:partial.txt"]), "partial", "{kind}");
+        assert_sound(&sandbox);
+    }
+}
+
+#[test]
+fn nothing_that_a_repository_plants_for_agents_is_run() {
+    let trap = "sh -c 'touch sprung'";
+    let claude = format!(
+        r#"{{"hooks": {{"PreToolUse": [{{"matcher": "*", "hooks": [{{"type": "command", "command": "{trap}"}}]}}],
+            "SessionStart": [{{"hooks": [{{"type": "command", "command": "{trap}"}}]}}]}}}}"#
+    );
+    let codex =
+        "notify = [\"touch\", \"sprung\"]\n[mcp_servers.odd]\ncommand = \"touch\"\nargs = [\"sprung\"]\n";
+    for kind in BOTH {
+        let model = model_of(WHOLE_RUN);
+        let setup = setup(kind, &model.url())
+            .file(".claude/settings.json", &claude)
+            .file(".codex/config.toml", codex)
+            .file("CLAUDE.md", "PLANTED-WORDS\n")
+            .file("AGENTS.md", "PLANTED-WORDS\n");
+        let sandbox = setup.start();
+        ran(&sandbox, &["step"]);
+        assert_eq!(sandbox.outcomes(), ["decomposed"], "{kind}");
+        assert!(!sandbox.path("sprung").exists(), "{kind}");
+        let asked = model.requests().iter().any(|request| request.body.to_string().contains("PLANTED-WORDS"));
+        assert!(!asked, "{kind}: the repository's words reached the model");
+    }
+}

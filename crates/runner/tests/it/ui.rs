@@ -1,0 +1,48 @@
+//! Handing over to the page's server.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use testkit::repo::{Sandbox, run};
+
+/// A copy of the runner with a program beside it that tells its arguments.
+fn installed(sandbox: &Sandbox, name: &str) -> std::path::PathBuf {
+    let folder = sandbox.outside().join(name);
+    fs::create_dir(&folder).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_runner"), folder.join("runner")).unwrap();
+    folder
+}
+
+fn put_companion(folder: &std::path::Path, says: &str) {
+    let path = folder.join("runner-ui");
+    fs::write(&path, format!("#!/bin/sh\necho {says} \"$@\"\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn ui_is_the_program_beside_the_runner_and_gets_what_was_typed() {
+    let sandbox = Sandbox::with_commit(env!("CARGO_BIN_EXE_runner"));
+    let folder = installed(&sandbox, "bin");
+    put_companion(&folder, "beside");
+    let ran =
+        run(sandbox.command(folder.join("runner")).args(["-C", "x", "ui", "--port", "0", "--open"])).ok();
+    assert_eq!(ran.stdout, "beside --project-dir x --port 0 --open\n");
+    let ran = run(sandbox.command(folder.join("runner")).args(["--json", "ui"])).ok();
+    assert_eq!(ran.stdout, "beside --project-dir . --json\n");
+}
+
+#[test]
+fn ui_is_found_on_the_path_and_else_missed_with_a_hint() {
+    let sandbox = Sandbox::with_commit(env!("CARGO_BIN_EXE_runner"));
+    let (folder, other) = (installed(&sandbox, "bin"), sandbox.outside().join("other"));
+    fs::create_dir(&other).unwrap();
+    put_companion(&other, "path");
+    let path = format!("{}:/usr/bin:/bin", other.display());
+    let ran = run(sandbox.command(folder.join("runner")).arg("ui").env("PATH", path)).ok();
+    assert_eq!(ran.stdout, "path --project-dir .\n");
+    let told = run(sandbox.command(folder.join("runner")).arg("ui").env("PATH", "/nowhere")).refused(1);
+    assert!(
+        told.contains("neither beside `runner` nor on the PATH") && told.contains("cargo install"),
+        "{told}"
+    );
+}

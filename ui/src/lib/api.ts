@@ -1,0 +1,39 @@
+// Asks the server. Every answer is of a type that the server's own types gave.
+
+import type { Fault } from "./types";
+
+/** What the server says went wrong. */
+export class Refused extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly hint: string | null,
+  ) {
+    super(message);
+  }
+}
+
+/** The answer, or a `Refused`; a request that is no longer wanted is broken off. */
+export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  const answer = await fetch(path, { signal, credentials: "same-origin" });
+  if (answer.ok) return (await answer.json()) as T;
+  let told: Partial<Fault> = {};
+  try {
+    told = (await answer.json()) as Fault;
+  } catch {
+    // Not ours: a proxy may stand in between.
+  }
+  const { code = "http", message = `the server answered ${answer.status}`, hint = null } = told.error ?? {};
+  throw new Refused(answer.status, code, message, hint);
+}
+
+/** The address of an iteration at the server, or of something in it. */
+export function iterationPath(run: string, iter: number, rest = ""): string {
+  return `/api/iterations/${encodeURIComponent(run)}/${String(iter).padStart(4, "0")}${rest}`;
+}
+
+export function forRun(path: string, run: string | undefined): string {
+  if (!run) return path;
+  return `${path}${path.includes("?") ? "&" : "?"}run=${encodeURIComponent(run)}`;
+}

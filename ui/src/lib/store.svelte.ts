@@ -1,0 +1,213 @@
+// What the page knows, read from the server and kept fresh by its stream. Plain values behind few signals: a tree of
+// 100,000 nodes must not become 100,000 of them.
+
+import { forRun, get, Refused } from "./api";
+import { listen, type Link } from "./live";
+import { address, parse, type Route } from "./router";
+import type { Change, IterationRow, Iterations, SlimTree, Snapshot } from "./types";
+import { LIVE } from "./words";
+
+type Theme = "system" | "light" | "dark";
+
+class Store {
+  route = $state.raw<Route>(parse(location.hash));
+  snapshot = $state.raw<Snapshot | null>(null);
+  rows = $state.raw<IterationRow[]>([]);
+  tree = $state.raw<SlimTree | null>(null);
+  fault = $state.raw<string | null>(null);
+  link = $state.raw<Link>("connecting");
+  /** When the server was last heard of, by this browser's clock. */
+  heardMs = $state.raw(Date.now());
+  /** This browser's clock, once a second while the page is seen. */
+  nowMs = $state.raw(Date.now());
+  /** How the server's clock differs from this one. */
+  offsetMs = 0;
+  /** Counts the changes of each iteration's files. */
+  #grown = $state.raw<Record<number, number>>({});
+  #resyncs = $state.raw(0);
+  /** The newest sentence for those who listen instead of looking. */
+  spoken = $state.raw("");
+  theme = $state.raw<Theme>((localStorage.getItem("theme") as Theme | null) ?? "system");
+  keys = $state.raw(localStorage.getItem("keys") !== "off");
+  isStale = $state.raw(false);
+  #build = "";
+  #sizes = new Map<string, number>();
+  #dirty = new Set<"snapshot" | "rows" | "tree">();
+  #isReading = false;
+
+  get run(): string | undefined {
+    return "run" in this.route ? this.route.run : undefined;
+  }
+
+  /** The run that is looked at, by name, once it is known. */
+  get runId(): string | undefined {
+    return this.run ?? this.snapshot?.run?.id;
+  }
+
+  get isLive(): boolean {
+    return this.snapshot !== null && LIVE.has(this.snapshot.state);
+  }
+
+  /** Another number whenever the files of an iteration may have changed; 0 if they have not. */
+  grown(iter: number): number {
+    return (this.#grown[iter] ?? 0) + this.#resyncs;
+  }
+
+  /** The server's clock. */
+  get serverMs(): number {
+    return this.nowMs + this.offsetMs;
+  }
+
+  start(): () => void {
+    const onHash = () => this.#moved();
+    addEventListener("hashchange", onHash);
+    const tick = setInterval(() => document.hidden || (this.nowMs = Date.now()), 1000);
+    const stop = listen({
+      change: (change) => this.#change(change),
+      link: (link) => {
+        this.link = link;
+        if (link === "live") this.heardMs = Date.now();
+      },
+      heartbeat: (now) => {
+        this.heardMs = Date.now();
+        this.offsetMs = now - this.heardMs;
+        this.link = "live";
+      },
+    });
+    this.#want("snapshot", "rows", "tree");
+    return () => {
+      removeEventListener("hashchange", onHash);
+      clearInterval(tick);
+      stop();
+    };
+  }
+
+  #moved(): void {
+    const before = this.runId;
+    this.route = parse(location.hash);
+    if (this.run !== undefined && this.run !== before) this.#want("snapshot", "rows", "tree");
+  }
+
+  go(route: Route): void {
+    location.hash = address(route);
+  }
+
+  /** Changes the address without a step in the history. */
+  replace(route: Route): void {
+    history.replaceState(null, "", address(route));
+    this.route = route;
+  }
+
+  setTheme(theme: Theme): void {
+    this.theme = theme;
+    localStorage.setItem("theme", theme);
+  }
+
+  setKeys(on: boolean): void {
+    this.keys = on;
+    localStorage.setItem("keys", on ? "on" : "off");
+  }
+
+  #change(change: Change): void {
+    this.heardMs = Date.now();
+    switch (change.event) {
+      case "hello":
+        if (this.#build && change.build !== this.#build) this.isStale = true;
+        this.#build ||= change.build;
+        break;
+      case "tree_changed":
+        this.#want("tree", "snapshot");
+        break;
+      case "run_state_changed":
+      case "run_changed":
+        this.#want("snapshot", "rows");
+        break;
+      case "iteration_added":
+        this.#want("snapshot", "rows");
+        break;
+      case "iteration_changed":
+        this.#grew(change);
+        break;
+      case "resync":
+        this.#want("snapshot", "rows", "tree");
+        this.#resyncs++;
+        break;
+    }
+  }
+
+  /** Files of an iteration grew. Only what tells of its course is a reason to read the lists again. */
+  #grew(change: Extract<Change, { event: "iteration_changed" }>): void {
+    if (change.run !== this.runId) return;
+    let tells = false;
+    for (const file of change.files) {
+      const key = `${change.iter}/${file.name}`;
+      const isNew = this.#sizes.get(key) !== file.bytes;
+      this.#sizes.set(key, file.bytes);
+      if (isNew && (file.name === "meta.json" || file.name === "events.jsonl")) tells = true;
+    }
+    this.#bump(change.iter);
+    if (tells) this.#want("snapshot", "rows");
+  }
+
+  #bump(iter: number): void {
+    this.#grown = { ...this.#grown, [iter]: (this.#grown[iter] ?? 0) + 1 };
+  }
+
+  #want(...what: ("snapshot" | "rows" | "tree")[]): void {
+    for (const one of what) this.#dirty.add(one);
+    if (this.#isReading) return;
+    this.#isReading = true;
+    // Together with what else comes in this turn. Not on the next frame: a hidden tab has none.
+    queueMicrotask(() => void this.#read());
+  }
+
+  async #read(): Promise<void> {
+    while (this.#dirty.size > 0) {
+      const wanted = new Set(this.#dirty);
+      this.#dirty.clear();
+      const run = this.run;
+      try {
+        const [snapshot, rows, tree] = await Promise.all([
+          wanted.has("snapshot") ? get<Snapshot>(forRun("/api/snapshot", run)) : null,
+          wanted.has("rows") ? get<Iterations>(forRun("/api/iterations", run)) : null,
+          wanted.has("tree") ? get<SlimTree>(forRun("/api/tree?slim=1", run)).catch(noTree) : null,
+        ]);
+        if (run !== this.run) continue;
+        if (rows) this.#rowsCame(rows.iterations);
+        if (snapshot) this.#snapshotCame(snapshot);
+        if (wanted.has("tree")) this.tree = tree;
+        this.fault = null;
+      } catch (error) {
+        this.fault = error instanceof Error ? error.message : String(error);
+        if (!(error instanceof Refused)) this.link = "lost";
+      }
+    }
+    this.#isReading = false;
+  }
+
+  #snapshotCame(snapshot: Snapshot): void {
+    this.offsetMs = snapshot.server.now_ms - Date.now();
+    this.nowMs = Date.now();
+    this.#build ||= snapshot.server.build;
+    if (this.snapshot && this.snapshot.state !== snapshot.state)
+      this.spoken = `The run is ${snapshot.state}: ${snapshot.headline}`;
+    this.snapshot = snapshot;
+  }
+
+  #rowsCame(rows: IterationRow[]): void {
+    const last = rows.at(-1);
+    const before = this.rows.find((row) => row.iter === last?.iter);
+    if (last?.outcome && before && !before.outcome) {
+      this.spoken = `Iteration ${last.iter}: ${last.outcome.replaceAll("_", " ")}`;
+    }
+    this.rows = rows;
+  }
+}
+
+/** A run without a readable tree still has its history. */
+function noTree(error: unknown): null {
+  if (error instanceof Refused) return null;
+  throw error;
+}
+
+export const store = new Store();
