@@ -67,6 +67,10 @@ untouched:
         [[ -z $new ]] || { printf 'error: the check left new files behind:\n%s\n' "$new" >&2; exit 1; }
     fi
 
+# Make the recorded runs anew, after a change of behaviour that is meant
+record:
+    UPDATE_RECORDED=1 cargo nextest run --locked -p runner -E 'test(every_ending_can_be_recorded)'
+
 # The page's packages, as its lock file has them
 [private]
 ui-packages:

@@ -5,6 +5,7 @@
 
 mod canonical;
 mod int;
+pub(crate) mod text_bytes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -13,6 +13,7 @@ use crate::goal::{Goal, GoalFault, GoalSummary};
 use crate::id::{Iteration, NodeId, RunId};
 use crate::layout::{Doc, Owner, complete_gitignore};
 use crate::run_state::RunState;
+use crate::step::message::TAKEN_IN;
 use crate::tree::{EditFault, Node, Tree, TreeProblem, user_edit_faults};
 
 /// Documents by name; one that is not there has no entry.
@@ -152,6 +153,12 @@ pub fn compose(id: &RunId, goal: &[u8], sources: Sources<'_>, wish: &Wish) -> Re
         docs.insert(doc, bytes);
     }
     Ok(Composed { docs, goal_unwritten: !goal.is_written() })
+}
+
+/// The message of a start's commit, which takes in so many commits of the user's own.
+pub fn message(run: &RunId, own_commits: u32) -> String {
+    let taken_in = if own_commits > 0 { format!("\n{TAKEN_IN}: {own_commits}\n") } else { String::new() };
+    format!("chore(loop): start run {run}\n{taken_in}")
 }
 
 /// Whether HEAD is elsewhere and the run's own files are about to be brought in.

@@ -9,17 +9,17 @@
 //! or talks nonsense is a value. An error means that the operator must look, and that nothing was changed.
 
 mod attempt;
-mod bookkeeping;
+pub(crate) mod bookkeeping;
 mod event;
 mod interpret;
 mod judge;
 mod ladder;
 mod mark;
 mod merge;
-mod message;
+pub(crate) mod message;
 mod meta;
 mod outcome;
-mod places;
+pub(crate) mod places;
 mod plan;
 mod settle;
 mod snapshot;

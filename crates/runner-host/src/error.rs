@@ -172,6 +172,32 @@ pub enum Refusal {
     /// The run's documents do not allow it.
     #[error(transparent)]
     Start(#[from] StartFault),
+    /// No run of that name, and no commit either.
+    #[error("there is no run and no commit `{wanted}` here")]
+    NoSuchRun {
+        /// What was asked for.
+        wanted: String,
+        /// The runs that there are.
+        runs: Vec<String>,
+    },
+    /// A commit that is none.
+    #[error("`{0}` names no commit here")]
+    NoSuchRevision(String),
+    /// Commits that belong to no run.
+    #[error("`{0}` is no run")]
+    NotARun(String),
+    /// No run at all.
+    #[error("this repository has no run")]
+    NoRuns,
+    /// More than one run, and none of them is checked out.
+    #[error("there are {} runs here, and none of them is checked out", .runs.len())]
+    WhichRun {
+        /// Their names.
+        runs: Vec<String>,
+    },
+    /// An object that a partial or damaged clone does not have.
+    #[error("git object `{0}` is not in this clone")]
+    MissingObject(String),
     /// A sandbox is required, and there is none.
     #[error("agents have to run in a sandbox here, and bubblewrap cannot be used")]
     NoSandbox {

@@ -137,7 +137,12 @@ fn named_program(own: Option<&str>, usual: &str, package: &str, root: &Path) -> 
 
 /// The guard of a job, or why there is none.
 pub(crate) fn guard(job: &Job, root: &Path) -> Result<Program, String> {
-    Ok(Program::of(resolved(job.guard.words(), root)?))
+    program(job.guard.words(), root)
+}
+
+/// A command to be run in a work tree, or why it cannot be.
+pub(crate) fn program(words: &[String], root: &Path) -> Result<Program, String> {
+    Ok(Program::of(resolved(words, root)?))
 }
 
 /// The words with the program's own path in front. A program inside the repository must be named by its path.

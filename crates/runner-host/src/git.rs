@@ -4,6 +4,7 @@
 //! variables; none runs a filter that the repository's own configuration defines and nobody allowed. Answers are
 //! read as bytes, separated by NUL where git offers it.
 
+mod history;
 mod objects;
 mod refs;
 mod repository;
@@ -16,6 +17,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+pub(crate) use history::{Batch, Logged};
 pub(crate) use objects::{
     Changed, Difference, Differing, EntryMode, IndexEntry, PathSet, Sight, Switch, TreeEntry,
 };

@@ -161,11 +161,14 @@ impl Scene<'_> {
         self.git.edit_index(&index, &edits)?;
         let tree = self.git.write_tree(&index)?;
         store::remove(&index)?;
-        if self.old_tip.is_some() && self.git.tree_of(parent)? == tree {
+        let own_commits = match self.old_tip {
+            Some(tip) => self.git.own_commits(self.run.as_str(), tip)?,
+            None => 0,
+        };
+        if self.old_tip.is_some() && own_commits == 0 && self.git.tree_of(parent)? == tree {
             return Ok(parent.to_owned());
         }
-        let commit =
-            self.git.store_commit(&tree, parent, &format!("chore(loop): start run {}\n", self.run))?;
+        let commit = self.git.store_commit(&tree, parent, &start::message(self.run, own_commits))?;
         failpoint::reach("start.commit");
         Ok(commit)
     }

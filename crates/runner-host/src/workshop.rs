@@ -39,6 +39,7 @@ use crate::lock::Lock;
 use crate::moving;
 use crate::process::{Control, Wish};
 use crate::record::{Folder, now_ms};
+use crate::replay;
 use crate::sandbox::{Bubblewrap, Level};
 use crate::signals::{Caught, Listener};
 use crate::store::{self, Stamp};
@@ -71,6 +72,8 @@ pub struct Workshop<'a> {
     early: Vec<Event>,
     /// The folder of the iteration that was just committed.
     last: Option<Folder>,
+    /// The last commit that was made here.
+    made: Option<String>,
     /// The sandbox for agents, or why there is none; tried out once, when the first agent needs it.
     sandbox: Option<Result<Bubblewrap, String>>,
     /// The commit of an iteration that a crash left, while it is taken up again.
@@ -103,6 +106,9 @@ struct Bench {
     sandbox: Level,
     set_aside: Vec<(String, &'static str)>,
     mended: crate::pins::Mended,
+    /// What came back, for the record.
+    attempt: Option<Attempt>,
+    verdict: Verdict,
     /// Whether the session's files differ from the commit's before it.
     has_changes: bool,
     /// Which session of which agent it was, as far as known.
@@ -149,6 +155,7 @@ impl<'a> Workshop<'a> {
             left: None,
             early: Vec::new(),
             last: None,
+            made: None,
             sandbox: None,
             resuming: None,
             version: None,
@@ -174,6 +181,14 @@ impl<'a> Workshop<'a> {
     /// How the user broke in, if they did.
     fn interruption(&self) -> Option<Interruption> {
         self.signals.as_ref().and_then(Listener::caught).map(interruption_of)
+    }
+
+    /// How many commits of the user's own the next iteration takes in.
+    fn own_commits(&self, run: &RunId) -> Result<u32, Error> {
+        match self.resuming.as_ref().or(self.head.as_ref()) {
+            Some(tip) if self.made.as_ref() != Some(tip) => self.git.own_commits(run.as_str(), tip),
+            Some(_) | None => Ok(0),
+        }
     }
 
     fn bench(&mut self) -> Result<&mut Bench, Error> {
@@ -259,13 +274,15 @@ impl World for Workshop<'_> {
             }
             Selection::Complete => Vec::new(),
         };
+        let run_id = state.run_id.clone().ok_or(Refusal::MissingDoc(Doc::RunState))?;
+        let own_commits = self.own_commits(&run_id)?;
         let repaired = state.repair.as_ref().and_then(|repair| tree.path_to(&repair.node));
         let repaired = repaired.into_iter().flatten().map(|node| node.id.clone());
         let (node, git) = (path.last(), &self.git);
         let note = |id: &NodeId| files.note(git, id).map(|text| (id.clone(), text));
         let kept = |id: &NodeId| (id.clone(), files.artifacts(git, id));
         Ok(Snapshot {
-            run_id: state.run_id.clone().ok_or(Refusal::MissingDoc(Doc::RunState))?,
+            run_id,
             goal: decoded(docs, Doc::Goal, |bytes| Ok(Goal::parse(bytes)?.body().to_owned()))?,
             config: decoded(docs, Doc::Config, |bytes| Config::decode(bytes).map_err(StartFault::Config))?,
             memory: Memory {
@@ -278,6 +295,7 @@ impl World for Workshop<'_> {
             tools: files.tools(git, path.iter().cloned().chain(repaired))?,
             artifacts: node.map(kept).into_iter().collect(),
             templates: files.templates(&self.git),
+            own_commits,
             state,
             tree,
         })
@@ -293,6 +311,7 @@ impl World for Workshop<'_> {
     fn run_guard(&mut self, job: &Job, restore: &[RepoPath]) -> Result<Verdict, Error> {
         self.restore_files(restore)?;
         let verdict = self.guard(job)?;
+        self.bench()?.verdict = verdict.clone();
         failpoint::reach("iter.guard");
         Ok(verdict)
     }
@@ -331,6 +350,7 @@ impl World for Workshop<'_> {
         // Its answer is in the folder by now.
         store::clear(&git.paths().answer(&job.iteration.to_string()))?;
         self.last = self.bench.take().map(|bench| bench.folder);
+        self.made = Some(commit.clone());
         Ok(Record { commit })
     }
 
@@ -363,6 +383,7 @@ fn write_logs(
 ) -> Result<(), Error> {
     let folder = &bench.folder;
     folder.write("tree.after.json", &transition.tree.to_bytes())?;
+    replay::keep(folder, &bench.base, bench.attempt.as_ref(), &bench.verdict)?;
     let patch = match bench.has_changes {
         true => git.patch(&bench.base, commit, &[Doc::Tree.path(), Doc::RunState.path()])?,
         false => Vec::new(),

@@ -42,6 +42,9 @@ pub(crate) struct Global {
     /// Say more
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
+    /// Never show anything through a pager
+    #[arg(long, global = true)]
+    pub(crate) no_pager: bool,
     /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
     pub(crate) color: Color,
@@ -69,6 +72,11 @@ pub(crate) enum Command {
     Select(SelectArgs),
     Status(StatusArgs),
     Tree(TreeArgs),
+    Log(LogArgs),
+    Show(ShowArgs),
+    Diff(DiffArgs),
+    Verify(VerifyArgs),
+    Replay(ReplayArgs),
     Doctor(DoctorArgs),
     Demo(DemoArgs),
     Ui(UiArgs),
@@ -175,6 +183,133 @@ pub(crate) struct TreeArgs {
     /// Only nodes that do not pass yet
     #[arg(long)]
     pub(crate) open: bool,
+}
+
+/// List the iterations of a run, or show what one of them printed
+///
+/// An iteration is 57 or #57; @ is the last one, or the one that is being made; @-1 the one before it. A node stands for
+/// the last iteration that worked on it. In a clone without the run's logs, what git alone knows is shown.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner log                     every iteration, newest last
+  runner log 57                  what the agent and the guard printed
+  runner log @ --errors          what was found against the last one, and the end of the guard's output
+  runner log 57 --grep 'error|panic'
+  runner log -f                  every iteration as it is made
+  runner log @ -f                what the running one prints")]
+pub(crate) struct LogArgs {
+    /// An iteration, or a node
+    #[arg(value_name = "ITER|NODE")]
+    pub(crate) which: Option<String>,
+    /// Only what the guard printed
+    #[arg(long, group = "part")]
+    pub(crate) guard: bool,
+    /// Only what the agent printed
+    #[arg(long, group = "part")]
+    pub(crate) agent: bool,
+    /// The agent's output line by line, with times, as it was recorded
+    #[arg(long, group = "part")]
+    pub(crate) raw: bool,
+    /// What was found against the session, and the end of the guard's output
+    #[arg(long, group = "part")]
+    pub(crate) errors: bool,
+    /// The prompt
+    #[arg(long, group = "part")]
+    pub(crate) prompt: bool,
+    /// Only lines that match
+    #[arg(long, value_name = "RE")]
+    pub(crate) grep: Option<String>,
+    /// Go on as long as something is added
+    #[arg(short, long, conflicts_with_all = ["grep", "errors", "prompt"])]
+    pub(crate) follow: bool,
+    /// Another run than the one here
+    #[arg(long, value_name = "RUN")]
+    pub(crate) run: Option<String>,
+}
+
+/// Show one iteration or one node, whole
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner show                    the last iteration: outcome, guard, summary, changed files
+  runner show 57
+  runner show auth/login         a node: goal, acceptance, attempts, every iteration on it, the last failure")]
+pub(crate) struct ShowArgs {
+    /// An iteration (57, #57, @, @-1), or a node by its path, its id or the beginning of it
+    #[arg(value_name = "ITER|NODE")]
+    pub(crate) which: Option<String>,
+    /// Another run than the one here
+    #[arg(long, value_name = "RUN")]
+    pub(crate) run: Option<String>,
+}
+
+/// Show what an iteration changed
+///
+/// Without paths, everything but the runner's own files under .runner/.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner diff                    the last iteration
+  runner diff 57 -- src          only below src
+  runner diff 57 -- .runner      what it did to the plan and the memory files
+  runner diff @-1 | delta")]
+pub(crate) struct DiffArgs {
+    /// An iteration (57, #57, @, @-1), or a node: the last iteration on it
+    #[arg(value_name = "ITER|NODE")]
+    pub(crate) which: Option<String>,
+    /// Only these paths
+    #[arg(last = true, value_name = "PATH")]
+    pub(crate) paths: Vec<String>,
+    /// Another run than the one here
+    #[arg(long, value_name = "RUN")]
+    pub(crate) run: Option<String>,
+}
+
+/// Prove from git alone that every rule held at every commit of a run
+///
+/// Derives every iteration again from the commit before it: number, node, prompt, tree, state, message, protected files.
+/// Works in any clone; the logs of the run are not needed. Exits with 1 if a rule does not hold, with 2 if there is no
+/// such run.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner verify                       the run that is checked out
+  runner verify port-to-rust          a run by its id, here or as a remote has it
+  runner verify HEAD~20..HEAD         a part of one
+  runner verify --rerun-guard         and run the guard again on every commit that passed a node
+  runner verify --json | jq .first_divergence")]
+pub(crate) struct VerifyArgs {
+    /// A run, a commit of one, or a range of commits; without it, the run here
+    #[arg(value_name = "RUN|RANGE")]
+    pub(crate) target: Option<String>,
+    /// Check passes out into a temporary repository and run the guard of that time again: one iteration, or all
+    #[arg(long, value_name = "ITER|all", num_args = 0..=1, default_missing_value = "all",
+          value_parser = crate::commands::verify::which_passes)]
+    pub(crate) rerun_guard: Option<WhichPasses>,
+}
+
+/// Put a recorded run through this version's rules, and compare every byte
+///
+/// Takes what came back from every session and every guard, plans, judges and settles again, and compares prompts, trees,
+/// states and messages with those of the run. Exits with 1 at the first difference.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner replay                        the run that is checked out
+  runner replay --export run.json      and write it into one file, which needs no repository
+  runner replay run.json")]
+pub(crate) struct ReplayArgs {
+    /// A run whose logs are here, or a file that was exported
+    #[arg(value_name = "RUN|FILE")]
+    pub(crate) target: Option<String>,
+    /// Write the recording into a file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) export: Option<PathBuf>,
+}
+
+/// Which passes the guard is run on again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WhichPasses {
+    /// Every one.
+    All,
+    /// That of one iteration.
+    One(runner_core::id::Iteration),
 }
 
 /// Check git, the guard and the agent, and say how to get what is missing

@@ -4,14 +4,18 @@ mod completions;
 mod demo;
 mod doctor;
 mod init;
+mod log;
 mod man;
+mod replay;
 mod run;
 mod select;
+mod show;
 mod start;
 mod status;
 mod tree;
 mod ui;
 mod validate;
+pub(crate) mod verify;
 
 use crate::cli::{Cli, Command};
 use crate::error::Report;
@@ -30,6 +34,11 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Select(args) => Box::new(select::run(dir, args)?),
         Command::Status(_) => Box::new(status::run(dir)?),
         Command::Tree(args) => Box::new(tree::run(dir, args)?),
+        Command::Log(args) => log::run(dir, args, out)?,
+        Command::Show(args) => show::run(dir, args)?,
+        Command::Diff(args) => Box::new(show::diff(dir, args, out)?),
+        Command::Replay(args) => Box::new(replay::run(dir, args)?),
+        Command::Verify(args) => Box::new(verify::run(dir, args, out)?),
         Command::Doctor(_) => Box::new(doctor::run(dir)),
         Command::Demo(args) => Box::new(demo::run(args, out)?),
         Command::Ui(args) => return Err(ui::run(dir, cli.global.json, args)),

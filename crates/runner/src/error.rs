@@ -225,11 +225,44 @@ fn explain(refusal: &Refusal) -> (&'static str, Vec<String>, Vec<String>) {
         }
         Refusal::MissingDoc(_) => ("missing", none(), hint("run 'runner start' to write what is missing")),
         Refusal::Start(fault) => explain_start(fault),
+        Refusal::NoSuchRun { wanted, runs } => ("no_such_run", none(), which_run(wanted, runs)),
+        Refusal::NoSuchRevision(_) => (
+            "no_such_revision",
+            none(),
+            hint("name commits as git does: a branch, a tag, HEAD~3, a commit's id"),
+        ),
+        Refusal::NotARun(_) => (
+            "not_a_run",
+            none(),
+            hint("name a run, a commit on its branch, or a range: runner verify runner/<id>"),
+        ),
+        Refusal::NoRuns => {
+            ("no_runs", none(), hint("begin one with 'runner start', or fetch its branch: git fetch origin"))
+        }
+        Refusal::WhichRun { runs } => {
+            ("which_run", runs.clone(), hint("name one of them, or check its branch out"))
+        }
+        Refusal::MissingObject(_) => {
+            ("missing_object", none(), hint("fetch the whole branch: git fetch --refetch origin"))
+        }
         Refusal::RunUnderWay(_) => (
             "run_under_way",
             none(),
             hint("to begin another run, remove `id` from .runner/GOAL.md and run 'runner start'"),
         ),
+    }
+}
+
+/// What was meant by a run that is not there.
+fn which_run(wanted: &str, runs: &[String]) -> Vec<String> {
+    let known: Vec<&str> = runs.iter().map(String::as_str).collect();
+    let near = runner_core::document::nearest(wanted, &known);
+    match (near, runs.is_empty()) {
+        (Some(near), _) => vec![format!("did you mean `{near}`?")],
+        (None, true) => {
+            vec!["there is no run here: fetch its branch, or begin one with 'runner start'".to_owned()]
+        }
+        (None, false) => vec![format!("runs here: {}", runs.join(", "))],
     }
 }
 

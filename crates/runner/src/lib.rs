@@ -10,6 +10,7 @@ mod live;
 mod out;
 mod reply;
 mod view;
+mod which;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -8,6 +8,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::cli::{Color, Global};
 use crate::error::Report;
+
 use crate::reply::{Exit, Reply};
 
 /// How wide a terminal is taken to be where it does not say.
@@ -19,6 +20,7 @@ pub(crate) struct Out {
     error_form: Form,
     pen: Pen,
     error_pen: Pen,
+    may_page: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,13 +45,20 @@ impl Out {
             error_form: if global.json { Form::Json } else { Form::Drawn },
             pen: Pen::new(global, on_terminal),
             error_pen: Pen::new(global, io::stderr().is_terminal()),
+            may_page: !global.no_pager,
         }
     }
 
     /// Tells an answer on standard output, and gives its exit code.
     pub(crate) fn tell(&self, reply: &dyn Reply) -> ExitCode {
         match self.form {
-            Form::Drawn => print(&reply.drawn(&self.pen)),
+            Form::Drawn => {
+                let text = reply.drawn(&self.pen);
+                let is_shown = reply.is_long() && self.may_page && runner_host::pager::show(&text);
+                if !is_shown {
+                    print(&text);
+                }
+            }
             Form::Json if reply.ends_lines() => print(&format!("{}\n", reply.json())),
             Form::Json => print(&format!("{:#}\n", reply.json())),
             Form::Plain => {
@@ -68,6 +77,11 @@ impl Out {
     /// Whether a person watches.
     pub(crate) fn is_terminal(&self) -> bool {
         self.form == Form::Drawn
+    }
+
+    /// Whether what is told to a person is told in colour.
+    pub(crate) fn is_coloured(&self) -> bool {
+        self.form == Form::Drawn && self.pen.is_coloured()
     }
 
     /// What would be drawn.
@@ -92,6 +106,13 @@ impl Out {
             Form::Json => print(&format!("{}\n", happening.json())),
             Form::Plain => happening.plain().iter().for_each(|line| print(&format!("{}\n", line.as_str()))),
             Form::Silent => {}
+        }
+    }
+
+    /// Tells one of many parts of an answer, unless the answer will be one document that holds them all.
+    pub(crate) fn tell_if_many(&self, part: &dyn Reply) {
+        if self.form != Form::Json {
+            self.tell_now(part);
         }
     }
 
@@ -205,6 +226,11 @@ impl Pen {
             width: runner_host::terminal::columns().unwrap_or(USUAL_WIDTH),
             verbose: global.verbose,
         }
+    }
+
+    /// Whether it draws in colour.
+    pub(crate) fn is_coloured(&self) -> bool {
+        self.colour
     }
 
     /// A pen for tests.

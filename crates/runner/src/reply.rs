@@ -31,6 +31,11 @@ pub(crate) trait Reply {
         Exit::SUCCESS
     }
 
+    /// Whether it may be longer than a screen, and deserves a pager.
+    fn is_long(&self) -> bool {
+        false
+    }
+
     /// Whether it is the last of many answers, each of which is one line of JSON.
     fn ends_lines(&self) -> bool {
         false

@@ -28,6 +28,13 @@ pub fn assert_sound(sandbox: &Sandbox) {
     let state: Value = serde_json::from_str(&sandbox.read(".runner/state/run_state.json")).expect("a state");
     assert_eq!(state.get("next_iter"), Some(&(history.len() + 1).into()), "next_iter");
     assert_eq!(sandbox.runner(&["validate"]).ok().value("valid"), Some("true problems=0"));
+    assert_verified(sandbox);
+}
+
+/// The run's history is what the rules make of it, by the program's own audit.
+pub fn assert_verified(sandbox: &Sandbox) {
+    let told = sandbox.runner(&["verify", RUN]);
+    assert!(told.code == Some(0) && !told.stdout.contains("unchecked="), "{}\n{}", told.stdout, told.stderr);
 }
 
 /// No process of the sandbox lives, the lock is free, and nothing is begun.

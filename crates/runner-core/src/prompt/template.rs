@@ -36,7 +36,7 @@ pub const BUILT_IN: [(&str, &str); 20] = [
 ];
 
 /// The note of what was cut, which is the runner's own to word.
-const CUTS: (&str, &str) = ("cuts.md", include_str!("../../templates/cuts.md"));
+pub(super) const CUTS: (&str, &str) = ("cuts.md", include_str!("../../templates/cuts.md"));
 
 /// Why no session could be planned. All of it is the user's to mend.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]

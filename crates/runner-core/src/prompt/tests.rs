@@ -50,6 +50,7 @@ fn snapshot() -> Snapshot {
         tools: BTreeMap::new(),
         artifacts: BTreeMap::new(),
         templates: BTreeMap::new(),
+        own_commits: 0,
     }
 }
 

@@ -6,11 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::outcome::{Interruption, Outcome};
+use crate::document::text_bytes;
 use crate::repo_path::RepoPath;
 use crate::spending::{Amount, amount};
 
 /// What one agent session left behind.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     /// How it ended.
     pub exit: Exit,
@@ -30,10 +31,11 @@ pub struct Attempt {
 }
 
 /// A file as a session left it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FileLeft {
     /// What is in it.
-    Bytes(Vec<u8>),
+    Bytes(#[serde(with = "text_bytes")] Vec<u8>),
     /// It is not there.
     Missing,
     /// Something else is there: a folder, a link, a pipe.
@@ -168,7 +170,7 @@ impl ProviderFault {
 }
 
 /// What a session changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
     /// Something outside `.runner/`.
@@ -178,7 +180,7 @@ pub enum Work {
 }
 
 /// A protected path that a session changed, or that is newer than the run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProtectedPath {
     /// Which one.
     pub path: RepoPath,
@@ -234,7 +236,8 @@ impl CostSource {
 }
 
 /// What a run of the guard gave.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Verdict {
     /// The guard was not asked.
     Skipped,
@@ -243,6 +246,7 @@ pub enum Verdict {
         /// How.
         exit: GuardExit,
         /// What it printed, as far as it was kept.
+        #[serde(with = "text_bytes")]
         output: Vec<u8>,
     },
     /// It could not be started.

@@ -19,9 +19,15 @@ use crate::tree::Tree;
 pub const SUMMARY_BYTES_MAX: usize = 8 << 10;
 /// How much of the guard's output is kept: a quarter from its beginning, the rest from its end.
 pub const GUARD_OUTPUT_BYTES_MAX: usize = 16 << 10;
+/// How much the line may take that says how much is missing.
+const MARKER_BYTES_MAX: usize = 64;
 /// How many notes or errors are kept, and how much of each.
-const NOTES_MAX: usize = 100;
+pub(crate) const NOTES_MAX: usize = 100;
 const NOTE_BYTES_MAX: usize = 500;
+/// What the state says of a guard that could not be started, before the cause.
+pub(crate) const GUARD_NOT_STARTED: &str = "the guard could not be started: ";
+/// What a session is told of a protected file that it changed, after the file's name.
+pub(crate) const UNDONE: &str = "` is protected: your change to it was undone";
 /// How many nodes are remembered that were worked on and are still open.
 const LESSONS_MAX: usize = 8;
 
@@ -117,7 +123,7 @@ pub(super) fn last_summary(claim: &Claim, verdict: &Verdict) -> Option<String> {
         Finding::Silent { why, .. } => listed(why),
         Finding::InvalidTree { .. } | Finding::Broken { .. } => listed(&findings(claim)),
         Finding::Lawful { answer, .. } => match verdict {
-            Verdict::NotStarted { why } => Some(format!("the guard could not be started: {why}")),
+            Verdict::NotStarted { why } => Some(format!("{GUARD_NOT_STARTED}{why}")),
             Verdict::Skipped | Verdict::Ended { .. } | Verdict::TimedOut | Verdict::Interrupted { .. } => {
                 Some(answer.summary.clone())
             }
@@ -188,7 +194,7 @@ fn lesson(
         });
     }
     let restored = claim.protected.restore.iter();
-    let restored = restored.map(|path| format!("`{path}` is protected: your change to it was undone"));
+    let restored = restored.map(|path| format!("`{path}{UNDONE}"));
     Some(Lesson {
         node: node.clone(),
         iter: job.iteration,
@@ -216,8 +222,10 @@ fn guard_output(verdict: &Verdict) -> Option<String> {
     if text.len() <= GUARD_OUTPUT_BYTES_MAX {
         return Some(text);
     }
-    let start = head(&text, GUARD_OUTPUT_BYTES_MAX / 4);
-    let end = tail(&text, GUARD_OUTPUT_BYTES_MAX - GUARD_OUTPUT_BYTES_MAX / 4);
+    // With the marker it is no longer than the bound: what was bounded once stays as it is.
+    let room = GUARD_OUTPUT_BYTES_MAX - MARKER_BYTES_MAX;
+    let start = head(&text, room / 4);
+    let end = tail(&text, room - room / 4);
     let left_out = text.len() - start.len() - end.len();
     Some(format!("{start}\n[{left_out} bytes left out]\n{end}"))
 }

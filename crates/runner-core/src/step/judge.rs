@@ -36,6 +36,8 @@ pub enum Violation {
     NotGained { node: String },
     /// A protected file was changed.
     Protected { path: RepoPath },
+    /// A breach that a record tells in these words; judging never gives it.
+    Told { words: String },
 }
 
 impl fmt::Display for Violation {
@@ -82,6 +84,7 @@ impl fmt::Display for Violation {
             Self::Protected { path } => {
                 write!(f, "`{path}`: is protected and was put back: reach the goal without changing it")
             }
+            Self::Told { words } => f.write_str(words),
         }
     }
 }

@@ -1,28 +1,30 @@
 //! The commit's message: subject, what was said, and trailers. A function of state and results alone.
 
-use super::bookkeeping::findings;
-use super::interpret::{Claim, Finding};
 use super::mark::Mark;
 use super::plan::Job;
 use super::settle::{Charge, Ruling};
 use crate::digest::Sha256;
-use crate::run_state::SEMANTICS;
+use crate::prompt;
+use crate::run_state::{RunState, SEMANTICS};
 use crate::text::{head, lines};
 
 /// How much of what was said stands in the message.
 const BODY_BYTES_MAX: usize = 2000;
 
+/// The trailer that says how many commits of the user's own, made since the runner's last, were taken in.
+pub(crate) const TAKEN_IN: &str = "Runner-Taken-In";
+
 /// The message of an iteration's commit.
 pub(super) fn compose(
     job: &Job,
-    claim: &Claim,
+    state: &RunState,
     ruling: &Ruling<'_>,
     marks: &[Mark],
-    tree_sha256: Sha256,
+    (tree_sha256, own_commits): (Sha256, u32),
 ) -> String {
     let mut message = subject(job, ruling);
     message.push_str("\n\n");
-    message.push_str(&body(claim));
+    message.push_str(&body(state));
     let guard_exit = ruling.guard_exit.map_or_else(|| "none".to_owned(), |exit| exit.to_string());
     let charge = match ruling.charge() {
         Charge::Charged => "charged",
@@ -32,12 +34,15 @@ pub(super) fn compose(
         ("Runner-Outcome", ruling.outcome.to_string()),
         ("Runner-Attempt", charge.to_owned()),
         ("Runner-Prompt", job.prompt.sha256.to_string()),
+        ("Runner-Prompt-Edition", prompt::edition()),
         ("Runner-Tree", tree_sha256.to_string()),
+        ("Runner-State", Sha256::of(&state.to_bytes()).to_string()),
         ("Runner-Guard-Exit", guard_exit),
         ("Runner-Semantics", SEMANTICS.to_string()),
     ];
+    let taken_in = (own_commits > 0).then(|| (TAKEN_IN, own_commits.to_string()));
     let marks = marks.iter().map(|mark| (mark.trailer(), mark.to_string()));
-    for (key, value) in fixed.into_iter().chain(marks) {
+    for (key, value) in fixed.into_iter().chain(taken_in).chain(marks) {
         message.push_str(&format!("{key}: {value}\n"));
     }
     message
@@ -50,14 +55,10 @@ fn subject(job: &Job, ruling: &Ruling<'_>) -> String {
     format!("chore(loop): run {run} iter {iteration} {target} status={status} guard={guard}")
 }
 
-/// What was said, indented so that no line of it can be taken for a trailer; a paragraph of its own, or nothing.
-fn body(claim: &Claim) -> String {
-    let said = match &claim.finding {
-        Finding::Lawful { answer, .. } => lines(&answer.summary),
-        Finding::Silent { .. } | Finding::InvalidTree { .. } | Finding::Broken { .. } => {
-            lines(&findings(claim).join("\n"))
-        }
-    };
+/// What was said, as the state keeps it, indented so that no line of it can be taken for a trailer; a paragraph of its
+/// own, or nothing.
+fn body(state: &RunState) -> String {
+    let said = lines(state.last_summary.as_deref().unwrap_or_default());
     let said = head(said.trim(), BODY_BYTES_MAX);
     if said.is_empty() {
         return String::new();

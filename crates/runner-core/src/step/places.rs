@@ -7,16 +7,16 @@ use crate::tree::Node;
 
 /// A node and its parent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'t> {
-    pub(super) node: &'t Node,
-    pub(super) parent: Option<&'t NodeId>,
+pub(crate) struct Place<'t> {
+    pub(crate) node: &'t Node,
+    pub(crate) parent: Option<&'t NodeId>,
 }
 
 /// All nodes of a tree.
-pub(super) struct Places<'t>(BTreeMap<&'t NodeId, Place<'t>>);
+pub(crate) struct Places<'t>(BTreeMap<&'t NodeId, Place<'t>>);
 
 impl<'t> Places<'t> {
-    pub(super) fn of(root: &'t Node) -> Self {
+    pub(crate) fn of(root: &'t Node) -> Self {
         fn descend<'t>(
             node: &'t Node,
             parent: Option<&'t NodeId>,
@@ -32,17 +32,17 @@ impl<'t> Places<'t> {
         Self(all)
     }
 
-    pub(super) fn get(&self, id: &NodeId) -> Option<Place<'t>> {
+    pub(crate) fn get(&self, id: &NodeId) -> Option<Place<'t>> {
         self.0.get(id).copied()
     }
 
     /// By id.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Place<'t>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Place<'t>> {
         self.0.values().copied()
     }
 
     /// The ids from the root to a node.
-    pub(super) fn path(&self, id: &'t NodeId) -> String {
+    pub(crate) fn path(&self, id: &'t NodeId) -> String {
         let up = std::iter::successors(Some(id), |id| self.get(id).and_then(|place| place.parent));
         let mut ids: Vec<&str> = up.map(NodeId::as_str).collect();
         ids.reverse();

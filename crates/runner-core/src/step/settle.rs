@@ -100,7 +100,7 @@ pub fn settle(snapshot: &Snapshot, job: &Job, claim: &Claim, verdict: &Verdict) 
     let next = next(snapshot, job, claim, verdict, ruling.outcome);
     let state = bookkeeping::after(snapshot, job, claim, verdict, (&ruling, &tree, &next));
     let tree_sha256 = Sha256::of(&tree.to_bytes());
-    let message = message::compose(job, claim, &ruling, &marks, tree_sha256);
+    let message = message::compose(job, &state, &ruling, &marks, (tree_sha256, snapshot.own_commits));
     let meta = Meta::new(snapshot, job, claim, &ruling, (marks, tree_sha256, next.clone(), state.spent));
     let restore = claim.protected.restore.clone();
     Transition { tree, state, outcome: ruling.outcome, message, meta, restore, next }

@@ -49,6 +49,7 @@ fn snapshot() -> Snapshot {
         tools: BTreeMap::new(),
         artifacts: BTreeMap::new(),
         templates: BTreeMap::new(),
+        own_commits: 0,
     }
 }
 
@@ -184,11 +185,14 @@ fn the_commit_message_is_exact_and_a_summary_makes_no_trailer() {
     let transition = settled(&snapshot, session, &ended(2));
     let prompt = job(&snapshot).prompt.sha256;
     let tree = crate::digest::Sha256::of(&transition.tree.to_bytes());
+    let state = crate::digest::Sha256::of(&transition.state.to_bytes());
+    let edition = crate::prompt::edition();
     assert_eq!(
         transition.message,
         format!(
             "chore(loop): run r1 iter 0007 node second status=done guard=fail\n\n  x\n\n  Runner-Outcome: passed\n\n\
-             Runner-Outcome: guard_failed\nRunner-Attempt: charged\nRunner-Prompt: {prompt}\nRunner-Tree: {tree}\n\
+             Runner-Outcome: guard_failed\nRunner-Attempt: charged\nRunner-Prompt: {prompt}\n\
+             Runner-Prompt-Edition: {edition}\nRunner-Tree: {tree}\nRunner-State: {state}\n\
              Runner-Guard-Exit: 2\nRunner-Semantics: 1\nRunner-Guard-Mark: restored just\\x0afile\n"
         )
     );

@@ -305,3 +305,12 @@ fn mend(node: &mut Value, count: &mut usize) {
     let pass = children.iter().all(|child| child["passes"] == true);
     node["passes"] = pass.into();
 }
+
+#[test]
+fn every_rule_of_verify_is_in_the_documents() {
+    let page = include_str!("../../../../docs/verify.md");
+    for rule in runner_core::verify::Rule::ALL {
+        let row = format!("| `{rule}` | {} |", rule.says());
+        assert!(page.contains(&row), "docs/verify.md has no row: {row}");
+    }
+}

@@ -114,6 +114,7 @@ fn snapshot(tree: Tree) -> Snapshot {
         tools: BTreeMap::new(),
         artifacts: BTreeMap::new(),
         templates: BTreeMap::new(),
+        own_commits: 0,
     }
 }
 

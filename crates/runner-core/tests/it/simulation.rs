@@ -12,6 +12,7 @@
 //!    agent passes a leaf in one iteration; and a leaf that is stuck is replanned at most once before that.
 
 mod agent;
+mod audit;
 mod books;
 mod oracle;
 mod random;
@@ -39,6 +40,8 @@ use crate::fewer;
 const RUNS: u64 = 20_000;
 /// One run in so many is made twice, to compare every byte.
 const TWICE: u64 = 16;
+/// One run in so many is audited from its commits alone.
+const AUDITED: u64 = 4;
 
 fn start_tree(attempts: u32) -> Tree {
     let root = Node {
@@ -170,8 +173,7 @@ fn end_with_any_agent(sim: &mut Sim) {
 
 fn end_with_honest_agents(sim: &mut Sim) {
     sim.tempers = vec![Temper::Honest];
-    sim.config.max_iterations = Int::new(100_000).unwrap();
-    sim.config.budget = Budget::default();
+    sim.raise_limit();
     let leaves = sim.tree().root().leaves();
     let (made, bound) = (sim.commits.len(), 1 + 2 * (leaves.total - leaves.passed));
     loop {
@@ -202,6 +204,9 @@ fn runs((start, all): (u64, u64), by: usize) -> Seen {
         let sim = std::panic::catch_unwind(|| run(seed)).unwrap_or_else(|_| panic!("seed {seed} failed"));
         if seed % TWICE == 0 {
             assert_eq!(history(&run(seed)), history(&sim), "seed {seed} has two histories");
+        }
+        if seed % AUDITED == 0 {
+            audit::assert_verified(&sim.commits);
         }
         seen.add(sim.oracle.seen);
     }

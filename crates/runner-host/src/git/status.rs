@@ -26,6 +26,15 @@ pub enum Head {
 }
 
 impl Head {
+    /// HEAD with its branch and commit, as far as they are there.
+    pub(super) fn of(branch: Option<String>, commit: Option<String>) -> Self {
+        match (branch, commit) {
+            (Some(name), Some(commit)) => Self::Branch { name, commit },
+            (None, Some(commit)) => Self::Detached { commit },
+            (_, None) => Self::Unborn,
+        }
+    }
+
     /// The current branch.
     pub fn branch(&self) -> Option<&str> {
         match self {

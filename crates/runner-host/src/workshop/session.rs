@@ -103,6 +103,8 @@ impl Workshop<'_> {
             sandbox: Level::None,
             set_aside: Vec::new(),
             mended: Mended::default(),
+            attempt: None,
+            verdict: Verdict::Skipped,
             has_changes: true,
             identity: Identity::default(),
         });
@@ -234,7 +236,7 @@ impl Workshop<'_> {
         let outside = changed.iter().any(|path| !is_runner_path(path));
         self.at_start = Some(at_start);
         self.at_head = Some(now);
-        Ok(Attempt {
+        let attempt = Attempt {
             exit: ended.exit,
             answer,
             tree,
@@ -242,7 +244,9 @@ impl Workshop<'_> {
             protected,
             usage: ended.usage,
             processes_left: ended.processes_left,
-        })
+        };
+        self.bench()?.attempt = Some(attempt.clone());
+        Ok(attempt)
     }
 
     /// Runs the guard on what is in the work tree.

@@ -87,25 +87,30 @@ fn a_message_says_exactly_what_the_contract_says() {
     sandbox.runner(&["step"]).ok();
     let prompt = sha256(&sandbox, ".runner/iterations/demo/0001/prompt.md");
     let tree = sha256(&sandbox, ".runner/state/tree.json");
+    let state = sha256(&sandbox, ".runner/state/run_state.json");
+    let edition = runner_core::prompt::edition();
     assert_eq!(
         message(&sandbox, 0),
         format!(
             "chore(loop): run demo iter 0001 node root status=decomposed guard=skipped\n\n  two parts\n\n\
-             Runner-Outcome: decomposed\nRunner-Attempt: free\nRunner-Prompt: {prompt}\nRunner-Tree: {tree}\n\
+             Runner-Outcome: decomposed\nRunner-Attempt: free\nRunner-Prompt: {prompt}\n\
+             Runner-Prompt-Edition: {edition}\nRunner-Tree: {tree}\nRunner-State: {state}\n\
              Runner-Guard-Exit: none\nRunner-Semantics: 1\n\
              Runner-Plan-Mark: edited added=2 removed=0 moved=0 reordered=0 reworded=0"
         )
     );
     sandbox.runner(&["step"]).ok();
-    let (prompt, tree) = (
+    let (prompt, tree, state) = (
         sha256(&sandbox, ".runner/iterations/demo/0002/prompt.md"),
         sha256(&sandbox, ".runner/state/tree.json"),
+        sha256(&sandbox, ".runner/state/run_state.json"),
     );
     assert_eq!(
         message(&sandbox, 0),
         format!(
             "chore(loop): run demo iter 0002 node a status=done guard=fail\n\n  I think so\n\n\
-             Runner-Outcome: guard_failed\nRunner-Attempt: charged\nRunner-Prompt: {prompt}\nRunner-Tree: {tree}\n\
+             Runner-Outcome: guard_failed\nRunner-Attempt: charged\nRunner-Prompt: {prompt}\n\
+             Runner-Prompt-Edition: {edition}\nRunner-Tree: {tree}\nRunner-State: {state}\n\
              Runner-Guard-Exit: 1\nRunner-Semantics: 1"
         )
     );
@@ -149,6 +154,7 @@ fn a_folder_of_an_iteration_holds_everything() {
         "meta.json",
         "output.json",
         "prompt.md",
+        "session.json",
         "stream.jsonl",
         "tree.after.json",
         "tree.before.json",

@@ -36,6 +36,8 @@ const RULES: &[Rule] = &[
             "crates/runner-host/src/git/",
             "crates/runner-host/src/process/",
             "crates/runner-host/src/programs.rs",
+            // The user's own pager, at their own terminal.
+            "crates/runner-host/src/pager.rs",
             // The scripted agent, a child like any other.
             "crates/runner-host/src/script.rs",
         ],

@@ -4,7 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use runner_core::config::{Config, Protect};
+use runner_core::config::{Budget, Config, Protect};
+use runner_core::document::Int;
 use runner_core::id::{NodeId, RunId};
 use runner_core::prompt::PromptFault;
 use runner_core::repo_path::RepoPath;
@@ -55,6 +56,10 @@ pub(super) struct Commit {
     pub(super) tree: Vec<u8>,
     pub(super) state: Vec<u8>,
     pub(super) prompt: String,
+    pub(super) work: Work,
+    pub(super) guard_files: BTreeMap<&'static str, &'static str>,
+    pub(super) memory: Memory,
+    pub(super) config: Config,
 }
 
 pub(super) struct Sim {
@@ -83,13 +88,17 @@ pub(super) struct Sim {
 impl Sim {
     pub(super) fn new(random: Random, config: Config, tempers: Vec<Temper>, tree: &Tree) -> Self {
         let run = RunId::new("sim").unwrap();
+        let guard_files = BTreeMap::from([("justfile", "test")]);
         let start = Commit {
-            message: "chore(loop): start run sim".to_owned(),
+            message: "chore(loop): start run sim\n".to_owned(),
             tree: tree.to_bytes(),
             state: RunState::new(Some(run)).to_bytes(),
             prompt: String::new(),
+            work: Work::Decompose,
+            guard_files: guard_files.clone(),
+            memory: Memory::default(),
+            config: config.clone(),
         };
-        let guard_files = BTreeMap::from([("justfile", "test")]);
         Self {
             random,
             oracle: Oracle::new(&config),
@@ -108,6 +117,13 @@ impl Sim {
             is_fresh: false,
             loaded: None,
         }
+    }
+
+    /// The user raises the limit, and starts the run anew.
+    pub(super) fn raise_limit(&mut self) {
+        self.config.max_iterations = Int::new(100_000).unwrap();
+        self.config.budget = Budget::default();
+        self.guard_files_start.clone_from(&self.guard_files_committed);
     }
 
     pub(super) fn tip(&self) -> &Commit {
@@ -164,6 +180,11 @@ impl Sim {
         }
     }
 
+    fn work(&self, changed_files: bool) -> Work {
+        let touched = changed_files || self.guard_files_work != self.guard_files_committed;
+        if touched { Work::Execute } else { Work::Decompose }
+    }
+
     /// What the host would tell of the guard's files.
     fn protected(&self) -> Vec<ProtectedPath> {
         let names: BTreeSet<&str> =
@@ -203,6 +224,7 @@ impl World for Sim {
             tools: BTreeMap::new(),
             artifacts: BTreeMap::new(),
             templates: BTreeMap::new(),
+            own_commits: 0,
         })
     }
 
@@ -225,7 +247,7 @@ impl World for Sim {
             exit: session.exit,
             answer: session.answer,
             tree: session.tree,
-            work: if session.changed_files { Work::Execute } else { Work::Decompose },
+            work: self.work(session.changed_files),
             protected: self.protected(),
             usage: self.reported,
             processes_left: 0,
@@ -280,6 +302,10 @@ impl World for Sim {
             tree: transition.tree.to_bytes(),
             state: transition.state.to_bytes(),
             prompt: job.prompt.text.clone(),
+            work: transition.meta.mode,
+            guard_files: self.guard_files_committed.clone(),
+            memory: self.memory.clone(),
+            config: self.config.clone(),
         });
         // The commit is one rename: whatever comes after it finds the iteration done and the journal stale.
         (self.durable, self.unflushed) = (None, None);

@@ -1,0 +1,51 @@
+//! Bytes in documents: as text where they are some, in hexadecimal where they are not.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Written<'a> {
+    Text(std::borrow::Cow<'a, str>),
+    Odd { hex: String },
+}
+
+pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    let written = match std::str::from_utf8(bytes) {
+        Ok(text) => Written::Text(text.into()),
+        Err(_) => Written::Odd { hex: bytes.iter().map(|byte| format!("{byte:02x}")).collect() },
+    };
+    written.serialize(serializer)
+}
+
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    match Written::deserialize(deserializer)? {
+        Written::Text(text) => Ok(text.into_owned().into_bytes()),
+        Written::Odd { hex } => {
+            let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+            let byte = |pair: &[u8]| match pair {
+                [high, low] => Some(digit(high)? << 4 | digit(low)?),
+                _ => None,
+            };
+            let bytes: Option<Vec<u8>> = hex.as_bytes().chunks(2).map(byte).collect();
+            bytes.ok_or_else(|| serde::de::Error::custom("no hexadecimal digits"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Held(#[serde(with = "super")] Vec<u8>);
+
+    #[test]
+    fn any_bytes_come_back() {
+        for (bytes, text) in [(b"a\xc3\xa9\n".as_slice(), r#""aé\n""#), (b"\xff\x00", r#"{"hex":"ff00"}"#)] {
+            let written = serde_json::to_string(&Held(bytes.to_vec())).unwrap();
+            assert_eq!(written, text);
+            assert_eq!(serde_json::from_str::<Held>(&written).unwrap(), Held(bytes.to_vec()));
+        }
+        assert!(serde_json::from_str::<Held>(r#"{"hex":"f"}"#).is_err());
+    }
+}

@@ -1,0 +1,389 @@
+//! The audit itself: commits go in, oldest first, and what is wrong with each comes out.
+
+use std::collections::BTreeSet;
+
+use super::compare::{self, Difference, shown};
+use super::documents::Documents;
+use super::files::{self, Files, goal_id, is_an_iterations, is_runners};
+use super::iteration::{Scene, aim_differences};
+use super::record::{Kind, Parts, kind};
+use super::{Base, Change, Checked, Commit, Ending, Finding, Now, Place, Rule};
+use crate::config::{Config, Protect};
+use crate::id::{Iteration, NodeId, RunId};
+use crate::layout::{Doc, RUNNER_DIR};
+use crate::repo_path::RepoPath;
+use crate::run_state::RunState;
+use crate::start::unseeded_tree;
+use crate::step::message::TAKEN_IN;
+use crate::step::{Outcome, Plan, plan};
+use crate::tree::{Breach, Node, Tree, user_edit_faults};
+
+/// Walks along a run's commits and remembers what the next one must follow from.
+#[derive(Clone, Debug)]
+pub struct Auditor {
+    run: RunId,
+    /// The commit before, and what it holds.
+    last: Option<String>,
+    pub(super) files: Files,
+    tree: Option<Tree>,
+    pub(super) state: Option<RunState>,
+    config: Option<Config>,
+    /// Whether the run was started.
+    is_begun: bool,
+    /// The protected paths at the run's last start, if known.
+    pub(super) at_start: Option<BTreeSet<Vec<u8>>>,
+    /// The protected paths that are there.
+    pub(super) protected: BTreeSet<Vec<u8>>,
+    /// Commits of the user's own that nothing has taken in yet.
+    own: Vec<(String, String)>,
+    iterations: usize,
+}
+
+/// The documents of a commit that can be read, and what is wrong with them.
+struct After {
+    tree: Option<Tree>,
+    state: Option<RunState>,
+    config: Option<Config>,
+    differences: Vec<Difference>,
+}
+
+impl Auditor {
+    /// Begins an audit of a run.
+    pub fn new(run: RunId, base: Base) -> Self {
+        let (is_begun, at_start) = match base.place {
+            Place::Before => (false, Some(BTreeSet::new())),
+            Place::Within(at_start) => (true, at_start),
+        };
+        let read = Documents(&base.files);
+        let (tree, state, config) = (read.tree(), read.state(), read.config());
+        Self {
+            run,
+            last: base.commit,
+            tree: tree.and_then(Result::ok),
+            state: state.and_then(Result::ok),
+            config: config.and_then(Result::ok),
+            files: base.files,
+            is_begun,
+            at_start,
+            protected: base.protected,
+            own: Vec::new(),
+            iterations: 0,
+        }
+    }
+
+    /// Checks the next commit.
+    pub fn check(&mut self, commit: &Commit) -> Checked {
+        let kind = kind(&commit.message);
+        let before = self.files.clone();
+        self.apply(commit);
+        let mut after = self.read(&before, &kind);
+        let mut differences: Vec<Difference> = self.parents(commit, &kind).into_iter().collect();
+        differences.extend(self.names(&kind));
+        let mut unchecked = Vec::new();
+        let text = String::from_utf8_lossy(&commit.message).into_owned();
+        let parts = Parts::of(&text);
+        if !self.is_begun && !matches!(kind, Kind::Start { .. }) {
+            differences.push((
+                Rule::StartMissing,
+                format!("chore(loop): start run {}", self.run),
+                shown(parts.subject),
+            ));
+        }
+        differences.append(&mut after.differences);
+        let mut findings = Vec::new();
+        match &kind {
+            Kind::Start { .. } => differences.extend(self.start(commit, &after, &before, &parts)),
+            Kind::Iteration { .. } => {
+                self.iterations += 1;
+                differences.extend(self.iteration((commit, &kind), &after, (&before, &text), &mut unchecked));
+            }
+            Kind::Garbled { subject } => differences.push((
+                Rule::Message,
+                "a subject that the runner writes".to_owned(),
+                shown(subject),
+            )),
+            Kind::Own { subject } => {
+                self.own.push((commit.id.clone(), subject.clone()));
+                differences.extend(self.own_edit(&after));
+            }
+        }
+        if !matches!(kind, Kind::Own { .. }) {
+            findings.extend(self.taken_in(&parts));
+        }
+        let iter = kind.iter();
+        findings.extend(differences.into_iter().map(|difference| finding(&commit.id, iter, difference)));
+        let outcome = parts.value("Runner-Outcome").and_then(Outcome::of_word);
+        let marks = parts.trailers.iter().filter(|(key, _)| key.ends_with("-Mark"));
+        let marks = marks.map(|(_, value)| shown(value)).collect();
+        self.step_forward(commit, &kind, after);
+        Checked { commit: commit.id.clone(), kind, outcome, marks, findings, unchecked }
+    }
+
+    /// What the end says of the whole.
+    pub fn finish(self) -> Ending {
+        let findings = self.own.iter().map(|(commit, subject)| unrecorded(commit, subject)).collect();
+        let mut passed = Vec::new();
+        if let Some(tree) = &self.tree {
+            collect_passed(tree.root(), &mut passed);
+        }
+        let is_complete = self.tree.is_some_and(|tree| tree.root().passes);
+        Ending { findings, iterations: self.iterations, passed, is_complete }
+    }
+
+    /// Takes the changes of a commit into the files and the protected paths.
+    fn apply(&mut self, commit: &Commit) {
+        for Change { path, now, is_protected } in &commit.changes {
+            match now {
+                Now::File(Some(bytes)) => drop(self.files.insert(path.clone(), bytes.clone())),
+                Now::File(None) => {}
+                Now::Gone | Now::Other => drop(self.files.remove(path)),
+            }
+            if *is_protected {
+                match now {
+                    Now::Gone => self.protected.remove(path),
+                    Now::File(_) | Now::Other => self.protected.insert(path.clone()),
+                };
+            }
+        }
+        if let Some(protected) = &commit.protected {
+            self.protected.clone_from(protected);
+        }
+    }
+
+    /// Reads the documents that the commit changed; the others are known.
+    fn read(&self, before: &Files, kind: &Kind) -> After {
+        let docs = Documents(&self.files);
+        let is_same = |doc: Doc| files::doc(before, doc) == files::doc(&self.files, doc);
+        let mut differences = Vec::new();
+        let tree = if is_same(Doc::Tree) && self.tree.is_some() {
+            self.tree.clone()
+        } else {
+            docs.checked_tree(kind, &mut differences)
+        };
+        let state = if is_same(Doc::RunState) && self.state.is_some() {
+            self.state.clone()
+        } else {
+            docs.checked_state(&mut differences)
+        };
+        let config = if is_same(Doc::Config) && self.config.is_some() {
+            self.config.clone()
+        } else {
+            docs.checked_config(&mut differences)
+        };
+        After { tree, state, config, differences }
+    }
+
+    fn parents(&self, commit: &Commit, kind: &Kind) -> Option<Difference> {
+        let is_own = matches!(kind, Kind::Own { .. });
+        let expected = self.last.clone();
+        let is_right = if is_own {
+            commit.parents.first() == expected.as_ref()
+        } else {
+            commit.parents.iter().eq(expected.iter())
+        };
+        let told = |parents: &[String]| match parents {
+            [] => "no parent".to_owned(),
+            parents => format!("parent {}", parents.join(", ")),
+        };
+        (!is_right).then(|| (Rule::Parents, told(expected.as_slice()), told(&commit.parents)))
+    }
+
+    /// The run that message, goal and state name.
+    fn names(&self, kind: &Kind) -> Vec<Difference> {
+        let in_message = match kind {
+            Kind::Start { run_id } | Kind::Iteration { run_id, .. } => Some(run_id),
+            Kind::Garbled { .. } | Kind::Own { .. } => None,
+        };
+        let mut wrong = Vec::new();
+        let mut compare = |place: &str, named: Option<&RunId>| {
+            if named != Some(&self.run) {
+                let name = named.map_or_else(|| "no run".to_owned(), |name| format!("run {name}"));
+                wrong.push((Rule::Identity, format!("run {} in {place}", self.run), name));
+            }
+        };
+        if let Some(named) = in_message {
+            compare("the message", Some(named));
+        }
+        compare(Doc::Goal.path(), goal_id(&self.files).as_ref());
+        wrong
+    }
+
+    /// A commit of `runner start`: the first begins with a fresh state and nothing done, a later one takes in what the
+    /// user changed.
+    fn start(&self, commit: &Commit, after: &After, before: &Files, parts: &Parts<'_>) -> Vec<Difference> {
+        let mut wrong = Vec::new();
+        let outside = commit.changes.iter().find(|change| !is_runners(&change.path));
+        if let Some(change) = outside {
+            let path = RepoPath::of_bytes(&change.path).to_string();
+            wrong.push((Rule::StartScope, format!("changes under {RUNNER_DIR}/ alone"), path));
+        }
+        if !parts.body.is_empty() || parts.trailers.iter().any(|(key, _)| *key != TAKEN_IN) {
+            wrong.push((Rule::Message, parts.subject.to_owned(), shown(parts.body)));
+        }
+        let is_continued =
+            self.is_begun || self.state.as_ref().and_then(|state| state.run_id.as_ref()) == Some(&self.run);
+        let same_state = files::doc(before, Doc::RunState) == files::doc(&self.files, Doc::RunState);
+        if !is_continued {
+            let fresh = RunState::new(Some(self.run.clone()));
+            wrong.extend(after.state.as_ref().and_then(|state| compare::states(&fresh, state)));
+        } else if !same_state {
+            wrong.extend(
+                self.state.as_ref().zip(after.state.as_ref()).and_then(|(was, is)| compare::states(was, is)),
+            );
+        }
+        let is_fresh = self.state.as_ref().is_none_or(|state| state.next_iter == Iteration::FIRST);
+        let known =
+            self.tree.as_ref().filter(|_| is_continued && !is_fresh).cloned().unwrap_or_else(unseeded_tree);
+        wrong.extend(after.tree.as_ref().into_iter().flat_map(|tree| edit_faults(&known, tree)));
+        wrong
+    }
+
+    /// What a user's own commit may not do to the runner's documents.
+    fn own_edit(&self, after: &After) -> Vec<Difference> {
+        let mut wrong = Vec::new();
+        if let (Some(was), Some(is)) = (&self.state, &after.state) {
+            wrong.extend(compare::states(was, is));
+        }
+        if let (Some(was), Some(is)) = (&self.tree, &after.tree) {
+            wrong.extend(edit_faults(was, is));
+        }
+        if self.is_begun && after.tree.is_none() && self.tree.is_some() {
+            wrong.push((Rule::TreeInvalid, "a tree".to_owned(), "none that can be read".to_owned()));
+        }
+        wrong
+    }
+
+    /// An iteration: planned and settled again, and compared.
+    fn iteration(
+        &self,
+        (commit, kind): (&Commit, &Kind),
+        after: &After,
+        (before, text): (&Files, &str),
+        unchecked: &mut Vec<String>,
+    ) -> Vec<Difference> {
+        let mut wrong = self.pinned(commit);
+        wrong.extend(self.protected_changes(commit));
+        let (Some(tree), Some(state), Some(config)) = (&self.tree, &self.state, &self.config) else {
+            unchecked.push("what follows from the commit before, which cannot be read".to_owned());
+            return wrong;
+        };
+        let own_commits = u32::try_from(self.own.len()).unwrap_or(u32::MAX);
+        let Some(snapshot) = files::snapshot(before, &self.run, (tree, state, config), own_commits) else {
+            unchecked.push("what follows from the goal before, which cannot be read".to_owned());
+            return wrong;
+        };
+        let job = match plan(&snapshot) {
+            Ok(Plan::Work(job)) => job,
+            Ok(Plan::Stop(stop)) => {
+                wrong.push((
+                    Rule::Stopped,
+                    format!("no iteration: {}", stop.as_str()),
+                    shown(&subject(text)),
+                ));
+                return wrong;
+            }
+            Err(fault) => {
+                wrong.push((Rule::Prompt, "a prompt can be made".to_owned(), shown(&fault.to_string())));
+                return wrong;
+            }
+        };
+        let aimed = aim_differences(&job, kind);
+        if !aimed.is_empty() {
+            wrong.extend(aimed);
+            return wrong;
+        }
+        let (Some(new_tree), Some(new_state)) = (&after.tree, &after.state) else { return wrong };
+        let scene = Scene { auditor: self, commit, snapshot: &snapshot, job: &job, text };
+        wrong.extend(scene.settled(kind, new_tree, new_state, unchecked));
+        wrong
+    }
+
+    /// Files that an iteration must not change.
+    fn pinned(&self, commit: &Commit) -> Vec<Difference> {
+        let changed = commit.changes.iter().filter(|change| !is_an_iterations(&change.path));
+        changed
+            .map(|change| {
+                let path = RepoPath::of_bytes(&change.path);
+                (Rule::PinnedFile, format!("{path} as before"), format!("{path} changed"))
+            })
+            .collect()
+    }
+
+    /// Protected files that the commit changed although the policy puts them back.
+    fn protected_changes(&self, commit: &Commit) -> Vec<Difference> {
+        let policy = self.config.as_ref().map(|config| config.guard.protect);
+        if policy == Some(Protect::Flag) {
+            return Vec::new();
+        }
+        let changed =
+            commit.changes.iter().filter(|change| change.is_protected && self.is_pinned(&change.path));
+        changed
+            .map(|change| {
+                let path = RepoPath::of_bytes(&change.path);
+                (Rule::ProtectedFile, format!("{path} as before"), format!("{path} changed"))
+            })
+            .collect()
+    }
+
+    /// Whether a protected path was there at the start, or was pinned by a pass.
+    pub(super) fn is_pinned(&self, path: &[u8]) -> bool {
+        let at_start = self.at_start.as_ref().is_none_or(|paths| paths.contains(path));
+        let path = RepoPath::of_bytes(path);
+        at_start || self.state.as_ref().is_some_and(|state| state.pinned.contains(&path))
+    }
+
+    /// The user's own commits before this one: it says that it took them in, or they are nobody's.
+    fn taken_in(&mut self, parts: &Parts<'_>) -> Vec<Finding> {
+        let said = parts.value(TAKEN_IN).and_then(|count| count.parse::<usize>().ok()).unwrap_or_default();
+        let own = std::mem::take(&mut self.own);
+        let is_first_start = !self.is_begun;
+        if said == own.len() || is_first_start {
+            return Vec::new();
+        }
+        own.iter().map(|(commit, subject)| unrecorded(commit, subject)).collect()
+    }
+
+    fn step_forward(&mut self, commit: &Commit, kind: &Kind, after: After) {
+        self.last = Some(commit.id.clone());
+        if matches!(kind, Kind::Start { .. }) {
+            self.is_begun = true;
+            self.at_start = Some(self.protected.clone());
+        }
+        self.is_begun |= matches!(kind, Kind::Iteration { .. });
+        (self.tree, self.state, self.config) = (after.tree, after.state, after.config);
+    }
+}
+
+fn subject(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// What a user's edit of the tree breaks.
+fn edit_faults(before: &Tree, after: &Tree) -> Vec<Difference> {
+    let faults = user_edit_faults(before, after);
+    let told = |fault: &crate::tree::EditFault| {
+        let rule = match fault.breach {
+            Breach::PassedRemoved | Breach::PassedMoved | Breach::PassedChanged => Rule::PassedChanged,
+            Breach::PassesSet => Rule::Passes,
+            Breach::AttemptsSet => Rule::Attempts,
+        };
+        (rule, "an edit that the rules allow".to_owned(), shown(&fault.to_string()))
+    };
+    faults.iter().map(told).collect()
+}
+
+fn finding(commit: &str, iter: Option<Iteration>, (rule, expected, found): Difference) -> Finding {
+    Finding { commit: commit.to_owned(), iter, rule, expected, found }
+}
+
+fn unrecorded(commit: &str, subject: &str) -> Finding {
+    let expected = "a commit of the runner's, or one that its next commit took in".to_owned();
+    finding(commit, None, (Rule::ForeignCommit, expected, shown(subject)))
+}
+
+fn collect_passed(node: &Node, passed: &mut Vec<NodeId>) {
+    if node.is_leaf() && node.passes {
+        passed.push(node.id.clone());
+    }
+    node.children.iter().for_each(|child| collect_passed(child, passed));
+}

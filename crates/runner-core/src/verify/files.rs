@@ -1,0 +1,179 @@
+//! The files of a commit that an audit reads, and the snapshot that they make.
+
+use std::collections::BTreeMap;
+
+use crate::config::Config;
+use crate::goal::Goal;
+use crate::id::{NodeId, RunId};
+use crate::layout::{Doc, Owner, RUNNER_DIR, node_folder, tools_path};
+use crate::repo_path::RepoPath;
+use crate::run_state::RunState;
+use crate::step::{Artifact, Memory, Snapshot};
+use crate::tools::Tools;
+use crate::tree::{Selection, Tree, select};
+
+/// Files by path.
+pub type Files = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// The most bytes that a template or a note may have to be read; a step reads no more of them either.
+const TEXT_BYTES_MAX: usize = 1 << 20;
+
+const PROMPTS: &str = "prompts";
+const NODES: &str = "nodes";
+
+/// The parts of a path below `.runner/`.
+fn parts(path: &[u8]) -> Option<Vec<&str>> {
+    let rest = std::str::from_utf8(path).ok()?.strip_prefix(RUNNER_DIR)?.strip_prefix('/')?;
+    Some(rest.split('/').collect())
+}
+
+/// Whether an audit needs the contents of the file at a path: the runner's documents, templates, files of nodes.
+pub fn is_read(path: &[u8]) -> bool {
+    let is_text = parts(path).is_some_and(|parts| {
+        matches!(
+            parts.as_slice(),
+            [PROMPTS, _] | [NODES, _, "context.md" | "tools.json"] | [NODES, _, "artifacts", ..]
+        )
+    });
+    is_text || Doc::at(path).is_some()
+}
+
+/// Whether an iteration may change a path: all outside the runner's folder; inside it the tree, the state, the memory
+/// files, and what belongs to nodes.
+pub(super) fn is_an_iterations(path: &[u8]) -> bool {
+    let Some(parts) = parts(path) else { return true };
+    let is_its_doc = |doc: Doc| doc.owner() == Owner::Memory || matches!(doc, Doc::Tree | Doc::RunState);
+    parts.first() == Some(&NODES) || Doc::at(path).is_some_and(is_its_doc)
+}
+
+/// Whether a path lies in the runner's folder.
+pub(super) fn is_runners(path: &[u8]) -> bool {
+    parts(path).is_some()
+}
+
+pub(super) fn doc(files: &Files, doc: Doc) -> Option<&[u8]> {
+    files.get(doc.path().as_bytes()).map(Vec::as_slice)
+}
+
+fn text(files: &Files, which: Doc) -> String {
+    doc(files, which).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
+}
+
+/// The id in GOAL.md.
+pub(super) fn goal_id(files: &Files) -> Option<RunId> {
+    doc(files, Doc::Goal).and_then(|bytes| Goal::parse(bytes).ok()).and_then(|goal| goal.id().cloned())
+}
+
+/// What a step would have read from these files, with the tree, the state and the configuration that were read already.
+pub fn snapshot(
+    files: &Files,
+    run_id: &RunId,
+    (tree, state, config): (&Tree, &RunState, &Config),
+    own_commits: u32,
+) -> Option<Snapshot> {
+    let path: Vec<NodeId> = match select(tree) {
+        Selection::Leaf(choice) | Selection::Stuck(choice) => {
+            choice.path.iter().map(|node| node.id.clone()).collect()
+        }
+        Selection::Complete => Vec::new(),
+    };
+    let repaired = state.repair.as_ref().and_then(|repair| tree.path_to(&repair.node));
+    let repaired = repaired.into_iter().flatten().map(|node| node.id.clone());
+    let node = path.last().cloned();
+    let tools = path.iter().cloned().chain(repaired).filter_map(|node| tools(files, node)).collect();
+    Some(Snapshot {
+        run_id: run_id.clone(),
+        goal: Goal::parse(doc(files, Doc::Goal)?).ok()?.body().to_owned(),
+        config: config.clone(),
+        tree: tree.clone(),
+        state: state.clone(),
+        memory: Memory {
+            assumptions: text(files, Doc::Assumptions),
+            questions: text(files, Doc::Questions),
+            feedback: text(files, Doc::Feedback),
+            improvements: text(files, Doc::Improvements),
+        },
+        artifacts: node.iter().map(|node| (node.clone(), artifacts(files, node))).collect(),
+        node_contexts: node.and_then(|node| note(files, node)).into_iter().collect(),
+        tools,
+        templates: templates(files),
+        own_commits,
+    })
+}
+
+fn note(files: &Files, node: NodeId) -> Option<(NodeId, String)> {
+    let path = format!("{RUNNER_DIR}/{NODES}/{node}/context.md");
+    let bytes = files.get(path.as_bytes()).filter(|bytes| bytes.len() <= TEXT_BYTES_MAX)?;
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    (!text.is_empty()).then_some((node, text))
+}
+
+fn tools(files: &Files, node: NodeId) -> Option<(NodeId, Tools)> {
+    let bytes = files.get(tools_path(&node).as_bytes()).filter(|bytes| !bytes.is_empty())?;
+    Tools::decode(bytes).ok().map(|tools| (node, tools))
+}
+
+fn artifacts(files: &Files, node: &NodeId) -> Vec<Artifact> {
+    let folder = format!("{}/artifacts/", node_folder(node)).into_bytes();
+    let below = files.range(folder.clone()..).take_while(|(path, _)| path.starts_with(&folder));
+    below
+        .filter_map(|(path, size)| {
+            let bytes = std::str::from_utf8(size).ok()?.parse().ok()?;
+            Some(Artifact { path: RepoPath::of_bytes(path.strip_prefix(folder.as_slice())?), bytes })
+        })
+        .collect()
+}
+
+/// What [`Files`] hold of a file: its bytes, or of an artifact, of which only the size is told, that in digits.
+pub fn kept(path: &[u8], bytes: Vec<u8>) -> Vec<u8> {
+    let is_artifact =
+        parts(path).is_some_and(|parts| matches!(parts.as_slice(), [NODES, _, "artifacts", ..]));
+    if is_artifact { bytes.len().to_string().into_bytes() } else { bytes }
+}
+
+fn templates(files: &Files) -> BTreeMap<String, String> {
+    let named = |(path, bytes): (&Vec<u8>, &Vec<u8>)| match parts(path)?.as_slice() {
+        [PROMPTS, name] if bytes.len() <= TEXT_BYTES_MAX => {
+            Some(((*name).to_owned(), String::from_utf8_lossy(bytes).into_owned()))
+        }
+        _ => None,
+    };
+    files.iter().filter_map(named).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_decides_is_read() {
+        for read in [
+            ".runner/GOAL.md",
+            ".runner/state/tree.json",
+            ".runner/prompts/leaf.md",
+            ".runner/nodes/a/context.md",
+        ] {
+            assert!(is_read(read.as_bytes()), "{read}");
+        }
+        for other in ["src/a.rs", ".runner/nodes/a/other", ".runner/prompts/a/b.md", ".runner/iterations/x"] {
+            assert!(!is_read(other.as_bytes()), "{other}");
+        }
+    }
+
+    #[test]
+    fn an_iteration_changes_no_rules() {
+        for its in [
+            "src/a.rs",
+            ".runner/state/tree.json",
+            ".runner/state/questions.md",
+            ".runner/nodes/a/artifacts/x",
+        ] {
+            assert!(is_an_iterations(its.as_bytes()), "{its}");
+        }
+        for not in
+            [".runner/GOAL.md", ".runner/state/config.toml", ".runner/prompts/x.md", ".runner/.gitignore"]
+        {
+            assert!(!is_an_iterations(not.as_bytes()), "{not}");
+        }
+    }
+}

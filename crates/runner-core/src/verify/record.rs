@@ -1,0 +1,159 @@
+//! What a commit's message says, read strictly: the subject that makes it the runner's, and the trailers.
+
+use serde::Serialize;
+
+use crate::agent_output::Status;
+use crate::id::{Iteration, NodeId, RunId};
+use crate::run_state::GuardResult;
+
+/// What a commit is, by its subject.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Kind {
+    /// `runner start` made it.
+    Start { run_id: RunId },
+    /// An iteration.
+    Iteration {
+        run_id: RunId,
+        iter: Iteration,
+        #[serde(flatten)]
+        target: Target,
+        status: Status,
+        guard: GuardResult,
+    },
+    /// It begins like a commit of the runner's and goes on otherwise.
+    Garbled { subject: String },
+    /// The user's own.
+    Own { subject: String },
+}
+
+/// What an iteration was about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "target", content = "node", rename_all = "snake_case")]
+pub enum Target {
+    /// A node.
+    Node(NodeId),
+    /// A rejected tree.
+    Repair,
+}
+
+const PREFIX: &str = "chore(loop): ";
+
+/// What the commit with this message is.
+pub fn kind(message: &[u8]) -> Kind {
+    let text = String::from_utf8_lossy(message);
+    let subject = text.lines().next().unwrap_or_default();
+    let own = || Kind::Own { subject: subject.to_owned() };
+    let Some(rest) = subject.strip_prefix(PREFIX) else { return own() };
+    let words: Vec<&str> = rest.split(' ').collect();
+    match words.as_slice() {
+        ["start", "run", run] => RunId::new(*run).ok().map(|run_id| Kind::Start { run_id }),
+        ["run", run, "iter", iter, "node", node, status, guard] => {
+            let target = NodeId::new(*node).ok().map(Target::Node);
+            iteration(run, iter, target, status, guard)
+        }
+        ["run", run, "iter", iter, "repair", status, guard] => {
+            iteration(run, iter, Some(Target::Repair), status, guard)
+        }
+        ["run" | "start", ..] => None,
+        _ => return own(),
+    }
+    .unwrap_or_else(|| Kind::Garbled { subject: subject.to_owned() })
+}
+
+fn iteration(run: &str, iter: &str, target: Option<Target>, status: &str, guard: &str) -> Option<Kind> {
+    let number: Iteration = iter.parse().ok()?;
+    let statuses = [Status::Done, Status::Retry, Status::Decomposed];
+    let guards = [GuardResult::Pass, GuardResult::Fail, GuardResult::Skipped];
+    let (status, guard) = (status.strip_prefix("status=")?, guard.strip_prefix("guard=")?);
+    Some(Kind::Iteration {
+        run_id: RunId::new(run).ok()?,
+        iter: (number.to_string() == iter).then_some(number)?,
+        target: target?,
+        status: statuses.into_iter().find(|known| known.as_str() == status)?,
+        guard: guards.into_iter().find(|known| known.as_str() == guard)?,
+    })
+}
+
+impl Kind {
+    /// The iteration, if it is one.
+    pub fn iter(&self) -> Option<Iteration> {
+        match self {
+            Self::Iteration { iter, .. } => Some(*iter),
+            Self::Start { .. } | Self::Garbled { .. } | Self::Own { .. } => None,
+        }
+    }
+}
+
+/// A message in its parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Parts<'m> {
+    pub(super) subject: &'m str,
+    pub(super) body: &'m str,
+    pub(super) trailers: Vec<(&'m str, &'m str)>,
+}
+
+impl<'m> Parts<'m> {
+    /// Subject, text, and the trailers that are its last paragraph.
+    pub(super) fn of(message: &'m str) -> Self {
+        let (subject, rest) = message.split_once('\n').unwrap_or((message, ""));
+        let rest = rest.trim_end_matches('\n');
+        let (body, last) = rest.rsplit_once("\n\n").unwrap_or(("", rest.trim_start_matches('\n')));
+        let trailers: Option<Vec<(&str, &str)>> = last
+            .lines()
+            .map(|line| line.split_once(": ").filter(|(key, _)| key.starts_with("Runner-")))
+            .collect();
+        match trailers {
+            Some(trailers) => Self { subject, body: body.trim_matches('\n'), trailers },
+            None => Self { subject, body: rest.trim_matches('\n'), trailers: Vec::new() },
+        }
+    }
+
+    /// The value of a trailer that is there once.
+    pub(super) fn value(&self, key: &str) -> Option<&'m str> {
+        self.trailers.iter().find(|(known, _)| *known == key).map(|(_, value)| *value)
+    }
+
+    /// The values of a trailer that may be there more than once.
+    pub(super) fn values(&self, key: &str) -> impl Iterator<Item = &'m str> {
+        self.trailers.iter().filter(move |(known, _)| *known == key).map(|(_, value)| *value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_says_what_a_commit_is() {
+        let word = |message: &str| serde_json::to_value(kind(message.as_bytes())).unwrap()["kind"].clone();
+        assert_eq!(word("chore(loop): start run a\n"), "start");
+        for good in [
+            "chore(loop): run a iter 0001 node b status=done guard=pass\n\nx\n",
+            "chore(loop): run a iter 12345 repair status=retry guard=skipped",
+        ] {
+            assert_eq!(word(good), "iteration", "{good}");
+        }
+        for bad in [
+            "chore(loop): run a iter 1 node b status=done guard=pass",
+            "chore(loop): run a iter 0001 node b status=done guard=green",
+            "chore(loop): run a iter 0001 node b status=done guard=pass ",
+            "chore(loop): run a iter 0000 repair status=done guard=pass",
+            "chore(loop): start run a b",
+        ] {
+            assert_eq!(word(bad), "garbled", "{bad}");
+        }
+        for own in ["fix: it", "", "chore(loop): tidy", " chore(loop): start run a"] {
+            assert_eq!(word(own), "own", "{own}");
+        }
+    }
+
+    #[test]
+    fn the_last_paragraph_is_the_trailers() {
+        let parts = Parts::of("s\n\n  a\n\n  Runner-X: 1\n\nRunner-A: 1\nRunner-B: 2\n");
+        assert_eq!((parts.subject, parts.body), ("s", "  a\n\n  Runner-X: 1"));
+        assert_eq!(parts.trailers, [("Runner-A", "1"), ("Runner-B", "2")]);
+        assert_eq!(Parts::of("s\n\nRunner-A: 1\n").trailers, [("Runner-A", "1")]);
+        assert_eq!(Parts::of("s\n\nwords\n"), Parts { subject: "s", body: "words", trailers: Vec::new() });
+    }
+}

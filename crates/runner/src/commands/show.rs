@@ -1,0 +1,299 @@
+//! `runner show` and `runner diff`
+
+use std::path::Path;
+
+use runner_core::id::NodeId;
+use runner_core::step::Outcome;
+use runner_core::text::lines;
+use runner_core::tree::{Node, path_text};
+use runner_core::verify::Kind;
+use runner_host::looking::{DiffForm, Look, Seen};
+use serde_json::{Value, json};
+
+use super::log::{dollars, look_of, seen_drawn, seen_json, seen_line};
+use crate::cli::{DiffArgs, ShowArgs};
+use crate::error::Report;
+use crate::out::{Ink, Out, Pen};
+use crate::reply::{Line, Reply};
+use crate::view::clean;
+use crate::view::state::{State, States};
+use crate::view::summary::clock;
+use crate::which::{Which, seen, which};
+
+const SHOW: &str = "could not show it";
+const DIFF: &str = "could not show the difference";
+
+pub(crate) fn run(dir: &Path, args: &ShowArgs) -> Result<Box<dyn Reply>, Report> {
+    let told = |error| Report::of(SHOW, &error);
+    let look = Look::at(dir, args.run.as_deref()).map_err(told)?;
+    match which(args.which.as_deref().unwrap_or("@"), &look, SHOW)? {
+        Which::Node(id) => Ok(Box::new(OfNode::new(&look, &id))),
+        Which::Iteration(iter) => {
+            let seen = seen(iter, &look, SHOW)?.clone();
+            let numbers = look.diff(&seen, DiffForm::Numbers, &[]).map_err(told)?;
+            let state = look.state_after(&seen).map_err(told)?;
+            let summary = state.and_then(|state| state.last_summary).unwrap_or_else(|| seen.said.clone());
+            Ok(Box::new(OfIteration { seen, summary, files: files(&numbers) }))
+        }
+    }
+}
+
+pub(crate) fn diff(dir: &Path, args: &DiffArgs, out: &Out) -> Result<Diff, Report> {
+    let told = |error| Report::of(DIFF, &error);
+    let look = Look::at(dir, args.run.as_deref()).map_err(told)?;
+    let iter = match which(args.which.as_deref().unwrap_or("@"), &look, DIFF)? {
+        Which::Iteration(iter) => iter,
+        Which::Node(node) => {
+            let last = look.iterations.iter().rev().find(|seen| seen.node() == Some(&node));
+            let none = || {
+                Report::new("no_iteration", crate::reply::Exit::REFUSED, DIFF)
+                    .cause(format!("no iteration has worked on `{node}` yet"))
+                    .hint("name an iteration: 'runner log' lists them")
+            };
+            last.ok_or_else(none)?.iter
+        }
+    };
+    let seen = seen(iter, &look, DIFF)?;
+    let form = if out.is_coloured() { DiffForm::Coloured } else { DiffForm::Patch };
+    let text = look.diff(seen, form, &args.paths).map_err(told)?;
+    Ok(Diff { seen: seen.clone(), text: String::from_utf8_lossy(&text).into_owned() })
+}
+
+/// A changed file, with lines added and removed; none of a binary one.
+struct FileChange {
+    path: String,
+    lines: Option<(u64, u64)>,
+}
+
+fn files(numbers: &[u8]) -> Vec<FileChange> {
+    let read = |line: &[u8]| {
+        let text = String::from_utf8_lossy(line).into_owned();
+        let mut fields = text.splitn(3, '\t');
+        let (added, removed, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let lines = added.parse().ok().zip(removed.parse().ok());
+        Some(FileChange { path: clean(path), lines })
+    };
+    numbers.split(|byte| *byte == 0).filter_map(read).collect()
+}
+
+/// One iteration, whole.
+struct OfIteration {
+    seen: Seen,
+    summary: String,
+    files: Vec<FileChange>,
+}
+
+impl OfIteration {
+    fn times(&self) -> String {
+        let time = |key: &str| {
+            let time = self.seen.number(key).map(std::time::Duration::from_millis);
+            time.map(|time| format!("{} {}", key.trim_end_matches("_ms"), clock(time)))
+        };
+        let cost = self.seen.cost().map(dollars);
+        [time("agent_ms"), time("guard_ms"), cost].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+
+    fn guard(&self) -> String {
+        match &self.seen.kind {
+            Kind::Iteration { guard, .. } => guard.as_str().to_owned(),
+            Kind::Start { .. } | Kind::Garbled { .. } | Kind::Own { .. } => String::new(),
+        }
+    }
+}
+
+impl Reply for OfIteration {
+    fn json(&self) -> Value {
+        let files: Vec<Value> = self
+            .files
+            .iter()
+            .map(|file| json!({ "path": file.path, "added": file.lines.map(|l| l.0), "removed": file.lines.map(|l| l.1) }))
+            .collect();
+        json!({
+            "schema": "runner.show/1",
+            "iteration": seen_json(&self.seen),
+            "summary": lines(&self.summary),
+            "guard": self.guard(),
+            "files": files,
+            "meta": self.seen.meta,
+        })
+    }
+
+    fn plain(&self) -> Vec<Line> {
+        let mut told = vec![seen_line(&self.seen), Line::new().with("guard", self.guard())];
+        told.push(Line::new().with("summary", lines(&self.summary)));
+        told.extend(self.seen.marks.iter().map(|mark| Line::new().with("mark", clean(mark))));
+        told.extend(self.files.iter().map(|file| {
+            let (added, removed) = file.lines.unwrap_or_default();
+            Line::new().with("file", &file.path).with("added", added).with("removed", removed)
+        }));
+        told
+    }
+
+    fn drawn(&self, pen: &Pen) -> String {
+        let (glyph, ink) = look_of(self.seen.outcome);
+        let outcome = self.seen.outcome.map_or("unknown", Outcome::as_str);
+        let node = self.seen.node().map_or_else(|| "repair".to_owned(), ToString::to_string);
+        let glyph = pen.glyph(glyph).trim_end_matches(['─', '-', ' ']);
+        let head = format!("{} #{} {node}", pen.ink(ink, glyph), self.seen.iter.get());
+        let mut text = format!("{head}  {}\n", pen.ink(ink, outcome));
+        let commit: String = self.seen.commit.chars().take(12).collect();
+        let mut row = |key: &str, value: &str| {
+            if !value.is_empty() {
+                text.push_str(&format!("  {} {}\n", pen.ink(Ink::Faint, &format!("{key:<8}")), value));
+            }
+        };
+        row("guard", &self.guard());
+        row("took", &self.times());
+        row("commit", &commit);
+        self.seen.marks.iter().for_each(|mark| row("mark", &clean(mark)));
+        for line in lines(&self.summary).lines() {
+            text.push_str(&format!("    {line}\n"));
+        }
+        for FileChange { path, lines } in &self.files {
+            let counts = lines.map_or("binary".to_owned(), |(added, removed)| format!("+{added} -{removed}"));
+            text.push_str(&format!("  {counts:>12}  {}\n", pen.fit(path, pen.width.saturating_sub(16))));
+        }
+        text
+    }
+
+    fn is_long(&self) -> bool {
+        true
+    }
+}
+
+/// A node, whole.
+struct OfNode {
+    node: Node,
+    path: String,
+    state: State,
+    history: Vec<Seen>,
+    lesson: Option<runner_core::run_state::Lesson>,
+}
+
+impl OfNode {
+    fn new(look: &Look, id: &NodeId) -> Self {
+        let path = look.tree.as_ref().and_then(|tree| tree.path_to(id)).unwrap_or_default();
+        let states = look.tree.as_ref().map(States::new);
+        let node = path.last().map(|node| (*node).clone());
+        #[expect(clippy::expect_used, reason = "the id was found in this very tree")]
+        let node = node.expect("the node is in the tree");
+        Self {
+            state: states.map_or(State::Open, |states| states.of(&node)),
+            path: path_text(&path),
+            history: look.iterations.iter().filter(|seen| seen.node() == Some(id)).cloned().collect(),
+            lesson: look.state.as_ref().and_then(|state| state.lesson(id).cloned()),
+            node,
+        }
+    }
+}
+
+impl Reply for OfNode {
+    fn json(&self) -> Value {
+        let node = &self.node;
+        json!({
+            "schema": "runner.show/1",
+            "node": {
+                "id": node.id, "path": self.path, "state": self.state.word(), "title": node.title, "goal": node.goal,
+                "acceptance": node.acceptance, "attempts": node.attempts, "max_attempts": node.max_attempts,
+                "children": node.children.iter().map(|child| &child.id).collect::<Vec<_>>(),
+            },
+            "iterations": self.history.iter().map(seen_json).collect::<Vec<_>>(),
+            "lesson": self.lesson,
+        })
+    }
+
+    fn plain(&self) -> Vec<Line> {
+        let node = &self.node;
+        let mut told = vec![
+            Line::new()
+                .with("id", &node.id)
+                .with("path", &self.path)
+                .with("state", self.state.word())
+                .with("attempts", format!("{}/{}", node.attempts, node.max_attempts)),
+            Line::new().with("title", clean(&node.title)),
+            Line::new().with("goal", lines(&node.goal)),
+        ];
+        told.extend(node.acceptance.iter().map(|point| Line::new().with("acceptance", lines(point))));
+        told.extend(self.history.iter().map(seen_line));
+        told
+    }
+
+    fn drawn(&self, pen: &Pen) -> String {
+        let node = &self.node;
+        let state = pen.ink(self.state.ink(), self.state.word());
+        let glyph = pen.ink(self.state.ink(), pen.glyph(self.state.glyph()));
+        let mut text =
+            format!("{glyph} {}  {state}, {} of {} attempts\n", self.path, node.attempts, node.max_attempts);
+        text.push_str(&format!("  {}\n", pen.ink(Ink::Strong, &clean(&node.title))));
+        for line in lines(&node.goal).lines() {
+            text.push_str(&format!("  {line}\n"));
+        }
+        for point in &node.acceptance {
+            text.push_str(&format!("  - {}\n", clean(point)));
+        }
+        for child in &node.children {
+            let done = if child.passes { "passed" } else { "open" };
+            text.push_str(&format!("  {} {} ({done})\n", pen.glyph(crate::out::Glyph::Arrow), child.id));
+        }
+        if !self.history.is_empty() {
+            text.push('\n');
+        }
+        self.history.iter().for_each(|seen| text.push_str(&seen_drawn(seen, pen)));
+        let failure = self.lesson.as_ref().and_then(|lesson| lesson.guard_output.as_deref());
+        if let Some(output) = failure.filter(|_| !node.passes) {
+            text.push_str(&format!("\n{}\n", pen.ink(Ink::Strong, "what the guard said last")));
+            for line in lines(output).lines() {
+                text.push_str(&format!("  {line}\n"));
+            }
+        }
+        text
+    }
+
+    fn is_long(&self) -> bool {
+        true
+    }
+}
+
+/// What an iteration changed.
+pub(crate) struct Diff {
+    seen: Seen,
+    text: String,
+}
+
+impl Reply for Diff {
+    fn json(&self) -> Value {
+        json!({ "schema": "runner.diff/1", "iter": self.seen.iter, "commit": self.seen.commit, "patch": self.text })
+    }
+
+    fn plain(&self) -> Vec<Line> {
+        self.text.lines().map(Line::verbatim).collect()
+    }
+
+    fn drawn(&self, pen: &Pen) -> String {
+        if pen.is_coloured() { keep_colours(&self.text) } else { lines(&self.text) }
+    }
+
+    fn is_long(&self) -> bool {
+        true
+    }
+}
+
+/// The text without control sequences, but for colours: git's own, and those that a file may hold.
+fn keep_colours(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for (nth, piece) in text.split("\u{1b}[").enumerate() {
+        let end =
+            piece.find('m').filter(|end| piece.bytes().take(*end).all(|b| b.is_ascii_digit() || b == b';'));
+        match (nth, end) {
+            (0, _) => safe.push_str(&lines(piece)),
+            (_, Some(end)) => {
+                let (code, rest) = piece.split_at_checked(end + 1).unwrap_or((piece, ""));
+                safe.push_str("\u{1b}[");
+                safe.push_str(code);
+                safe.push_str(&lines(rest));
+            }
+            (_, None) => safe.push_str(&lines(&format!("\u{1b}[{piece}"))),
+        }
+    }
+    safe
+}

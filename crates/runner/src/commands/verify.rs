@@ -1,0 +1,302 @@
+//! `runner verify`
+
+use std::path::Path;
+
+use runner_core::id::Iteration;
+use runner_core::step::GuardExit;
+use runner_core::verify::{Checked, Finding, Kind, Target};
+use runner_host::rerun::{Rerun, Reruns};
+use runner_host::verify::{Audit, Pass, verify};
+use serde_json::{Value, json};
+
+use crate::cli::{VerifyArgs, WhichPasses};
+use crate::error::Report;
+use crate::out::{Glyph, Ink, Out, Pen};
+use crate::reply::{Exit, Line, Reply};
+use crate::view::short;
+
+pub(crate) struct Answer {
+    audit: Audit,
+    checked: Vec<Checked>,
+    reruns: Vec<Rerunned>,
+}
+
+/// A guard that was run again.
+struct Rerunned {
+    pass: Pass,
+    how: Rerun,
+    output: Vec<String>,
+}
+
+const WHAT: &str = "could not verify the run";
+
+pub(crate) fn run(dir: &Path, args: &VerifyArgs, out: &Out) -> Result<Answer, Report> {
+    let told = |error| Report::of(WHAT, &error);
+    let mut checked = Vec::new();
+    let audit = verify(dir, args.target.as_deref(), &mut |commit| {
+        out.tell_if_many(&Told(commit));
+        checked.push(commit.clone());
+    })
+    .map_err(told)?;
+    let reruns = match args.rerun_guard {
+        Some(which) => rerun(dir, which, &audit, out)?,
+        None => Vec::new(),
+    };
+    Ok(Answer { audit, checked, reruns })
+}
+
+fn rerun(dir: &Path, which: WhichPasses, audit: &Audit, out: &Out) -> Result<Vec<Rerunned>, Report> {
+    let wanted = |pass: &&Pass| match which {
+        WhichPasses::All => true,
+        WhichPasses::One(iter) => pass.iter == iter,
+    };
+    let passes: Vec<&Pass> = audit.passes.iter().filter(wanted).collect();
+    if let (WhichPasses::One(iter), true) = (which, passes.is_empty()) {
+        let known: Vec<String> = audit.passes.iter().map(|pass| pass.iter.to_string()).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        return Err(Report::new("not_a_pass", Exit::REFUSED, "could not run the guard again")
+            .cause(format!("iteration {iter} passed no node"))
+            .hint(format!("iterations that did: {known}")));
+    }
+    let failed = |error| Report::of("could not run the guard again", &error);
+    let reruns = Reruns::begin(dir).map_err(failed)?;
+    let mut all = Vec::new();
+    for pass in passes {
+        let (how, output) = reruns.run(pass).map_err(failed)?;
+        let is_stopped = matches!(how, Rerun::Stopped(_));
+        let rerunned = Rerunned { pass: pass.clone(), how, output };
+        out.tell_if_many(&rerunned);
+        all.push(rerunned);
+        if is_stopped {
+            break;
+        }
+    }
+    Ok(all)
+}
+
+/// One commit, as it is checked.
+struct Told<'c>(&'c Checked);
+
+impl Told<'_> {
+    /// What it is, in a word or two.
+    fn what(&self) -> (String, String) {
+        match &self.0.kind {
+            Kind::Start { .. } => ("start".to_owned(), String::new()),
+            Kind::Iteration { iter, target, .. } => {
+                let target = match target {
+                    Target::Node(node) => node.to_string(),
+                    Target::Repair => "repair".to_owned(),
+                };
+                (format!("#{iter}"), target)
+            }
+            Kind::Garbled { subject } => ("garbled".to_owned(), short(subject)),
+            Kind::Own { subject } => ("yours".to_owned(), short(subject)),
+        }
+    }
+}
+
+impl Reply for Told<'_> {
+    fn json(&self) -> Value {
+        json!(self.0)
+    }
+
+    fn plain(&self) -> Vec<Line> {
+        let (what, about) = self.what();
+        let outcome = self.0.outcome.map_or("none", runner_core::step::Outcome::as_str);
+        let mut lines = vec![
+            Line::new()
+                .with("commit", &self.0.commit)
+                .with("what", what)
+                .with("about", about)
+                .with("outcome", outcome)
+                .with("ok", self.0.findings.is_empty()),
+        ];
+        lines.extend(self.0.findings.iter().map(finding_line));
+        lines
+    }
+
+    fn drawn(&self, pen: &Pen) -> String {
+        let (what, about) = self.what();
+        let is_good = self.0.findings.is_empty();
+        let glyph = if is_good { Glyph::Passed } else { Glyph::Failed };
+        let glyph = pen.ink(if is_good { Ink::Good } else { Ink::Bad }, pen.glyph(glyph));
+        let outcome = self.0.outcome.map_or("", runner_core::step::Outcome::as_str);
+        let commit: String = self.0.commit.chars().take(8).collect();
+        let marks: Vec<&str> = self.0.marks.iter().map(String::as_str).collect();
+        let marks = if marks.is_empty() { String::new() } else { format!("  ({})", marks.join("; ")) };
+        let line = format!("{commit} {what:<7} {outcome:<15} {about}{marks}");
+        let mut text = format!("{glyph} {}\n", pen.fit(line.trim_end(), pen.width.saturating_sub(2)));
+        for finding in &self.0.findings {
+            text.push_str(&drawn_finding(finding, pen));
+        }
+        text
+    }
+}
+
+fn drawn_finding(finding: &Finding, pen: &Pen) -> String {
+    let rule = pen.ink(Ink::Bad, finding.rule.as_str());
+    let commit: String = finding.commit.chars().take(8).collect();
+    format!(
+        "    {rule} in {commit}: {}\n      expected  {}\n      found     {}\n",
+        finding.rule.says(),
+        finding.expected,
+        finding.found
+    )
+}
+
+fn finding_line(finding: &Finding) -> Line {
+    Line::new()
+        .with("violation", finding.rule.as_str())
+        .with("commit", &finding.commit)
+        .with("iter", finding.iter.map_or_else(|| "none".to_owned(), |iter| iter.get().to_string()))
+        .with("expected", &finding.expected)
+        .with("found", &finding.found)
+}
+
+impl Rerunned {
+    fn is_green(&self) -> bool {
+        self.how == Rerun::Ended(GuardExit::Code(0))
+    }
+
+    fn word(&self) -> String {
+        match &self.how {
+            Rerun::Ended(GuardExit::Code(0)) => "green".to_owned(),
+            Rerun::Ended(exit) => format!("red (exit {exit})"),
+            Rerun::TimedOut => "ran out of time".to_owned(),
+            Rerun::NotStarted(why) => format!("could not be started: {}", short(why)),
+            Rerun::Stopped(_) => "stopped".to_owned(),
+        }
+    }
+}
+
+impl Reply for Rerunned {
+    fn json(&self) -> Value {
+        json!({
+            "iter": self.pass.iter, "commit": self.pass.commit,
+            "green": self.is_green(), "result": self.word(), "output": self.output,
+        })
+    }
+
+    fn plain(&self) -> Vec<Line> {
+        let line = Line::new().with("rerun", self.pass.iter.get()).with("commit", &self.pass.commit);
+        vec![line.with("green", self.is_green()).with("result", self.word())]
+    }
+
+    fn drawn(&self, pen: &Pen) -> String {
+        let (glyph, ink) =
+            if self.is_green() { (Glyph::Passed, Ink::Good) } else { (Glyph::Failed, Ink::Bad) };
+        let glyph = pen.ink(ink, pen.glyph(glyph));
+        let mut text = format!("{glyph} #{} guard again: {}\n", self.pass.iter, self.word());
+        for line in self.output.iter().filter(|_| !self.is_green()) {
+            text.push_str(&format!("    {}\n", pen.fit(line, pen.width.saturating_sub(4))));
+        }
+        text
+    }
+}
+
+impl Answer {
+    fn is_good(&self) -> bool {
+        self.audit.findings.is_empty() && self.reruns.iter().all(Rerunned::is_green)
+    }
+
+    fn first(&self) -> Option<&Finding> {
+        self.audit.findings.first()
+    }
+}
+
+impl Reply for Answer {
+    fn json(&self) -> Value {
+        let audit = &self.audit;
+        json!({
+            "schema": "runner.verify/1",
+            "run_id": audit.run(),
+            "ref": audit.target.name,
+            "tip": audit.target.tip,
+            "verified": self.is_good(),
+            "first_divergence": self.first(),
+            "findings": audit.findings,
+            "unchecked": audit.unchecked,
+            "commits": self.checked,
+            "iterations": audit.ending.iterations,
+            "passed": audit.ending.passed,
+            "complete": audit.ending.is_complete,
+            "reruns": self.reruns.iter().map(Reply::json).collect::<Vec<_>>(),
+        })
+    }
+
+    fn plain(&self) -> Vec<Line> {
+        let audit = &self.audit;
+        let mut lines: Vec<Line> = audit.ending.findings.iter().map(finding_line).collect();
+        lines.extend(audit.unchecked.iter().map(|note| Line::new().with("unchecked", note)));
+        lines.push(
+            Line::new()
+                .with("verified", self.is_good())
+                .with("run_id", audit.run())
+                .with("commits", audit.commits)
+                .with("iterations", audit.ending.iterations)
+                .with("passed", audit.ending.passed.len())
+                .with("complete", audit.ending.is_complete)
+                .with("violations", audit.findings.len()),
+        );
+        lines
+    }
+
+    fn drawn(&self, pen: &Pen) -> String {
+        let audit = &self.audit;
+        let mut text: String =
+            audit.ending.findings.iter().map(|finding| drawn_finding(finding, pen)).collect();
+        text.push('\n');
+        let marked = self.checked.iter().filter(|commit| !commit.marks.is_empty()).count();
+        let counts = format!(
+            "run {}: {} commits, {} iterations, {} leaves passed{}",
+            audit.run(),
+            audit.commits,
+            audit.ending.iterations,
+            audit.ending.passed.len(),
+            if audit.ending.is_complete { ", complete" } else { "" }
+        );
+        if self.is_good() {
+            let tick = pen.ink(Ink::Good, pen.glyph(Glyph::Passed));
+            text.push_str(&format!("{tick} {} {counts}\n", pen.ink(Ink::Good, "verified")));
+        } else {
+            let cross = pen.ink(Ink::Bad, pen.glyph(Glyph::Failed));
+            text.push_str(&format!("{cross} {} {counts}\n", pen.ink(Ink::Bad, "not verified")));
+        }
+        if let Some(first) = self.first() {
+            let commit: String = first.commit.chars().take(12).collect();
+            let iter = first.iter.map(|iter| format!(" (#{iter})")).unwrap_or_default();
+            let (all, rule) = (audit.findings.len(), first.rule);
+            text.push_str(&format!(
+                "  first of {all}: {rule} in {commit}{iter}\n  look: git show {commit}\n"
+            ));
+        }
+        if marked > 0 {
+            text.push_str(
+                &pen.ink(Ink::Warn, &format!("  {marked} iterations carry marks, shown above in brackets")),
+            );
+            text.push('\n');
+        }
+        for note in &audit.unchecked {
+            text.push_str(&format!("  {} {note}\n", pen.ink(Ink::Warn, "not checked:")));
+        }
+        text
+    }
+
+    fn exit(&self) -> Exit {
+        let stopped = self.reruns.iter().find_map(|rerun| match rerun.how {
+            Rerun::Stopped(code) => Some(Exit(code)),
+            Rerun::Ended(_) | Rerun::TimedOut | Rerun::NotStarted(_) => None,
+        });
+        stopped.unwrap_or(if self.is_good() { Exit::SUCCESS } else { Exit::FAILURE })
+    }
+}
+
+/// Which passes the guard is run on again, as people write it.
+pub(crate) fn which_passes(text: &str) -> Result<WhichPasses, String> {
+    if text == "all" {
+        return Ok(WhichPasses::All);
+    }
+    let digits = text.strip_prefix('#').unwrap_or(text);
+    let iter: Result<Iteration, _> = digits.parse();
+    iter.map(WhichPasses::One).map_err(|fault| format!("`{text}` {fault}; or say `all`"))
+}

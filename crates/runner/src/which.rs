@@ -1,0 +1,120 @@
+//! What people mean by `57`, `#57`, `@`, `@-1`, a node's path, or the beginning of its id.
+
+use runner_core::document::nearest;
+use runner_core::id::{Iteration, NodeId};
+use runner_core::tree::{Node, Tree, path_text};
+use runner_host::looking::{Look, Seen};
+
+use crate::error::Report;
+use crate::reply::Exit;
+
+/// What an argument stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    Iteration(Iteration),
+    Node(NodeId),
+}
+
+/// Finds what an argument stands for in a run.
+pub(crate) fn which(text: &str, look: &Look, what: &str) -> Result<Which, Report> {
+    if let Some(found) = iteration(text, look) {
+        return found.map(Which::Iteration).map_err(|why| no_iteration(why, look, what));
+    }
+    let tree = look.tree.as_ref().ok_or_else(|| {
+        Report::new("tree", Exit::REFUSED, what)
+            .cause("the run's tree cannot be read")
+            .hint("run 'runner validate'")
+    })?;
+    node(text, tree, what).map(Which::Node)
+}
+
+/// An iteration that is in git.
+pub(crate) fn seen<'l>(iter: Iteration, look: &'l Look, what: &str) -> Result<&'l Seen, Report> {
+    let found = look.iterations.iter().find(|seen| seen.iter == iter);
+    found.ok_or_else(|| no_iteration(format!("there is no iteration {}", iter.get()), look, what))
+}
+
+/// The argument as an iteration, if it is written like one.
+fn iteration(text: &str, look: &Look) -> Option<Result<Iteration, String>> {
+    let last = look.iterations.last().map(|seen| seen.iter);
+    let now = look.running().or(last);
+    let none = || "the run has no iteration yet".to_owned();
+    if text == "@" {
+        return Some(now.ok_or_else(none));
+    }
+    if let Some(back) = text.strip_prefix("@-") {
+        let back: u32 = back.parse().ok()?;
+        let found = now.and_then(|now| now.get().checked_sub(back)).and_then(Iteration::new);
+        return Some(found.ok_or_else(|| format!("there is no iteration {back} before the last")));
+    }
+    let digits = text.strip_prefix('#').unwrap_or(text);
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let is_node = || {
+        look.tree.as_ref().zip(NodeId::new(text).ok()).is_some_and(|(tree, id)| tree.path_to(&id).is_some())
+    };
+    if !is_number || (digits == text && is_node()) {
+        return None;
+    }
+    let number: Option<Iteration> = digits.parse().ok();
+    let is_there = |iter: &Iteration| {
+        look.iterations.iter().any(|seen| seen.iter == *iter) || look.running() == Some(*iter)
+    };
+    Some(number.filter(is_there).ok_or_else(|| format!("there is no iteration {digits}")))
+}
+
+fn no_iteration(why: String, look: &Look, what: &str) -> Report {
+    let report = Report::new("no_such_iteration", Exit::REFUSED, what).cause(why);
+    match (look.iterations.first(), look.iterations.last()) {
+        (Some(first), Some(last)) => report.hint(format!(
+            "this run has iterations {} to {}; `@` is the last",
+            first.iter.get(),
+            last.iter.get()
+        )),
+        _ => report.hint("make one with 'runner step'"),
+    }
+}
+
+/// The node that a path, an id, or the beginning of one names.
+pub(crate) fn node(text: &str, tree: &Tree, what: &str) -> Result<NodeId, Report> {
+    let mut all = Vec::new();
+    collect(tree.root(), &mut Vec::new(), &mut all);
+    let exact = all.iter().find(|(path, id)| *id == text || path == text);
+    if let Some((_, id)) = exact {
+        return NodeId::new(*id)
+            .map_err(|fault| Report::new("node", Exit::REFUSED, what).cause(fault.to_string()));
+    }
+    let mut short = all.iter().filter(|(_, id)| id.starts_with(text));
+    if let (Some((_, id)), None) = (short.next(), short.next()) {
+        return NodeId::new(*id)
+            .map_err(|fault| Report::new("node", Exit::REFUSED, what).cause(fault.to_string()));
+    }
+    let tail = format!("/{text}");
+    let begins = |(path, id): &&(String, &str)| {
+        id.starts_with(text) || path.starts_with(text) || path.ends_with(&tail)
+    };
+    let begun: Vec<&(String, &str)> = all.iter().filter(begins).collect();
+    let report = Report::new("no_such_node", Exit::REFUSED, what);
+    match begun.as_slice() {
+        [(_, id)] => NodeId::new(*id).map_err(|fault| report.cause(fault.to_string())),
+        [] => {
+            let ids: Vec<&str> = all.iter().map(|(_, id)| *id).collect();
+            let paths: Vec<&str> = all.iter().map(|(path, _)| path.as_str()).collect();
+            let near = nearest(text, &ids).or_else(|| nearest(text, &paths));
+            let hint = near.map_or("see 'runner tree' for the nodes".to_owned(), |near| {
+                format!("did you mean `{near}`?")
+            });
+            Err(report.cause(format!("there is no node `{}`", crate::view::short(text))).hint(hint))
+        }
+        many => Err(report
+            .cause(format!("`{}` could be {} nodes", crate::view::short(text), many.len()))
+            .details(many.iter().take(8).map(|(path, _)| path.clone()))
+            .hint("write more of the id, or the whole path")),
+    }
+}
+
+fn collect<'t>(node: &'t Node, path: &mut Vec<&'t Node>, all: &mut Vec<(String, &'t str)>) {
+    path.push(node);
+    all.push((path_text(path), node.id.as_str()));
+    node.children.iter().for_each(|child| collect(child, path, all));
+    path.pop();
+}

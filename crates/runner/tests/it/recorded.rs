@@ -1,0 +1,127 @@
+//! Recorded runs, one for every way to end, through today's rules: a change of behaviour is a change of a stored file.
+//!
+//! `just record` makes them anew.
+
+use std::fs;
+use std::path::PathBuf;
+
+use runner_core::replay::{Recording, replay};
+use testkit::repo::{Sandbox, run};
+use testkit::setup::Setup;
+
+use crate::RUNNER;
+
+/// How a run is made to end: its name, and its making.
+type Ending = (&'static str, fn() -> Sandbox);
+
+const ENDINGS: &[Ending] = &[
+    ("complete", || {
+        let agent = r#"
+case "$RUNNER_ITER" in
+0001) split ;;
+0002) sed -i 's/"title": "b"/"title": "the rest"/' "$RUNNER_TREE"; echo '- it is small' >> .runner/state/assumptions.md; answer done ;;
+*) echo "$RUNNER_ITER" > ok; answer done "made it" ;;
+esac"#;
+        looped(&Setup::of(RUNNER).agent(agent).guard("echo checked; test -e ok"))
+    }),
+    ("stuck", || looped(&Setup::of(RUNNER).agent("answer retry 'not yet'"))),
+    ("limit", || looped(&Setup::of(RUNNER).agent("answer retry").keys("max_iterations = 1"))),
+    ("repaired", || {
+        let agent = r#"case "$RUNNER_MODE" in repair) answer retry ;; *) [ "$RUNNER_ITER" = 0001 ] && echo '{' > "$RUNNER_TREE"; answer done ;; esac"#;
+        looped(&Setup::of(RUNNER).agent(agent))
+    }),
+    ("repair_given_up", || {
+        let agent = r#"[ "$RUNNER_ITER" -lt 4 ] && printf '{"version": \377}' > "$RUNNER_TREE"; answer done"#;
+        looped(&Setup::of(RUNNER).agent(agent))
+    }),
+    ("rule_broken", || {
+        let agent = r#"case "$RUNNER_ITER" in 0001) split ;; 0002) answer done ;; 0003) sed -i 's/"title": "a"/"title": "A"/' "$RUNNER_TREE"; answer done ;; *) answer done ;; esac"#;
+        looped(&Setup::of(RUNNER).agent(agent))
+    }),
+    ("guard_files", || {
+        let agent = r#"[ "$RUNNER_ITER" = 0001 ] && echo exit 0 > guard.sh; answer done"#;
+        looped(&Setup::of(RUNNER).agent(agent).guard_keys("protect = \"reject\""))
+    }),
+    ("replanned", || {
+        let agent = r#"case "$RUNNER_MODE" in replan) split ;; *) case "$RUNNER_NODE_ID" in root) answer retry ;; *) answer done ;; esac ;; esac"#;
+        looped(&Setup::of(RUNNER).agent(agent).keys("on_stuck = \"replan\""))
+    }),
+    ("timed_out", || looped(&Setup::of(RUNNER).agent("sleep 60").keys("iteration_timeout_secs = 1"))),
+    ("failures", || looped(&Setup::of(RUNNER).agent("exit 3"))),
+    ("no_agent", || looped(&Setup::of(RUNNER).no_agent())),
+    ("interrupted", || {
+        let sandbox =
+            Setup::of(RUNNER).agent("echo 1 > begun.txt; touch \"$AROUND/begun\"; sleep 60").start();
+        sandbox.kill_when(&["loop"], "begun");
+        sandbox.new_agent("answer done");
+        sandbox.runner(&["loop"]).ok();
+        sandbox
+    }),
+];
+
+fn looped(setup: &Setup) -> Sandbox {
+    let sandbox = setup.start();
+    sandbox.runner(&["loop"]);
+    sandbox
+}
+
+fn file(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/recorded").join(format!("{name}.json"))
+}
+
+#[test]
+fn recorded_runs_are_the_same_today() {
+    for (name, _) in ENDINGS {
+        let path = file(name);
+        let bytes =
+            fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; run: just record", path.display()));
+        let recording = Recording::decode(&bytes).unwrap();
+        let replayed = replay(&recording);
+        assert_eq!(replayed.difference, None, "{name}: if this is meant, run: just record");
+        assert!(replayed.iterations > 0 && replayed.skipped.is_empty(), "{name}: {replayed:?}");
+    }
+    let stored = fs::read_dir(file("x").parent().unwrap()).unwrap().count();
+    assert_eq!(stored, ENDINGS.len(), "no recording without its making");
+}
+
+/// What is made today is recorded and replayed; with UPDATE_RECORDED=1 it is kept.
+#[test]
+fn every_ending_can_be_recorded_and_replayed() {
+    for (name, make) in ENDINGS {
+        let sandbox = make();
+        let exported = sandbox.outside().join("run.json");
+        let told = sandbox.runner(&["replay", "--export", exported.to_str().unwrap()]).ok();
+        assert!(told.stdout.contains("same=true"), "{name}: {}", told.stdout);
+        let again =
+            run(sandbox.runner_command(&["replay", exported.to_str().unwrap()]).current_dir("/")).ok();
+        assert_eq!(again.stdout, told.stdout, "a recording needs no repository");
+        if std::env::var_os("UPDATE_RECORDED").is_some() {
+            let text = fs::read_to_string(&exported).unwrap();
+            let text = text.replace(sandbox.outside().to_str().unwrap(), "/somewhere");
+            fs::create_dir_all(file(name).parent().unwrap()).unwrap();
+            fs::write(file(name), text).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_difference_is_named_with_its_line() {
+    let sandbox = looped(&Setup::of(RUNNER).agent("answer retry"));
+    let exported = sandbox.outside().join("run.json");
+    sandbox.runner(&["replay", "--export", exported.to_str().unwrap()]).ok();
+    let forged =
+        fs::read_to_string(&exported).unwrap().replace("Runner-Attempt: charged", "Runner-Attempt: free");
+    fs::write(&exported, forged).unwrap();
+    let told = sandbox.runner(&["replay", exported.to_str().unwrap()]);
+    assert_eq!(told.code, Some(1));
+    assert!(told.stdout.starts_with("difference=message iter=1 line="), "{}", told.stdout);
+    assert!(
+        told.stdout.contains("recorded=\"Runner-Attempt: free\" now=\"Runner-Attempt: charged\""),
+        "{}",
+        told.stdout
+    );
+    fs::remove_dir_all(sandbox.path(".runner/iterations")).unwrap();
+    assert!(sandbox.runner(&["replay"]).refused(2).contains("no session of run `demo` is recorded here"));
+    fs::write(&exported, "{}").unwrap();
+    assert!(sandbox.runner(&["replay", exported.to_str().unwrap()]).refused(2).contains("is no recording"));
+}
