@@ -54,8 +54,9 @@ fn prepare(place: &Path, repository: &Path) -> Result<(), Report> {
     std::fs::write(&agent, SCENARIO).map_err(|error| {
         Report::new("demo", Exit::FAILURE, WHAT).cause(format!("`{}`: {error}", agent.display()))
     })?;
+    // In a sandbox the cheat could not even try to change its guard.
     let config = format!(
-        "[executor]\nkind = \"script\"\nscenario = {}\n\n[guard]\ncommand = [\"./check\"]\nprotected = [\"check\"]\n",
+        "[executor]\nkind = \"script\"\nscenario = {}\nsandbox = \"off\"\n\n[guard]\ncommand = [\"./check\"]\nprotected = [\"check\"]\n",
         Value::from(agent.display().to_string())
     );
     make(repository, &[ScratchFile { path: "check", text: GUARD, executable: true }]).map_err(told)?;
