@@ -208,3 +208,16 @@ fn of_many_runners_at_once_one_works_and_the_others_say_so() {
     assert_eq!(sessions.lines().count(), 1);
     assert_sound(&sandbox);
 }
+
+/// The first thing that anyone tries.
+#[test]
+fn the_demo_reaches_its_goal_and_its_run_can_be_proven() {
+    let sandbox = Sandbox::empty(RUNNER);
+    let told = testkit::repo::run(sandbox.runner_command(&["demo"]).env("TMPDIR", sandbox.outside())).ok();
+    for outcome in ["decomposed", "passed", "guard_failed"] {
+        assert!(told.stdout.contains(&format!("outcome={outcome}")), "{}", told.stdout);
+    }
+    let root = told.value("repository").unwrap();
+    let proof = sandbox.runner(&["-C", root, "verify"]).ok().stdout;
+    assert!(proof.contains("verified=true"), "{proof}");
+}
