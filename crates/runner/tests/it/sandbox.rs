@@ -37,7 +37,7 @@ try 'change the guard' 'echo true > guard.sh'
 try 'remove the guard' 'rm -f guard.sh'
 try 'change a log' 'echo x > .runner/iterations/demo/0001/prompt.md'
 try 'remount' 'mount -o remount,rw /'
-try 'see the runner' 'kill -0 $(cat $HOME/pid)'
+try 'see the runner' 'read pid start < $HOME/pid && grep -qs " $start " /proc/$pid/stat'
 rm -f x.toml
 "#;
 
@@ -53,7 +53,10 @@ fn not_done(tried: &str) -> Vec<&str> {
 #[test]
 fn an_agent_in_the_sandbox_cannot_harm_what_is_not_its_business() {
     let sandbox = setup(&format!("{VANDAL}echo work > work.txt; answer done")).start();
-    fs::write(sandbox.outside().join("home/pid"), std::process::id().to_string()).unwrap();
+    // Its number alone may be another's inside; the moment of its start is not.
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let start = stat.rsplit(')').next().unwrap().split_ascii_whitespace().nth(19).unwrap();
+    fs::write(sandbox.outside().join("home/pid"), format!("{} {start}\n", std::process::id())).unwrap();
     let before = sandbox.git(&["for-each-ref"]);
     sandbox.runner(&["step"]).ok();
     let tried = sandbox.read("tried.txt");
