@@ -143,7 +143,7 @@ impl<'t> Reader<'t> {
         // A number in a part means the part beside it; a whole name means any task.
         let full = |name: &Name| match name {
             Name::Text(text) if text.contains('.') || prefix.is_empty() => text.trim().to_owned(),
-            name => format!("{prefix}{}", name.text()),
+            Name::Text(_) | Name::Number(_) => format!("{prefix}{}", name.text()),
         };
         let after = read.dependencies.iter().map(full).collect();
         Ok(Task { item, key, after, children })

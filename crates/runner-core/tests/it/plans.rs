@@ -23,6 +23,7 @@ const FILES: [&str; 7] = [
     "tagged.json",
 ];
 
+#[expect(clippy::disallowed_methods, reason = "the samples are files")]
 fn sample(name: &str) -> Vec<u8> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/samples/plans").join(name);
     fs::read(path).unwrap()

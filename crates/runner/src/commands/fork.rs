@@ -76,7 +76,7 @@ impl Reply for Done {
         }
         let leaves = if self.passed == 1 { "1 leaf".to_owned() } else { format!("{} leaves", self.passed) };
         text.push_str(&format!(
-            "{tick} run {} goes on from iteration {} of {}, on branch {}\n  {leaves} passed so far stay passed\n",
+            "{tick} run {} goes on from iteration {} of {}, on branch {}\n  what passed so far stays passed: {leaves}\n",
             pen.ink(Ink::Strong, forked.run.as_str()),
             forked.from.iter.get(),
             forked.from.run,
