@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 /// Take a plan in from a file, or write the tree as one
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  runner plan import TODO.md --dry-run
+  runner plan import PLAN.md --dry-run
   runner plan import .taskmaster/tasks/tasks.json
   runner plan export PLAN.md")]
 pub(crate) struct PlanArgs {
@@ -28,8 +28,8 @@ pub(crate) enum PlanCommand {
 /// and counted.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  runner plan import TODO.md --dry-run    show the tree that it would make
-  runner plan import TODO.md
+  runner plan import PLAN.md --dry-run    show the tree that it would make
+  runner plan import PLAN.md
   runner plan import prd.json --under api
   runner plan import tasks.json --tag release
   cat notes.txt | runner plan import - --format markdown")]
