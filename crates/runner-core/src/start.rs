@@ -154,7 +154,7 @@ pub fn compose(id: &RunId, goal: &[u8], sources: Sources<'_>, wish: &Wish) -> Re
             Doc::Goal => goal.with_id(id).into_bytes(),
             Doc::Config => config_bytes.clone(),
             Doc::Gitignore => complete_gitignore(&choose(doc, sources).unwrap_or_default()),
-            Doc::Tree => tree.to_bytes(),
+            Doc::Tree => tree.bytes().to_vec(),
             Doc::RunState => choose_run_state(id, sources)?.to_bytes(),
             Doc::TreeSchema | Doc::OutputSchema => doc.scaffold(),
             Doc::Assumptions | Doc::Questions | Doc::Feedback | Doc::Improvements => {

@@ -10,7 +10,7 @@ use runner_core::step::GuardExit;
 use crate::error::Error;
 use crate::executor;
 use crate::git::Git;
-use crate::process::{self, Control, How, Input, Launch, Limits, Log, Output};
+use crate::process::{self, Control, How, Input, Launch, Limits, Log, Output, Supervision};
 use crate::signals::{Caught, Listener};
 use crate::verify::Pass;
 
@@ -51,6 +51,7 @@ pub struct Pinned {
 pub struct Reruns {
     git: Git,
     control: Control,
+    supervision: Supervision,
     signals: Listener,
 }
 
@@ -69,7 +70,7 @@ impl Reruns {
         let git = Git::open(dir)?;
         let control = Control::new()?;
         let signals = Listener::begin(&control)?;
-        Ok(Self { git, control, signals })
+        Ok(Self { git, control, supervision: Supervision::default(), signals })
     }
 
     /// Runs the guard that was in force again on a commit that passed. Gives how it ended and the last lines it printed.
@@ -116,7 +117,7 @@ impl Reruns {
             stop: process::Stop::default(),
             has_changed_files: &|| false,
         };
-        let ended = process::run(&launch, &self.control)?;
+        let ended = process::run(&launch, &self.control, &self.supervision)?;
         let how = match ended.how {
             How::Exited(code) => Rerun::Ended(GuardExit::Code(code)),
             How::Signalled(signal) => Rerun::Ended(GuardExit::Signal(signal)),
