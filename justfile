@@ -125,7 +125,7 @@ ui-dev DIR=".": ui-packages
 fmt:
     cargo fmt --all
 
-# Run one benchmark: `just bench tree`, `just bench step`, `just bench process`, `just bench ui`
+# Run one benchmark: `just bench tree`, `just bench step`, `just bench verify`, `just bench process`, `just bench ui`
 bench NAME:
     {{ if NAME == "ui" { quote(just_executable()) + " bench-ui" } else { "cargo bench --locked --workspace --bench " + quote(NAME) } }}
 

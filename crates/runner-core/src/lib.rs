@@ -6,13 +6,16 @@
 pub mod agent_output;
 pub mod agent_report;
 pub mod agents;
+pub mod bisect;
 pub mod config;
 pub mod digest;
 pub mod document;
+pub mod fork;
 pub mod goal;
 pub mod id;
 pub mod identity;
 pub mod layout;
+pub mod plan;
 pub mod prompt;
 pub mod replay;
 pub mod repo_path;

@@ -153,7 +153,8 @@ impl Again<'_> {
         let (Ok(tree), Ok(state), Ok(config)) = (tree, state, config) else {
             return said("plan", "the documents before it cannot be read".to_owned());
         };
-        let run = &self.recording.run_id;
+        // A fork's recording begins with iterations of the run that it goes on from.
+        let run = state.run_id.as_ref().unwrap_or(&self.recording.run_id);
         let Some(snapshot) = snapshot(self.before, run, (&tree, &state, &config), own_commits) else {
             return said("plan", "the goal before it cannot be read".to_owned());
         };

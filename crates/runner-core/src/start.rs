@@ -12,6 +12,7 @@ use crate::document::Problem;
 use crate::goal::{Goal, GoalFault, GoalSummary};
 use crate::id::{Iteration, NodeId, RunId};
 use crate::layout::{Doc, Owner, complete_gitignore};
+use crate::plan::{Format, GraftFault, Grafted, Import, graft};
 use crate::run_state::RunState;
 use crate::step::message::TAKEN_IN;
 use crate::tree::{EditFault, Node, Tree, TreeProblem, user_edit_faults};
@@ -26,6 +27,8 @@ pub struct Wish {
     pub goal: Option<String>,
     /// Carry the open nodes of the old tree over into a new run.
     pub keep_plan: bool,
+    /// A plan to take into the tree.
+    pub plan: Option<Import>,
 }
 
 /// Where the documents come from.
@@ -65,6 +68,9 @@ pub enum StartFault {
     /// The user's edit of the tree breaks rules.
     #[error("the edit of tree.json breaks {} rule{}", .0.len(), if .0.len() == 1 { "" } else { "s" })]
     TreeEdit(Vec<EditFault>),
+    /// A plan cannot go into the tree.
+    #[error(transparent)]
+    Plan(#[from] GraftFault),
     /// Changes that would be overwritten by the run's own files.
     #[error("files changed here would be overwritten by those of the run's branch")]
     WouldLose(Vec<Doc>),
@@ -77,6 +83,8 @@ pub struct Composed {
     pub docs: DocSet,
     /// Whether the goal is still the template, or empty.
     pub goal_unwritten: bool,
+    /// What became of a plan that was to be taken in.
+    pub grafted: Option<Grafted>,
 }
 
 /// The tree that `runner init` writes, before there is a goal to seed it from.
@@ -98,7 +106,7 @@ fn seeded_tree(id: NodeId, goal: GoalSummary, config: &Config, children: Vec<Nod
         acceptance: goal.acceptance,
         passes: false,
         attempts: 0,
-        max_attempts: u32::try_from(config.max_attempts_default.get()).unwrap_or(1),
+        max_attempts: max_attempts(config),
         children,
     };
     #[expect(clippy::expect_used, reason = "the children come from a valid tree, open and without attempts")]
@@ -136,6 +144,9 @@ pub fn compose(id: &RunId, goal: &[u8], sources: Sources<'_>, wish: &Wish) -> Re
     let config_bytes = choose(Doc::Config, sources).unwrap_or_else(|| Doc::Config.scaffold());
     let config = Config::decode(&config_bytes).map_err(StartFault::Config)?;
     refuse_loss(sources)?;
+    let tree = choose_tree(&goal, &config, sources, wish)?;
+    let grafted = wish.plan.as_ref().map(|plan| graft(&tree, plan, max_attempts(&config))).transpose()?;
+    let tree = grafted.as_ref().map_or(&tree, |grafted| &grafted.tree);
 
     let mut docs = DocSet::new();
     for doc in Doc::ALL {
@@ -143,7 +154,7 @@ pub fn compose(id: &RunId, goal: &[u8], sources: Sources<'_>, wish: &Wish) -> Re
             Doc::Goal => goal.with_id(id).into_bytes(),
             Doc::Config => config_bytes.clone(),
             Doc::Gitignore => complete_gitignore(&choose(doc, sources).unwrap_or_default()),
-            Doc::Tree => choose_tree(&goal, &config, sources, wish)?.bytes().to_vec(),
+            Doc::Tree => tree.bytes().to_vec(),
             Doc::RunState => choose_run_state(id, sources)?.to_bytes(),
             Doc::TreeSchema | Doc::OutputSchema => doc.scaffold(),
             Doc::Assumptions | Doc::Questions | Doc::Feedback | Doc::Improvements => {
@@ -152,13 +163,24 @@ pub fn compose(id: &RunId, goal: &[u8], sources: Sources<'_>, wish: &Wish) -> Re
         };
         docs.insert(doc, bytes);
     }
-    Ok(Composed { docs, goal_unwritten: !goal.is_written() })
+    Ok(Composed { docs, goal_unwritten: !goal.is_written(), grafted })
 }
 
-/// The message of a start's commit, which takes in so many commits of the user's own.
-pub fn message(run: &RunId, own_commits: u32) -> String {
-    let taken_in = if own_commits > 0 { format!("\n{TAKEN_IN}: {own_commits}\n") } else { String::new() };
-    format!("chore(loop): start run {run}\n{taken_in}")
+/// How many attempts a new node has.
+pub fn max_attempts(config: &Config) -> u32 {
+    u32::try_from(config.max_attempts_default.get()).unwrap_or(1)
+}
+
+/// The trailer of a start that took a plan in: its format, and how many nodes it gave.
+pub const IMPORTED: &str = "Runner-Plan-Import";
+
+/// The message of a start's commit, which takes in so many commits of the user's own, and a plan.
+pub fn message(run: &RunId, own_commits: u32, imported: Option<(Format, usize)>) -> String {
+    let taken_in = (own_commits > 0).then(|| format!("{TAKEN_IN}: {own_commits}\n"));
+    let imported = imported.map(|(format, nodes)| format!("{IMPORTED}: {format} {nodes}\n"));
+    let trailers: String = taken_in.into_iter().chain(imported).collect();
+    let gap = if trailers.is_empty() { "" } else { "\n" };
+    format!("chore(loop): start run {run}\n{gap}{trailers}")
 }
 
 /// Whether HEAD is elsewhere and the run's own files are about to be brought in.

@@ -6,6 +6,7 @@
 //! commit holds it. Nothing here reads git: the host hands the commits over one by one, oldest first.
 
 mod audit;
+mod begun;
 mod compare;
 mod documents;
 mod files;

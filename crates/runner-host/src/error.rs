@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use runner_core::id::RunId;
 use runner_core::identity::IdentityFault;
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::prompt::PromptFault;
@@ -180,6 +181,9 @@ pub enum Refusal {
         /// The runs that there are.
         runs: Vec<String>,
     },
+    /// A new run cannot have the name of one that is there.
+    #[error("there is a run `{0}` already")]
+    RunExists(RunId),
     /// A commit that is none.
     #[error("`{0}` names no commit here")]
     NoSuchRevision(String),

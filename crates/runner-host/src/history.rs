@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use runner_core::fork;
 use runner_core::id::RunId;
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::run_state::RunState;
@@ -37,6 +38,8 @@ pub(crate) struct Entry {
 pub(crate) struct Line {
     pub(crate) entries: Vec<Entry>,
     pub(crate) origin: Origin,
+    /// The run that the oldest of them belongs to: a fork's line goes back into the run that it goes on from.
+    pub(crate) run: Option<RunId>,
 }
 
 /// Where a line of commits begins.
@@ -120,18 +123,24 @@ pub(crate) fn run_at(batch: &mut Batch, commit: &str) -> Result<Option<RunId>, E
 pub(crate) fn line(git: &Git, batch: &mut Batch, target: &Target) -> Result<Line, Error> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut origin = if target.after.is_some() { Origin::Named } else { Origin::Nowhere };
+    let mut run = target.run.clone();
     git.walk(&target.tip, target.after.as_deref(), &[], &mut |logged| {
         let Some(object) = batch.commit(&logged.id)? else {
             return Err(Refusal::MissingObject(logged.id).into());
         };
-        let is_start = kind(&object.message) == Kind::Start { run_id: target.run.clone() };
+        let is_start = kind(&object.message) == Kind::Start { run_id: run.clone() };
         let parent = object.parents.first().cloned();
+        let forked = fork::origin(&object.message).filter(|_| is_start);
         entries.push(Entry { logged, parents: object.parents, time: object.time, message: object.message });
         if !is_start {
             return Ok(true);
         }
         let before = parent.map(|parent| run_at(batch, &parent)).transpose()?.flatten();
-        let is_first = before.as_ref() != Some(&target.run);
+        let is_first = before.as_ref() != Some(&run);
+        if let Some((from, _)) = forked.filter(|(from, _)| is_first && before.as_ref() == Some(from)) {
+            run = from;
+            return Ok(true);
+        }
         if is_first && target.after.is_none() {
             origin = Origin::Start;
         }
@@ -149,7 +158,7 @@ pub(crate) fn line(git: &Git, batch: &mut Batch, target: &Target) -> Result<Line
     if entries.is_empty() || entries.iter().all(|entry| matches!(kind(&entry.message), Kind::Own { .. })) {
         return Err(Refusal::NotARun(target.name.clone()).into());
     }
-    Ok(Line { entries, origin })
+    Ok(Line { entries, origin, run: Some(run) })
 }
 
 /// The files of a commit that an audit or a listing reads.

@@ -3,11 +3,13 @@
 //! The host reads once, asks the core what to do, and writes once. It decides nothing about runs, and it never
 //! talks to people: errors are values, worded by the command line.
 
+pub mod blame;
 pub mod clock;
 pub mod doctor;
 mod error;
 pub mod executor;
 mod failpoint;
+pub mod fork;
 pub mod git;
 mod history;
 pub mod init;

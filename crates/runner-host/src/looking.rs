@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
-use runner_core::id::{Iteration, NodeId};
+use runner_core::id::{Iteration, NodeId, RunId};
 use runner_core::layout::Doc;
 use runner_core::run_state::RunState;
 use runner_core::step::Outcome;
@@ -68,6 +68,14 @@ impl Seen {
         }
     }
 
+    /// The run that made it: in a fork, its older iterations are those of the run that it goes on from.
+    pub fn run(&self) -> Option<&RunId> {
+        match &self.kind {
+            Kind::Iteration { run_id, .. } => Some(run_id),
+            Kind::Start { .. } | Kind::Garbled { .. } | Kind::Own { .. } => None,
+        }
+    }
+
     /// A number of meta.json.
     pub fn number(&self, key: &str) -> Option<u64> {
         self.meta.as_ref()?.get(key)?.as_u64()
@@ -110,7 +118,8 @@ impl Look {
 
     /// An iteration's folder, whether it is there or not.
     pub fn folder(&self, iter: Iteration) -> PathBuf {
-        self.git.paths().iteration(self.target.run.as_str(), &iter.to_string())
+        let run = self.iterations.iter().find(|seen| seen.iter == iter).and_then(Seen::run);
+        self.git.paths().iteration(run.unwrap_or(&self.target.run).as_str(), &iter.to_string())
     }
 
     /// A file of an iteration's folder; none if it is not here.
@@ -191,7 +200,8 @@ fn seen(entry: Entry) -> Option<Seen> {
 
 /// The record of an iteration, if it is that of this commit and not of another one with the same number.
 fn meta(git: &Git, target: &Target, seen: &Seen) -> Option<Value> {
-    let folder = git.paths().iteration(target.run.as_str(), &seen.iter.to_string());
+    let run = seen.run().unwrap_or(&target.run);
+    let folder = git.paths().iteration(run.as_str(), &seen.iter.to_string());
     let meta: Value = serde_json::from_slice(&fs::read(folder.join("meta.json")).ok()?).ok()?;
     (meta.get("commit_after")?.as_str()? == seen.commit).then_some(meta)
 }

@@ -7,7 +7,7 @@ use runner_core::id::{Iteration, RunId};
 use runner_core::replay::{Recorded, Recording, SCHEMA, Session};
 use runner_core::step::{Attempt, FileLeft, Verdict};
 use runner_core::tree::Tree;
-use runner_core::verify::{is_read, kept, kind};
+use runner_core::verify::{Kind, is_read, kept, kind};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Refusal};
@@ -76,9 +76,9 @@ pub fn record(dir: &Path, wanted: Option<&str>) -> Result<Recording, Error> {
         commits.push(Recorded {
             message: text(&entry.message),
             files: changed_files(&mut batch, entry)?,
-            session: match kind(&entry.message).iter() {
-                Some(iter) => session(&git, &target.run, iter, entry)?,
-                None => None,
+            session: match kind(&entry.message) {
+                Kind::Iteration { run_id, iter, .. } => session(&git, &run_id, iter, entry)?,
+                Kind::Start { .. } | Kind::Garbled { .. } | Kind::Own { .. } => None,
             },
         });
     }

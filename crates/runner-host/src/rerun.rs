@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use runner_core::config::Config;
 use runner_core::step::GuardExit;
 
 use crate::error::Error;
@@ -24,6 +25,26 @@ pub enum Rerun {
     NotStarted(String),
     /// The user stopped it; this is the exit code that tells of it.
     Stopped(u8),
+}
+
+/// What is run on a commit.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// The command.
+    pub command: Vec<String>,
+    /// Where the limits come from.
+    pub config: Config,
+    /// Files that are put in place first.
+    pub pinned: Option<Pinned>,
+}
+
+/// Files as a commit has them.
+#[derive(Clone, Debug)]
+pub struct Pinned {
+    /// The commit.
+    pub commit: String,
+    /// Patterns that they match.
+    pub patterns: Vec<String>,
 }
 
 /// Runs guards again; signals stop them and clean up.
@@ -52,17 +73,27 @@ impl Reruns {
         Ok(Self { git, control, supervision: Supervision::default(), signals })
     }
 
-    /// Checks a commit out into a temporary repository and runs the guard that was in force on it. Gives how it ended and
-    /// the last lines it printed.
+    /// Runs the guard that was in force again on a commit that passed. Gives how it ended and the last lines it printed.
     pub fn run(&self, pass: &Pass) -> Result<(Rerun, Vec<String>), Error> {
-        let folder = Temporary(fresh_folder()?);
-        let work = folder.0.join("work");
-        self.git.clone_at(&work, &pass.commit)?;
-        let Some(config) = &pass.config else {
+        let Some(config) = pass.config.clone() else {
             let why = "the configuration of that commit cannot be read".to_owned();
             return Ok((Rerun::NotStarted(why), Vec::new()));
         };
-        let program = match executor::program(config.guard.command.words(), &work) {
+        let command = config.guard.command.words().to_vec();
+        self.check(&pass.commit, &Check { command, config, pinned: None })
+    }
+
+    /// Checks a commit out into a temporary repository and runs a command there.
+    pub(crate) fn check(&self, commit: &str, check: &Check) -> Result<(Rerun, Vec<String>), Error> {
+        let folder = Temporary(fresh_folder()?);
+        let work = folder.0.join("work");
+        self.git.clone_at(&work, commit)?;
+        if let Some(pinned) = &check.pinned {
+            let paths = self.git.matching_paths(&pinned.commit, &pinned.patterns)?;
+            self.git.lay_over(&work, &pinned.commit, &paths)?;
+        }
+        let config = &check.config;
+        let program = match executor::program(&check.command, &work) {
             Ok(program) => program,
             Err(why) => return Ok((Rerun::NotStarted(why), Vec::new())),
         };

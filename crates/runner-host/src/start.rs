@@ -6,8 +6,9 @@ use std::path::Path;
 use runner_core::config::Config;
 use runner_core::goal::Goal;
 use runner_core::id::RunId;
-use runner_core::identity;
+use runner_core::identity::{self, IdentityFault};
 use runner_core::layout::{Doc, RUNNER_DIR};
+use runner_core::plan::{Grafted, Import};
 use runner_core::start::{self, Composed, DocSet, Sources, Wish};
 use runner_core::step::Event;
 
@@ -36,6 +37,8 @@ pub struct Started {
     pub other_runs: Vec<RunId>,
     /// What an earlier, interrupted start had left.
     pub recovered: Option<Taken>,
+    /// What became of a plan that was to be taken in.
+    pub grafted: Option<Grafted>,
 }
 
 /// How a start came about.
@@ -71,10 +74,14 @@ pub fn start(dir: &Path, wish: &Wish) -> Result<Started, Error> {
     let run = named.or_else(|| identity::generate(base, &runs)).ok_or(Refusal::NoCommit)?;
     let old_tip = branches.into_iter().find(|(branch, _)| *branch == run.branch()).map(|(_, tip)| tip);
 
+    if wish.plan.is_some() {
+        refuse_import(&run, &status, old_tip.is_some())?;
+    }
+
     let scene =
         Scene { git: &git, status: &status, docs: &docs, run: &run, base, old_tip: old_tip.as_deref() };
     let composed = scene.compose(&goal, wish)?;
-    let new_tip = scene.commit(&composed)?;
+    let new_tip = scene.commit(&composed, wish)?;
     scene.go_to(&new_tip)?;
     let how = match &old_tip {
         None => How::New,
@@ -82,10 +89,33 @@ pub fn start(dir: &Path, wish: &Wish) -> Result<Started, Error> {
         Some(_) => How::Updated,
     };
     let other_runs = runs.into_iter().filter(|other| *other != run).collect();
-    Ok(Started { run, commit: new_tip, how, goal_unwritten: composed.goal_unwritten, other_runs, recovered })
+    let Composed { goal_unwritten, grafted, .. } = composed;
+    Ok(Started { run, commit: new_tip, how, goal_unwritten, other_runs, recovered, grafted })
 }
 
-fn check_version(git: &Git) -> Result<(), Error> {
+/// Takes a plan into the tree of the run that stands here: a start whose only change is the new nodes.
+pub fn import(dir: &Path, plan: Import) -> Result<Started, Error> {
+    start(dir, &Wish { plan: Some(plan), ..Wish::default() })
+}
+
+/// A plan goes into a run that stands, with nothing of the user's to be taken in at the same time: the commit then says
+/// all of what it does.
+fn refuse_import(run: &RunId, status: &Status, exists: bool) -> Result<(), Error> {
+    if !exists {
+        return Err(Refusal::Identity(IdentityFault::NoRun).into());
+    }
+    if status.head.branch() != Some(&run.branch()) {
+        let branch = status.head.branch().map(str::to_owned);
+        return Err(Refusal::Identity(IdentityFault::WrongBranch { run: run.clone(), branch }).into());
+    }
+    if !status.inside.is_empty() {
+        let (paths, more) = show_paths(&status.inside);
+        return Err(Refusal::RunnerChanged { paths, more }.into());
+    }
+    Ok(())
+}
+
+pub(crate) fn check_version(git: &Git) -> Result<(), Error> {
     let (version, found) = git.version()?;
     if version < OLDEST {
         return Err(Refusal::OldGit { found }.into());
@@ -94,13 +124,13 @@ fn check_version(git: &Git) -> Result<(), Error> {
 }
 
 /// Lets the filters run that the configuration names. One that cannot be read is told later, with its faults.
-fn allow_configured_filters(git: &mut Git, docs: &DocSet) -> Result<(), Error> {
+pub(crate) fn allow_configured_filters(git: &mut Git, docs: &DocSet) -> Result<(), Error> {
     let config = docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok());
     git.allow_filters(&config.unwrap_or_default().git.filters)
 }
 
 /// The repository's state, if it is one that a run can start from.
-fn clean_status(git: &Git) -> Result<Status, Error> {
+pub(crate) fn clean_status(git: &Git) -> Result<Status, Error> {
     if let Some(operation) = git.operation() {
         return Err(Refusal::Busy(operation).into());
     }
@@ -115,7 +145,7 @@ fn clean_status(git: &Git) -> Result<Status, Error> {
     Ok(status)
 }
 
-fn position(head: &Head) -> Result<(&str, Option<&str>), Error> {
+pub(crate) fn position(head: &Head) -> Result<(&str, Option<&str>), Error> {
     head.commit().map(|commit| (commit, head.branch())).ok_or_else(|| Refusal::NoCommit.into())
 }
 
@@ -148,7 +178,7 @@ impl Scene<'_> {
     }
 
     /// Stores the commit that the run goes on from. Where nothing changed, that is the branch's tip itself.
-    fn commit(&self, composed: &Composed) -> Result<String, Error> {
+    fn commit(&self, composed: &Composed, wish: &Wish) -> Result<String, Error> {
         let parent = self.old_tip.unwrap_or(self.base);
         let index = self.git.paths().private_index("commit");
         self.git.read_into_index(&index, parent)?;
@@ -168,7 +198,10 @@ impl Scene<'_> {
         if self.old_tip.is_some() && own_commits == 0 && self.git.tree_of(parent)? == tree {
             return Ok(parent.to_owned());
         }
-        let commit = self.git.store_commit(&tree, parent, &start::message(self.run, own_commits))?;
+        let added = composed.grafted.as_ref().map(|grafted| grafted.added.len());
+        let imported = wish.plan.as_ref().map(Import::format).zip(added);
+        let message = start::message(self.run, own_commits, imported);
+        let commit = self.git.store_commit(&tree, parent, &message)?;
         failpoint::reach("start.commit");
         Ok(commit)
     }

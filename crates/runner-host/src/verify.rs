@@ -54,7 +54,8 @@ pub fn verify(dir: &Path, wanted: Option<&str>, tell: &mut dyn FnMut(&Checked)) 
     let protected = scene.protected_changes(&mut batch, &run, &base)?;
     let mut unchecked = scene.unseen(&run, &base);
     let mut config = config_in(&base.files);
-    let mut auditor = Auditor::new(target.run.clone(), base);
+    let first = run.run.clone().unwrap_or_else(|| target.run.clone());
+    let mut auditor = Auditor::new(first, base);
     let (mut findings, mut passes) = (Vec::new(), Vec::new());
     for entry in &run.entries {
         let commit = scene.commit(&mut batch, entry, &protected)?;
@@ -76,6 +77,11 @@ pub fn verify(dir: &Path, wanted: Option<&str>, tell: &mut dyn FnMut(&Checked)) 
     unchecked.retain(|note| known.insert(note.clone()));
     let commits = run.entries.len();
     Ok(Audit { target, commits, findings, unchecked, ending, passes })
+}
+
+fn is_start(batch: &mut Batch, commit: &str, run: &RunId) -> Result<bool, Error> {
+    let object = batch.commit(commit)?.unwrap_or_default();
+    Ok(kind(&object.message) == Kind::Start { run_id: run.clone() })
 }
 
 fn new_config(change: &Change) -> Option<&[u8]> {
@@ -119,10 +125,11 @@ impl Scene<'_> {
         let files = files_at(self.git, batch, &parent)?;
         let state = files.get(Doc::RunState.path().as_bytes());
         let state = state.and_then(|bytes| runner_core::run_state::RunState::decode(bytes).ok());
-        let is_within = state.and_then(|state| state.run_id).as_ref() == Some(&self.target.run);
+        let is_within = run.run.is_some() && state.and_then(|state| state.run_id) == run.run;
         if run.origin == Origin::Named && is_within {
-            let start = self.git.start_commit(self.target.run.as_str(), &parent)?;
-            let at_start = (start != parent || self.is_start(batch, &parent)?).then_some(start);
+            let first = run.run.as_ref().unwrap_or(&self.target.run);
+            let start = self.git.start_commit(first.as_str(), &parent)?;
+            let at_start = (start != parent || is_start(batch, &parent, first)?).then_some(start);
             return self.base_within(batch, parent, at_start);
         }
         let patterns = config_in(&files).map(|config| config.guard.protected).unwrap_or_default();
@@ -136,11 +143,6 @@ impl Scene<'_> {
         let protected = self.git.matching_paths(&commit, &patterns)?;
         let at_start = start.map(|start| self.git.matching_paths(&start, &patterns)).transpose()?;
         Ok(Base { commit: Some(commit), files, protected, place: Place::Within(at_start) })
-    }
-
-    fn is_start(&self, batch: &mut Batch, commit: &str) -> Result<bool, Error> {
-        let object = batch.commit(commit)?.unwrap_or_default();
-        Ok(kind(&object.message) == Kind::Start { run_id: self.target.run.clone() })
     }
 
     /// Which protected paths each commit changed: one question to git for every set of patterns that was in force.

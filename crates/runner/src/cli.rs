@@ -1,10 +1,16 @@
 //! What people can type.
 
+mod past;
+mod plan;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+
+pub(crate) use past::{BlameArgs, ForkArgs};
+pub(crate) use plan::{PlanArgs, PlanCommand, PlanExportArgs, PlanFormat, PlanImportArgs};
 
 /// Makes a coding agent finish a goal unattended, without trusting the agent.
 ///
@@ -77,6 +83,9 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     Verify(VerifyArgs),
     Replay(ReplayArgs),
+    Fork(ForkArgs),
+    Blame(BlameArgs),
+    Plan(PlanArgs),
     Doctor(DoctorArgs),
     Demo(DemoArgs),
     Ui(UiArgs),
@@ -381,6 +390,12 @@ pub fn reference() -> String {
     for name in names.iter().filter(|name| *name != "help") {
         if let Some(sub) = command.find_subcommand_mut(name) {
             push_help(&mut page, &format!("runner {name}"), sub);
+            let below: Vec<String> = sub.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+            for part in below.iter().filter(|part| *part != "help") {
+                if let Some(sub) = sub.find_subcommand_mut(part) {
+                    push_help(&mut page, &format!("runner {name} {part}"), sub);
+                }
+            }
         }
     }
     page

@@ -1,11 +1,14 @@
 //! The commands, one a file.
 
+mod blame;
 mod completions;
 mod demo;
 mod doctor;
+mod fork;
 mod init;
 mod log;
 mod man;
+mod plan;
 mod replay;
 mod run;
 mod select;
@@ -38,6 +41,9 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Show(args) => show::run(dir, args)?,
         Command::Diff(args) => Box::new(show::diff(dir, args, out)?),
         Command::Replay(args) => Box::new(replay::run(dir, args)?),
+        Command::Fork(args) => Box::new(fork::run(dir, args)?),
+        Command::Blame(args) => Box::new(blame::run(dir, args, out)?),
+        Command::Plan(args) => plan::run(dir, args)?,
         Command::Verify(args) => Box::new(verify::run(dir, args, out)?),
         Command::Doctor(_) => Box::new(doctor::run(dir)),
         Command::Demo(args) => Box::new(demo::run(args, out)?),

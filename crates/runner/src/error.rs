@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 use std::io;
 
 use runner_core::layout::Doc;
+use runner_core::plan::GraftFault;
 use runner_core::start::StartFault;
 use runner_host::doctor::SANDBOX_FIX;
 use runner_host::{Error, Refusal};
@@ -226,6 +227,11 @@ fn explain(refusal: &Refusal) -> (&'static str, Vec<String>, Vec<String>) {
         Refusal::MissingDoc(_) => ("missing", none(), hint("run 'runner start' to write what is missing")),
         Refusal::Start(fault) => explain_start(fault),
         Refusal::NoSuchRun { wanted, runs } => ("no_such_run", none(), which_run(wanted, runs)),
+        Refusal::RunExists(run) => (
+            "run_exists",
+            none(),
+            vec![format!("choose another name with --id, or go there: git switch {}", run.branch())],
+        ),
         Refusal::NoSuchRevision(_) => (
             "no_such_revision",
             none(),
@@ -299,12 +305,28 @@ fn explain_start(fault: &StartFault) -> (&'static str, Vec<String>, Vec<String>)
             told(faults),
             vec!["mend .runner/state/tree.json, or undo: git checkout -- .runner/state/tree.json".to_owned()],
         ),
+        StartFault::Plan(fault) => explain_graft(fault),
         StartFault::WouldLose(docs) => (
             "would_lose",
             docs.iter().map(|doc| doc.path().to_owned()).collect(),
             vec!["move them away or undo the changes, then run 'runner start'".to_owned()],
         ),
     }
+}
+
+/// Why a plan cannot go into the tree, and what to do about it.
+pub(crate) fn explain_graft(fault: &GraftFault) -> (&'static str, Vec<String>, Vec<String>) {
+    let (details, hint) = match fault {
+        GraftFault::NoSuchNode(_) => (Vec::new(), "see 'runner tree' for the nodes"),
+        GraftFault::Passed(_) => {
+            (Vec::new(), "choose an open node with --under, or begin a new run with 'runner start'")
+        }
+        GraftFault::Nothing(_) => {
+            (Vec::new(), "to do what is done once more, import it as open work: --include-done")
+        }
+        GraftFault::Tree(problems) => (told(problems), "import a smaller part, or below another node"),
+    };
+    ("plan", details, vec![hint.to_owned()])
 }
 
 fn told<T: ToString>(faults: &[T]) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! How things look.
 
 pub(crate) mod agent;
+pub(crate) mod changes;
 pub(crate) mod event;
 pub(crate) mod progress;
 pub(crate) mod recovered;

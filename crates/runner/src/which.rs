@@ -28,6 +28,26 @@ pub(crate) fn which(text: &str, look: &Look, what: &str) -> Result<Which, Report
     node(text, tree, what).map(Which::Node)
 }
 
+/// Finds the iteration that an argument stands for; a node stands for the last one on it.
+pub(crate) fn iteration_of(text: &str, look: &Look, what: &str) -> Result<Iteration, Report> {
+    let node = match which(text, look, what)? {
+        Which::Iteration(iter) => return Ok(iter),
+        Which::Node(node) => node,
+    };
+    let last = look.iterations.iter().rev().find(|seen| seen.node() == Some(&node));
+    last.map(|seen| seen.iter).ok_or_else(|| {
+        Report::new("no_iteration", Exit::REFUSED, what)
+            .cause(format!("no iteration has worked on `{node}` yet"))
+            .hint("name an iteration: 'runner log' lists them")
+    })
+}
+
+/// Whether a text is written like an iteration.
+pub(crate) fn is_iteration(text: &str) -> bool {
+    let digits = text.strip_prefix("@-").or_else(|| text.strip_prefix('#')).unwrap_or(text);
+    text == "@" || (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// An iteration that is in git.
 pub(crate) fn seen<'l>(iter: Iteration, look: &'l Look, what: &str) -> Result<&'l Seen, Report> {
     let found = look.iterations.iter().find(|seen| seen.iter == iter);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::begun::{self, Fork};
 use super::compare::{self, Difference, shown};
 use super::documents::Documents;
 use super::files::{self, Files, goal_id, is_an_iterations, is_runners};
@@ -9,11 +10,12 @@ use super::iteration::{Scene, aim_differences};
 use super::record::{Kind, Parts, kind};
 use super::{Base, Change, Checked, Commit, Ending, Finding, Now, Place, Rule};
 use crate::config::{Config, Protect};
+use crate::fork;
 use crate::id::{Iteration, NodeId, RunId};
 use crate::layout::{Doc, RUNNER_DIR};
 use crate::repo_path::RepoPath;
 use crate::run_state::RunState;
-use crate::start::unseeded_tree;
+use crate::start::{IMPORTED, unseeded_tree};
 use crate::step::message::TAKEN_IN;
 use crate::step::{Outcome, Plan, plan};
 use crate::tree::{Breach, Node, Tree, user_edit_faults};
@@ -37,6 +39,8 @@ pub struct Auditor {
     /// Commits of the user's own that nothing has taken in yet.
     own: Vec<(String, String)>,
     iterations: usize,
+    /// The iteration that the last commit was, if it was one.
+    last_iter: Option<Iteration>,
 }
 
 /// The documents of a commit that can be read, and what is wrong with them.
@@ -56,11 +60,15 @@ impl Auditor {
         };
         let read = Documents(&base.files);
         let (tree, state, config) = (read.tree(), read.state(), read.config());
+        let state = state.and_then(Result::ok);
+        // A line that begins within a run may begin behind an iteration; its state knows which.
+        let last_iter =
+            state.as_ref().filter(|_| is_begun).and_then(|state| Iteration::new(state.next_iter.get() - 1));
         Self {
             run,
             last: base.commit,
             tree: tree.and_then(Result::ok),
-            state: state.and_then(Result::ok),
+            state,
             config: config.and_then(Result::ok),
             files: base.files,
             is_begun,
@@ -68,6 +76,7 @@ impl Auditor {
             protected: base.protected,
             own: Vec::new(),
             iterations: 0,
+            last_iter,
         }
     }
 
@@ -78,11 +87,14 @@ impl Auditor {
         self.apply(commit);
         let mut after = self.read(&before, &kind);
         let mut differences: Vec<Difference> = self.parents(commit, &kind).into_iter().collect();
-        differences.extend(self.names(&kind));
         let mut unchecked = Vec::new();
         let text = String::from_utf8_lossy(&commit.message).into_owned();
         let parts = Parts::of(&text);
-        if !self.is_begun && !matches!(kind, Kind::Start { .. }) {
+        let forked = self.forked(commit, &kind, (&before, &after), &text);
+        let is_fork = forked.is_some();
+        differences.extend(forked.into_iter().flatten());
+        differences.extend(self.names(&kind));
+        if !self.is_begun && (is_fork || !matches!(kind, Kind::Start { .. })) {
             differences.push((
                 Rule::StartMissing,
                 format!("chore(loop): start run {}", self.run),
@@ -92,6 +104,7 @@ impl Auditor {
         differences.append(&mut after.differences);
         let mut findings = Vec::new();
         match &kind {
+            Kind::Start { .. } if is_fork => {}
             Kind::Start { .. } => differences.extend(self.start(commit, &after, &before, &parts)),
             Kind::Iteration { .. } => {
                 self.iterations += 1;
@@ -117,6 +130,28 @@ impl Auditor {
         let marks = marks.map(|(_, value)| shown(value)).collect();
         self.step_forward(commit, &kind, after);
         Checked { commit: commit.id.clone(), kind, outcome, marks, findings, unchecked }
+    }
+
+    /// A start that says that it is a fork of the run so far: what is wrong with it. From now on it is the run.
+    fn forked(
+        &mut self,
+        commit: &Commit,
+        kind: &Kind,
+        (before, after): (&Files, &After),
+        text: &str,
+    ) -> Option<Vec<Difference>> {
+        let Kind::Start { run_id } = kind else { return None };
+        if *run_id == self.run || fork::origin(&commit.message).is_none() {
+            return None;
+        }
+        let old = std::mem::replace(&mut self.run, run_id.clone());
+        let fork = Fork {
+            from: (&old, self.last_iter),
+            run: run_id,
+            before: (before, self.state.as_ref()),
+            after: (&self.files, after.state.as_ref()),
+        };
+        Some(fork.differences(commit, text))
     }
 
     /// What the end says of the whole.
@@ -217,7 +252,9 @@ impl Auditor {
             let path = RepoPath::of_bytes(&change.path).to_string();
             wrong.push((Rule::StartScope, format!("changes under {RUNNER_DIR}/ alone"), path));
         }
-        if !parts.body.is_empty() || parts.trailers.iter().any(|(key, _)| *key != TAKEN_IN) {
+        if !parts.body.is_empty()
+            || parts.trailers.iter().any(|(key, _)| *key != TAKEN_IN && *key != IMPORTED)
+        {
             wrong.push((Rule::Message, parts.subject.to_owned(), shown(parts.body)));
         }
         let is_continued =
@@ -231,6 +268,9 @@ impl Auditor {
                 self.state.as_ref().zip(after.state.as_ref()).and_then(|(was, is)| compare::states(was, is)),
             );
         }
+        let imported = parts.value(IMPORTED);
+        wrong
+            .extend(imported.and_then(|value| begun::import(value, self.tree.as_ref(), after.tree.as_ref())));
         let is_fresh = self.state.as_ref().is_none_or(|state| state.next_iter == Iteration::FIRST);
         let known =
             self.tree.as_ref().filter(|_| is_continued && !is_fresh).cloned().unwrap_or_else(unseeded_tree);
@@ -345,6 +385,7 @@ impl Auditor {
 
     fn step_forward(&mut self, commit: &Commit, kind: &Kind, after: After) {
         self.last = Some(commit.id.clone());
+        self.last_iter = kind.iter();
         if matches!(kind, Kind::Start { .. }) {
             self.is_begun = true;
             self.at_start = Some(self.protected.clone());

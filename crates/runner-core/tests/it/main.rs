@@ -15,6 +15,8 @@ mod goal;
 #[cfg(test)]
 mod pipeline;
 #[cfg(test)]
+mod plans;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod reading;

@@ -12,7 +12,7 @@ fn id(text: &str) -> RunId {
 }
 
 fn wish(goal: &str) -> Wish {
-    Wish { goal: Some(goal.to_owned()), keep_plan: false }
+    Wish { goal: Some(goal.to_owned()), ..Wish::default() }
 }
 
 fn with(docs: &DocSet, doc: Doc, bytes: impl Into<Vec<u8>>) -> DocSet {
@@ -43,7 +43,7 @@ fn switch(name: &str, work: &DocSet, head: &DocSet, tip: &DocSet) -> Result<Comp
 /// A new run where files of another lie about.
 fn begin(name: &str, work: &DocSet, keep_plan: bool) -> Result<Composed, StartFault> {
     let sources = Sources { work, head: work, tip: None, on_branch: false };
-    compose(&id(name), &work[&Doc::Goal], sources, &Wish { goal: None, keep_plan })
+    compose(&id(name), &work[&Doc::Goal], sources, &Wish { keep_plan, ..Wish::default() })
 }
 
 fn tree_of(docs: &DocSet) -> Tree {

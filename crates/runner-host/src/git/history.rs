@@ -1,13 +1,14 @@
 //! Reading history: which commits there are, what each changed, and what they hold. Nothing is written.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use runner_core::layout::RUNNER_DIR;
 
-use super::{Git, Head, lossy};
+use super::{Git, Head, lossy, path_of};
 use crate::error::Error;
 use crate::looking::DiffForm;
 
@@ -148,6 +149,18 @@ impl Git {
         let place = path.display().to_string();
         self.call(&["clone", "-q", "--shared", "--no-checkout", "--no-tags", "--", &origin, &place]).run()?;
         self.call(&["-C", &place, "checkout", "-q", "--detach", commit]).run().map(drop)
+    }
+
+    /// Puts files of a commit over those of a repository that [`Git::clone_at`] made.
+    pub(crate) fn lay_over(&self, path: &Path, commit: &str, files: &BTreeSet<Vec<u8>>) -> Result<(), Error> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let words = ["--literal-pathspecs", "checkout", "-q", commit, "--"];
+        let mut args: Vec<OsString> = vec!["-C".into(), path.into()];
+        args.extend(words.map(OsString::from));
+        args.extend(files.iter().map(|file| path_of(file).into()));
+        self.call(&args).run().map(drop)
     }
 
     /// The difference between two commits, for people.

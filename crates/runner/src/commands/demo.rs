@@ -65,7 +65,7 @@ fn prepare(place: &Path, repository: &Path) -> Result<(), Report> {
     std::fs::write(&config_path, config).map_err(|error| {
         Report::new("demo", Exit::FAILURE, WHAT).cause(format!("`{}`: {error}", config_path.display()))
     })?;
-    start(repository, &Wish { goal: Some(GOAL.to_owned()), keep_plan: false }).map_err(told)?;
+    start(repository, &Wish { goal: Some(GOAL.to_owned()), ..Wish::default() }).map_err(told)?;
     Ok(())
 }
 

@@ -15,10 +15,11 @@ use crate::cli::{DiffArgs, ShowArgs};
 use crate::error::Report;
 use crate::out::{Ink, Out, Pen};
 use crate::reply::{Line, Reply};
+use crate::view::changes::{FileChange, files, files_drawn};
 use crate::view::clean;
 use crate::view::state::{State, States};
 use crate::view::summary::clock;
-use crate::which::{Which, seen, which};
+use crate::which::{Which, iteration_of, seen, which};
 
 const SHOW: &str = "could not show it";
 const DIFF: &str = "could not show the difference";
@@ -41,39 +42,11 @@ pub(crate) fn run(dir: &Path, args: &ShowArgs) -> Result<Box<dyn Reply>, Report>
 pub(crate) fn diff(dir: &Path, args: &DiffArgs, out: &Out) -> Result<Diff, Report> {
     let told = |error| Report::of(DIFF, &error);
     let look = Look::at(dir, args.run.as_deref()).map_err(told)?;
-    let iter = match which(args.which.as_deref().unwrap_or("@"), &look, DIFF)? {
-        Which::Iteration(iter) => iter,
-        Which::Node(node) => {
-            let last = look.iterations.iter().rev().find(|seen| seen.node() == Some(&node));
-            let none = || {
-                Report::new("no_iteration", crate::reply::Exit::REFUSED, DIFF)
-                    .cause(format!("no iteration has worked on `{node}` yet"))
-                    .hint("name an iteration: 'runner log' lists them")
-            };
-            last.ok_or_else(none)?.iter
-        }
-    };
+    let iter = iteration_of(args.which.as_deref().unwrap_or("@"), &look, DIFF)?;
     let seen = seen(iter, &look, DIFF)?;
     let form = if out.is_coloured() { DiffForm::Coloured } else { DiffForm::Patch };
     let text = look.diff(seen, form, &args.paths).map_err(told)?;
     Ok(Diff { seen: seen.clone(), text: String::from_utf8_lossy(&text).into_owned() })
-}
-
-/// A changed file, with lines added and removed; none of a binary one.
-struct FileChange {
-    path: String,
-    lines: Option<(u64, u64)>,
-}
-
-fn files(numbers: &[u8]) -> Vec<FileChange> {
-    let read = |line: &[u8]| {
-        let text = String::from_utf8_lossy(line).into_owned();
-        let mut fields = text.splitn(3, '\t');
-        let (added, removed, path) = (fields.next()?, fields.next()?, fields.next()?);
-        let lines = added.parse().ok().zip(removed.parse().ok());
-        Some(FileChange { path: clean(path), lines })
-    };
-    numbers.split(|byte| *byte == 0).filter_map(read).collect()
 }
 
 /// One iteration, whole.
@@ -103,11 +76,7 @@ impl OfIteration {
 
 impl Reply for OfIteration {
     fn json(&self) -> Value {
-        let files: Vec<Value> = self
-            .files
-            .iter()
-            .map(|file| json!({ "path": file.path, "added": file.lines.map(|l| l.0), "removed": file.lines.map(|l| l.1) }))
-            .collect();
+        let files: Vec<Value> = self.files.iter().map(FileChange::json).collect();
         json!({
             "schema": "runner.show/1",
             "iteration": seen_json(&self.seen),
@@ -122,10 +91,7 @@ impl Reply for OfIteration {
         let mut told = vec![seen_line(&self.seen), Line::new().with("guard", self.guard())];
         told.push(Line::new().with("summary", lines(&self.summary)));
         told.extend(self.seen.marks.iter().map(|mark| Line::new().with("mark", clean(mark))));
-        told.extend(self.files.iter().map(|file| {
-            let (added, removed) = file.lines.unwrap_or_default();
-            Line::new().with("file", &file.path).with("added", added).with("removed", removed)
-        }));
+        told.extend(self.files.iter().map(FileChange::plain));
         told
     }
 
@@ -149,10 +115,7 @@ impl Reply for OfIteration {
         for line in lines(&self.summary).lines() {
             text.push_str(&format!("    {line}\n"));
         }
-        for FileChange { path, lines } in &self.files {
-            let counts = lines.map_or("binary".to_owned(), |(added, removed)| format!("+{added} -{removed}"));
-            text.push_str(&format!("  {counts:>12}  {}\n", pen.fit(path, pen.width.saturating_sub(16))));
-        }
+        text.push_str(&files_drawn(&self.files, pen));
         text
     }
 

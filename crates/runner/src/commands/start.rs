@@ -23,7 +23,7 @@ pub(crate) fn run(dir: &Path, args: &StartArgs) -> Result<Done, Report> {
         Some(path) => Some(read_goal(path)?),
         None => args.goal.clone(),
     };
-    let wish = Wish { goal, keep_plan: args.keep_plan };
+    let wish = Wish { goal, keep_plan: args.keep_plan, plan: None };
     let started = start(dir, &wish).map_err(|error| Report::of("could not start the run", &error))?;
     Ok(Done { started })
 }

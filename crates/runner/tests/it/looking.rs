@@ -32,12 +32,15 @@ fn cloned(sandbox: Sandbox) -> Sandbox {
     sandbox.at(place)
 }
 
-fn on_terminal(sandbox: &Sandbox, command: &str) -> String {
+/// What a command draws on a terminal, after asserting its exit code.
+pub(crate) fn on_terminal(sandbox: &Sandbox, command: &str, code: i32) -> String {
     let mut script = sandbox.command("script");
     let line = format!("stty cols 90 rows 24; {RUNNER} {command}");
     script.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm-256color").env("NO_COLOR", "1");
     script.env("RUNNER_PAGER", "sed s/^/PAGED:/");
-    let drawn = run(&mut script).ok().stdout.replace("\r\n", "\n");
+    let ran = run(&mut script);
+    assert_eq!(ran.code, Some(code), "{}", ran.stdout);
+    let drawn = ran.stdout.replace("\r\n", "\n");
     // The names of commits are others every time.
     let is_hex = |word: &str| word.len() >= 8 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     drawn
@@ -123,13 +126,23 @@ fn a_difference_is_the_work_and_with_a_path_anything() {
 #[test]
 fn a_terminal_gets_columns_and_a_pager() {
     let sandbox = cloned(complete());
-    assert!(on_terminal(&sandbox, "log").starts_with("PAGED:"));
-    assert!(!on_terminal(&sandbox, "log --json").contains("PAGED:"));
-    insta::assert_snapshot!("log_90", on_terminal(&sandbox, "log -v --no-pager"));
-    insta::assert_snapshot!("show_iteration_90", on_terminal(&sandbox, "show 4 --no-pager"));
-    insta::assert_snapshot!("show_node_90", on_terminal(&sandbox, "show a --no-pager"));
-    insta::assert_snapshot!("diff_90", on_terminal(&sandbox, "diff 3 --no-pager"));
-    insta::assert_snapshot!("verify_90", on_terminal(&sandbox, "verify"));
+    assert!(on_terminal(&sandbox, "log", 0).starts_with("PAGED:"));
+    assert!(!on_terminal(&sandbox, "log --json", 0).contains("PAGED:"));
+    insta::assert_snapshot!("log_90", on_terminal(&sandbox, "log -v --no-pager", 0));
+    insta::assert_snapshot!("show_iteration_90", on_terminal(&sandbox, "show 4 --no-pager", 0));
+    insta::assert_snapshot!("show_node_90", on_terminal(&sandbox, "show a --no-pager", 0));
+    insta::assert_snapshot!("diff_90", on_terminal(&sandbox, "diff 3 --no-pager", 0));
+    insta::assert_snapshot!("verify_90", on_terminal(&sandbox, "verify", 0));
+}
+
+#[test]
+fn a_terminal_gets_what_a_replay_found() {
+    let sandbox = complete();
+    insta::assert_snapshot!("replay_90", on_terminal(&sandbox, "replay", 0));
+    let prompt = sandbox.path(&format!(".runner/iterations/{RUN}/0003/prompt.md"));
+    let text = std::fs::read_to_string(&prompt).unwrap();
+    std::fs::write(&prompt, text.replacen("Port it", "Port that", 1)).unwrap();
+    insta::assert_snapshot!("replay_other_90", on_terminal(&sandbox, "replay", 1));
 }
 
 #[test]

@@ -2,10 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "here a fault is a failed test")]
 
 mod agents;
+mod blaming;
 mod corpus;
 mod crash;
 mod determinism;
 mod forgery;
+mod forking;
 mod generated;
 mod hardened;
 mod looking;
@@ -14,6 +16,7 @@ mod loop_crash;
 mod loop_manners;
 mod means;
 mod output;
+mod planning;
 mod reading;
 mod real_agents;
 mod recorded;
@@ -44,6 +47,12 @@ fn started() -> Sandbox {
     let sandbox = ready();
     sandbox.runner(&["start"]).ok();
     sandbox
+}
+
+/// The run that is checked out is proved from its first start on, with nothing left unchecked.
+fn assert_proved(sandbox: &Sandbox) {
+    let told = sandbox.runner(&["verify"]);
+    assert!(told.code == Some(0) && !told.stdout.contains("unchecked="), "{}\n{}", told.stdout, told.stderr);
 }
 
 const GOAL: &str = "# Port it\n\nFrom one to the other.\n\n## Acceptance\n\n- it runs\n";

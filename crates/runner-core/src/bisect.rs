@@ -1,0 +1,119 @@
+//! Finding the first of many commits that a check is red on, with few runs of the check.
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Run the check on this one, and tell how it went.
+    Probe(usize),
+    /// The newest is green: nothing is broken.
+    NeverRed,
+    /// The oldest is red already.
+    AlwaysRed,
+    /// This one is the first that is red; a check that answered twice in different ways is flaky.
+    Broke { at: usize, is_flaky: bool },
+}
+
+/// A search among commits, oldest first. The boundary is looked at twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bisect {
+    count: usize,
+    /// The newest that is known to be green.
+    green: Option<usize>,
+    /// The oldest that is known to be red.
+    red: Option<usize>,
+    /// Whether the second look at the boundary, first at its red side, agreed.
+    again: Vec<bool>,
+    is_never: bool,
+    is_always: bool,
+}
+
+impl Bisect {
+    /// A search among so many commits.
+    pub fn new(count: usize) -> Self {
+        let is_never = count == 0;
+        Self { count, green: None, red: None, again: Vec::new(), is_never, is_always: false }
+    }
+
+    /// What to do next.
+    pub fn next(&self) -> Next {
+        let (green, red) = match (self.green, self.red) {
+            _ if self.is_never => return Next::NeverRed,
+            _ if self.is_always => return Next::AlwaysRed,
+            (_, None) => return Next::Probe(self.count - 1),
+            (None, Some(_)) => return Next::Probe(0),
+            (Some(green), Some(red)) => (green, red),
+        };
+        match self.again.as_slice() {
+            _ if red - green > 1 => Next::Probe(green + (red - green) / 2),
+            [] => Next::Probe(red),
+            [_] => Next::Probe(green),
+            again => Next::Broke { at: red, is_flaky: again.contains(&false) },
+        }
+    }
+
+    /// Takes the answer to the last probe.
+    pub fn tell(&mut self, is_red: bool) {
+        let Next::Probe(at) = self.next() else { return };
+        if self.red == Some(at) {
+            self.again.push(is_red);
+        } else if self.green == Some(at) {
+            self.again.push(!is_red);
+        } else if is_red {
+            self.red = Some(at);
+            self.is_always = at == 0;
+        } else {
+            self.green = Some(at);
+            self.is_never = self.red.is_none();
+        }
+    }
+
+    /// How many commits the answer is still looked for among.
+    pub fn left(&self) -> usize {
+        match (self.green, self.red) {
+            (Some(green), Some(red)) => red - green,
+            (None, Some(red)) => red + 1,
+            (_, None) => self.count,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn search(count: usize, mut is_red: impl FnMut(usize, usize) -> bool) -> (Next, usize) {
+        let mut bisect = Bisect::new(count);
+        let mut probes = 0;
+        while let Next::Probe(at) = bisect.next() {
+            probes += 1;
+            bisect.tell(is_red(at, probes));
+        }
+        (bisect.next(), probes)
+    }
+
+    #[test]
+    fn the_first_red_one_is_found_wherever_it_is() {
+        for count in 2..40 {
+            for first in 1..count {
+                let (next, probes) = search(count, |at, _| at >= first);
+                assert_eq!(next, Next::Broke { at: first, is_flaky: false });
+                let halvings = usize::BITS - (count - 1).leading_zeros();
+                assert!(probes <= 4 + halvings as usize, "{probes} probes of {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_never_or_always_red_is_told_after_one_or_two_probes() {
+        assert_eq!(search(9, |_, _| false), (Next::NeverRed, 1));
+        assert_eq!(search(9, |_, _| true), (Next::AlwaysRed, 2));
+        assert_eq!(search(1, |_, _| true), (Next::AlwaysRed, 1));
+        assert_eq!(search(0, |_, _| true), (Next::NeverRed, 0));
+    }
+
+    #[test]
+    fn a_check_that_changes_its_mind_at_the_boundary_is_flaky() {
+        assert_eq!(search(2, |at, nth| at == 1 && nth < 3), (Next::Broke { at: 1, is_flaky: true }, 4));
+        assert_eq!(search(2, |at, nth| at == 1 || nth == 4), (Next::Broke { at: 1, is_flaky: true }, 4));
+    }
+}

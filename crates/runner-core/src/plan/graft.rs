@@ -1,0 +1,279 @@
+//! Items become open nodes below a node of a tree.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use thiserror::Error;
+
+use super::{Format, Item, Plan, Standing};
+use crate::id::NodeId;
+use crate::tree::{Node, Tree, TreeProblem, path_text};
+
+/// A plan, and where it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Import {
+    /// The plan.
+    pub plan: Plan,
+    /// The node that it goes below; nothing means the root.
+    pub under: Option<NodeId>,
+    /// Whether what the plan calls done is taken in too, as open work.
+    pub with_done: bool,
+}
+
+impl Import {
+    /// How the plan was written.
+    pub fn format(&self) -> Format {
+        self.plan.format
+    }
+}
+
+/// A tree with a plan in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grafted {
+    /// The tree.
+    pub tree: Tree,
+    /// The node that the plan went below.
+    pub under: NodeId,
+    /// The new nodes, in their order.
+    pub added: Vec<NodeId>,
+    /// The items that were left out.
+    pub skipped: Vec<Skipped>,
+}
+
+/// An item that was left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    pub line: usize,
+    pub title: String,
+    /// What the plan says of it.
+    pub standing: Standing,
+}
+
+/// Why a plan cannot go into a tree.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum GraftFault {
+    /// There is no such node.
+    #[error("the tree has no node `{0}`")]
+    NoSuchNode(NodeId),
+    /// It passed, and what passed never changes.
+    #[error("`{0}` passes already, and a node that passed never changes")]
+    Passed(String),
+    /// Everything was left out.
+    #[error("there is nothing to import: the plan calls every item ({0}) done, dropped or deferred")]
+    Nothing(usize),
+    /// The tree would break a rule.
+    #[error("the tree would have {} fault{}", .0.len(), if .0.len() == 1 { "" } else { "s" })]
+    Tree(Vec<TreeProblem>),
+}
+
+/// Puts a plan into a tree, behind the children that are there. Nothing that is in the tree changes.
+pub fn graft(tree: &Tree, import: &Import, max_attempts: u32) -> Result<Grafted, GraftFault> {
+    let under = import.under.clone().unwrap_or_else(|| tree.root().id.clone());
+    let path = tree.path_to(&under).ok_or_else(|| GraftFault::NoSuchNode(under.clone()))?;
+    if path.last().is_some_and(|node| node.passes) {
+        return Err(GraftFault::Passed(path_text(&path)));
+    }
+    let mut maker = Maker {
+        taken: BTreeSet::new(),
+        added: Vec::new(),
+        skipped: Vec::new(),
+        max_attempts,
+        with_done: import.with_done,
+    };
+    collect_ids(tree.root(), &mut maker.taken);
+    let first =
+        path.last().and_then(|node| node.children.last()).map_or(1, |last| last.order.saturating_add(1));
+    let new = maker.nodes(&import.plan.items, first);
+    if new.is_empty() {
+        return Err(GraftFault::Nothing(maker.skipped.len()));
+    }
+    let mut root = tree.root().clone();
+    if let Some(node) = find(&mut root, &under) {
+        node.children.extend(new);
+    }
+    let tree = Tree::new(root).map_err(GraftFault::Tree)?;
+    Ok(Grafted { tree, under, added: maker.added, skipped: maker.skipped })
+}
+
+fn find<'n>(node: &'n mut Node, id: &NodeId) -> Option<&'n mut Node> {
+    if node.id == *id { Some(node) } else { node.children.iter_mut().find_map(|child| find(child, id)) }
+}
+
+fn collect_ids(node: &Node, ids: &mut BTreeSet<String>) {
+    ids.insert(node.id.as_str().to_owned());
+    node.children.iter().for_each(|child| collect_ids(child, ids));
+}
+
+struct Maker {
+    taken: BTreeSet<String>,
+    added: Vec<NodeId>,
+    skipped: Vec<Skipped>,
+    max_attempts: u32,
+    with_done: bool,
+}
+
+impl Maker {
+    fn nodes(&mut self, items: &[Item], first: i64) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        for item in items {
+            let order = first.saturating_add(i64::try_from(nodes.len()).unwrap_or(i64::MAX));
+            nodes.extend(self.node(item, order));
+        }
+        nodes
+    }
+
+    /// The node of an item; none where the item and everything in it is left out.
+    fn node(&mut self, item: &Item, order: i64) -> Option<Node> {
+        if !self.is_wanted(item) {
+            self.skip(item);
+            return None;
+        }
+        let id = self.fresh_id(item)?;
+        self.added.push(id.clone());
+        Some(Node {
+            id,
+            order,
+            title: item.title.clone(),
+            goal: item.goal.clone(),
+            acceptance: item.acceptance.clone(),
+            passes: false,
+            attempts: 0,
+            max_attempts: self.max_attempts,
+            children: self.nodes(&item.children, 1),
+        })
+    }
+
+    /// Whether there is work in an item: it is open itself, or something in it is.
+    fn is_wanted(&self, item: &Item) -> bool {
+        let itself = match item.standing {
+            Standing::Open => true,
+            Standing::Done => self.with_done,
+            Standing::Dropped | Standing::Deferred => false,
+        };
+        itself || item.children.iter().any(|child| self.is_wanted(child))
+    }
+
+    fn skip(&mut self, item: &Item) {
+        let (line, title, standing) = (item.line, item.title.clone(), item.standing);
+        self.skipped.push(Skipped { line, title, standing });
+        item.children.iter().for_each(|child| self.skip(child));
+    }
+
+    /// An id that is free: the item's own name, else one from its title, with a number where it is taken.
+    fn fresh_id(&mut self, item: &Item) -> Option<NodeId> {
+        let named = item.name.as_deref().map(|name| words(name, false)).filter(|name| !name.is_empty());
+        let base = named.unwrap_or_else(|| words(&item.title, true));
+        let base = if base.is_empty() { "item".to_owned() } else { base };
+        let numbered = (1_u32..).map(|n| if n == 1 { base.clone() } else { format!("{base}-{n}") });
+        let free = numbered.filter(|id| !self.taken.contains(id)).find_map(|id| NodeId::new(id).ok())?;
+        self.taken.insert(free.as_str().to_owned());
+        Some(free)
+    }
+}
+
+/// The most bytes of an id that is made here; a number may follow.
+const ID_BYTES: usize = 48;
+
+/// What of a text can stand in an id.
+fn words(text: &str, is_title: bool) -> String {
+    let mut id = String::new();
+    for c in text.chars() {
+        let is_kept = c.is_ascii_alphanumeric() || (!is_title && matches!(c, '.' | '_'));
+        if is_kept {
+            id.push(if is_title { c.to_ascii_lowercase() } else { c });
+        } else if !id.is_empty() && !id.ends_with('-') && c != '\'' {
+            id.push('-');
+        }
+    }
+    if id.len() > ID_BYTES {
+        let cut = id.get(..=ID_BYTES).and_then(|head| head.rfind('-')).filter(|at| *at > ID_BYTES / 2);
+        id.truncate(cut.unwrap_or(ID_BYTES));
+    }
+    id.trim_matches(['-', '.']).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::sample::{inner, leaf, passed, tree};
+
+    fn item(title: &str, standing: Standing, children: Vec<Item>) -> Item {
+        Item { title: title.to_owned(), standing, children, line: 3, ..Item::default() }
+    }
+
+    fn import(items: Vec<Item>, under: Option<&str>, with_done: bool) -> Import {
+        let plan = Plan {
+            format: Format::Markdown,
+            title: String::new(),
+            goal: String::new(),
+            acceptance: Vec::new(),
+            items,
+            remarks: Vec::new(),
+        };
+        Import { plan, under: under.map(|id| NodeId::new(id).unwrap()), with_done }
+    }
+
+    fn ids(grafted: &Grafted) -> Vec<&str> {
+        grafted.added.iter().map(NodeId::as_str).collect()
+    }
+
+    #[test]
+    fn new_nodes_come_behind_those_that_are_there() {
+        let before = tree(inner("root", vec![passed("a"), Node { order: 5, ..leaf("b") }]));
+        let items = vec![item("The B!", Standing::Open, vec![]), item("b", Standing::Open, vec![])];
+        let grafted = graft(&before, &import(items, None, false), 2).unwrap();
+        assert_eq!(ids(&grafted), ["the-b", "b-2"]);
+        let orders: Vec<i64> = grafted.tree.root().children.iter().map(|child| child.order).collect();
+        assert_eq!(orders, [0, 5, 6, 7]);
+        assert!(crate::tree::user_edit_faults(&before, &grafted.tree).is_empty());
+    }
+
+    #[test]
+    fn what_is_done_is_left_out_unless_something_in_it_is_open() {
+        let items = || {
+            vec![
+                item("a", Standing::Done, vec![item("b", Standing::Done, vec![])]),
+                item(
+                    "c",
+                    Standing::Done,
+                    vec![item("d", Standing::Open, vec![]), item("e", Standing::Dropped, vec![])],
+                ),
+            ]
+        };
+        let before = tree(leaf("root"));
+        let grafted = graft(&before, &import(items(), None, false), 3).unwrap();
+        assert_eq!(ids(&grafted), ["c", "d"]);
+        assert_eq!(
+            grafted.skipped.iter().map(|item| item.title.as_str()).collect::<Vec<_>>(),
+            ["a", "b", "e"]
+        );
+        let grafted = graft(&before, &import(items(), None, true), 3).unwrap();
+        assert_eq!(ids(&grafted), ["a", "b", "c", "d"]);
+        assert!(!grafted.tree.root().passes, "nothing is imported as passed");
+        let none = graft(&before, &import(vec![item("a", Standing::Deferred, vec![])], None, true), 3);
+        assert_eq!(none, Err(GraftFault::Nothing(1)));
+    }
+
+    #[test]
+    fn a_plan_goes_below_open_nodes_only() {
+        let before = tree(inner("root", vec![passed("a"), leaf("b")]));
+        let items = || vec![item("x", Standing::Open, vec![])];
+        let passed = graft(&before, &import(items(), Some("a"), false), 3);
+        assert_eq!(passed, Err(GraftFault::Passed("root/a".to_owned())));
+        assert!(matches!(
+            graft(&before, &import(items(), Some("z"), false), 3),
+            Err(GraftFault::NoSuchNode(_))
+        ));
+        let below = graft(&before, &import(items(), Some("b"), false), 3).unwrap();
+        assert_eq!(below.tree.root().children[1].children[0].id.as_str(), "x");
+    }
+
+    #[test]
+    fn an_id_is_made_of_what_a_title_can_give() {
+        assert_eq!(words("Don't stop: **now**", true), "dont-stop-now");
+        assert_eq!(words("日本語", true), "");
+        assert_eq!(words("US-001/a", false), "US-001-a");
+        assert_eq!(words(&"word ".repeat(30), true).len(), 44);
+        assert_eq!(words(&"w".repeat(60), true).len(), 48);
+    }
+}

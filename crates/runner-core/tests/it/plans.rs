@@ -1,0 +1,263 @@
+//! Plans of real shape, read and put into trees; and trees that are written as plans and read back.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use runner_core::id::NodeId;
+use runner_core::plan::{Import, Item, Plan, Reading, Standing, export, graft, read};
+use runner_core::tree::{Node, Tree};
+
+use crate::{holds, told};
+
+const FILES: [&str; 7] = [
+    "checklist.md",
+    "sections.md",
+    "bullets.md",
+    "ralph.prd.json",
+    "features.prd.json",
+    "tasks.json",
+    "tagged.json",
+];
+
+#[expect(clippy::disallowed_methods, reason = "the samples are files")]
+fn sample(name: &str) -> Vec<u8> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/samples/plans").join(name);
+    fs::read(path).unwrap()
+}
+
+fn plan(name: &str) -> Plan {
+    read(&sample(name), Reading { name, ..Reading::default() }).unwrap()
+}
+
+fn root() -> Tree {
+    let node = Node {
+        id: NodeId::root(),
+        order: 0,
+        title: "Goal".to_owned(),
+        goal: String::new(),
+        acceptance: Vec::new(),
+        passes: false,
+        attempts: 0,
+        max_attempts: 3,
+        children: Vec::new(),
+    };
+    Tree::new(node).unwrap()
+}
+
+fn import(plan: Plan) -> Import {
+    Import { plan, under: None, with_done: false }
+}
+
+/// A tree as people see it, with every text.
+fn outline(node: &Node, level: usize, text: &mut String) {
+    let indent = "  ".repeat(level);
+    writeln!(text, "{indent}{} {} {:?}", node.order, node.id, node.title).unwrap();
+    if !node.goal.is_empty() {
+        writeln!(text, "{indent}    goal {:?}", node.goal).unwrap();
+    }
+    for point in &node.acceptance {
+        writeln!(text, "{indent}    acceptance {point:?}").unwrap();
+    }
+    node.children.iter().for_each(|child| outline(child, level + 1, text));
+}
+
+#[test]
+fn plans_of_real_shape_become_trees() {
+    for name in FILES {
+        let plan = plan(name);
+        let mut text = format!("{} {:?}\n{:?}\n", plan.format, plan.title, plan.goal);
+        for remark in &plan.remarks {
+            writeln!(text, "remark, line {}: {}", remark.line, remark.text).unwrap();
+        }
+        let grafted = graft(&root(), &import(plan), 3).unwrap();
+        for skipped in &grafted.skipped {
+            let standing = skipped.standing.as_str();
+            writeln!(text, "{standing}, line {}: {}", skipped.line, skipped.title).unwrap();
+        }
+        outline(grafted.tree.root(), 0, &mut text);
+        insta::assert_snapshot!(format!("plan-{name}"), text);
+    }
+}
+
+#[test]
+fn a_plan_that_was_imported_is_exported_and_imported_as_the_same_tree() {
+    for name in FILES {
+        let first = graft(&root(), &import(plan(name)), 3).unwrap().tree;
+        let text = export(&first);
+        let again = read(text.as_bytes(), Reading::default()).unwrap();
+        assert_eq!(shape_of_plan(&again), shape(first.root()), "{text}");
+        insta::assert_snapshot!(format!("export-{name}"), text);
+    }
+}
+
+/// What a plan must keep: titles, goals, acceptance, nesting, and what is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Shape {
+    texts: (String, String, Vec<String>),
+    is_done: bool,
+    parts: Vec<Shape>,
+}
+
+fn shape(node: &Node) -> Shape {
+    Shape {
+        texts: (node.title.clone(), node.goal.clone(), node.acceptance.clone()),
+        is_done: node.passes,
+        parts: node.children.iter().map(shape).collect(),
+    }
+}
+
+fn shape_of_item(item: &Item) -> Shape {
+    Shape {
+        texts: (item.title.clone(), item.goal.clone(), item.acceptance.clone()),
+        is_done: item.standing == Standing::Done,
+        parts: item.children.iter().map(shape_of_item).collect(),
+    }
+}
+
+fn shape_of_plan(plan: &Plan) -> Shape {
+    Shape {
+        texts: (plan.title.clone(), plan.goal.clone(), plan.acceptance.clone()),
+        is_done: !plan.items.is_empty() && plan.items.iter().all(|item| item.standing == Standing::Done),
+        parts: plan.items.iter().map(shape_of_item).collect(),
+    }
+}
+
+/// Texts that look like anything but text.
+fn text() -> impl Strategy<Value = String> {
+    let pieces = select(
+        &[
+            "",
+            " ",
+            "\n",
+            "\n\n",
+            "  ",
+            "\t",
+            "\r\n",
+            "a",
+            "b c",
+            "é",
+            "# x",
+            "## Acceptance",
+            "- [ ] y",
+            "- [x] z",
+            "- q",
+            "* ",
+            "1. one",
+            "12) two",
+            "```",
+            "````goal",
+            "~~~",
+            "Acceptance:",
+            "acceptance criteria: x",
+            "**Acceptance**",
+            "<!-- c",
+            "-->",
+            "---",
+            "***",
+            "[ ] w",
+            "\\",
+            "`t`",
+            "| a |",
+            "> q",
+            "=====",
+            "\u{a0}",
+        ][..],
+    );
+    prop_oneof![vec(pieces, 0..7).prop_map(|pieces| pieces.concat()), "[ -~\n]{0,20}", "[a-z ]{1,12}",]
+}
+
+fn node() -> impl Strategy<Value = Node> {
+    let texts = (text(), text(), vec(text(), 0..3), any::<bool>());
+    let leaf = texts.prop_map(|(title, goal, acceptance, passes)| Node {
+        id: NodeId::root(),
+        order: 0,
+        title,
+        goal,
+        acceptance,
+        passes,
+        attempts: 0,
+        max_attempts: 3,
+        children: Vec::new(),
+    });
+    leaf.prop_recursive(4, 16, 4, |inner| {
+        (inner.clone(), vec(inner, 1..4)).prop_map(|(node, children)| Node { children, ..node })
+    })
+}
+
+/// Gives every node an id and an order of its own, and lets inner nodes pass when all their children do.
+fn mend(node: &mut Node, count: &mut u32) {
+    *count += 1;
+    node.id = NodeId::new(format!("n{count}")).unwrap();
+    node.order = i64::from(*count);
+    node.children.iter_mut().for_each(|child| mend(child, count));
+    if !node.children.is_empty() {
+        node.passes = node.children.iter().all(|child| child.passes);
+    }
+}
+
+#[test]
+fn every_tree_is_read_back_from_its_export_as_it_was() {
+    holds((node(), vec(node(), 1..4)), |(root, children)| {
+        let mut root = Node { children, ..root };
+        mend(&mut root, &mut 0);
+        let tree = Tree::new(root).unwrap();
+        let text = export(&tree);
+        let again = read(text.as_bytes(), Reading::default());
+        let again = again.map(|plan| shape_of_plan(&plan)).map_err(|faults| told(&faults));
+        prop_assert_eq!(again, Ok(shape(tree.root())), "{}", text);
+        Ok(())
+    });
+}
+
+#[test]
+fn whatever_a_file_holds_it_is_read_or_refused_with_a_line() {
+    holds(vec(text(), 0..12), |lines| {
+        let text = lines.join("\n");
+        for name in ["x.md", "x.json", "-"] {
+            if let Err(faults) = read(text.as_bytes(), Reading { name, ..Reading::default() }) {
+                let most = text.lines().count().max(1) + 1;
+                prop_assert!(faults.iter().all(|fault| (1..=most).contains(&fault.line)), "{faults:?}");
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_plan_that_cannot_be_read_is_told_with_line_and_reason() {
+    let faults = |name: &str, text: &str| {
+        told(&read(text.as_bytes(), Reading { name, ..Reading::default() }).unwrap_err())
+    };
+    let no_item = "line 1: the file holds no item: write work as `- [ ] what to do`";
+    assert_eq!(faults("a.md", "# Title\n\nwords\n"), [no_item]);
+    assert_eq!(
+        faults("a.md", "- [ ] a\n- [ ]\n\n  ```\n  code\n"),
+        ["line 2: the item has no text", "line 4: the block of code that begins here has no end"]
+    );
+    let deep: String = (0..40).map(|level| format!("{}- [ ] x\n", " ".repeat(level))).collect();
+    assert_eq!(faults("a.md", &deep)[0], "line 32: more than 32 levels deep");
+    assert_eq!(
+        faults("p.json", "{\"userStories\": [\n{\"title\": \"a\"},\n{\"title\": 7},\n\n{\"id\": 1}]}"),
+        [
+            "line 3: story 2 cannot be read: invalid type: integer `7`, expected a string",
+            "line 5: story 3 has neither a title nor a description",
+        ]
+    );
+    let round = "{\"tasks\": [\n{\"id\": 1, \"title\": \"a\", \"dependencies\": [2]},\n{\"id\": 2, \"title\": \"b\", \"dependencies\": [1]}]}";
+    assert_eq!(faults("t.json", round), ["line 2: tasks wait for each other: `1` → `2` → `1`"]);
+    let unknown = "{\"tasks\": [\n{\"id\": 1, \"title\": \"a\", \"dependencies\": [9]}]}";
+    assert_eq!(faults("t.json", unknown), ["line 2: `1` depends on `9`, which is not in the plan"]);
+    assert_eq!(
+        faults("t.json", "{\"tasks\": [\n{\"id\": 1}]}"),
+        ["line 2: the task cannot be read: missing field `title`"]
+    );
+    assert_eq!(faults("t.json", "{\"tasks\": []}"), ["line 1: there is no task in the list"]);
+    let tag = |tag| Reading { name: "t.json", tag, ..Reading::default() };
+    let other = read(&sample("tagged.json"), tag(Some("other"))).unwrap_err();
+    assert_eq!(told(&other), ["line 1: there is no tag `other`; those in the file: `master`, `side`"]);
+    assert_eq!(read(&sample("tagged.json"), tag(Some("side"))).unwrap().items.len(), 1);
+}

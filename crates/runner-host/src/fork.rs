@@ -1,0 +1,108 @@
+//! `runner fork`: a new run on top of an iteration of another one.
+
+use std::path::Path;
+
+use runner_core::fork;
+use runner_core::id::{Iteration, RunId};
+use runner_core::layout::Doc;
+use runner_core::run_state::RunState;
+use runner_core::start::{DocSet, StartFault};
+use runner_core::step::Event;
+
+use crate::error::{Error, Refusal};
+use crate::failpoint;
+use crate::git::{EntryMode, Git, IndexEntry, TreeEntry};
+use crate::inspect::{docs_of, read_docs, show_paths};
+use crate::journal::Move;
+use crate::moving;
+use crate::start::{allow_configured_filters, check_version, clean_status, position};
+use crate::store;
+use crate::workshop::{Taken, Workshop, take_up};
+
+/// The iteration that a fork goes on from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// Its run.
+    pub run: RunId,
+    /// Its number.
+    pub iter: Iteration,
+    /// Its commit.
+    pub commit: String,
+}
+
+/// What `runner fork` did.
+#[derive(Debug)]
+pub struct Forked {
+    /// The new run.
+    pub run: RunId,
+    /// Its first commit.
+    pub commit: String,
+    /// What it goes on from.
+    pub from: Point,
+    /// What an earlier, interrupted command had left.
+    pub recovered: Option<Taken>,
+}
+
+/// Makes a new run from an iteration and goes there. Branches that are there stay as they are.
+pub fn fork(dir: &Path, from: Point, name: Option<RunId>) -> Result<Forked, Error> {
+    let mut nobody = |_: &Event| {};
+    let mut workshop = Workshop::open(dir, &mut nobody, Box::new(|| false))?;
+    let recovered = take_up(&mut workshop)?;
+    let (mut git, _lock) = workshop.into_parts();
+    check_version(&git)?;
+    let docs = read_docs(&git)?;
+    allow_configured_filters(&mut git, &docs)?;
+    let status = clean_status(&git)?;
+    if !status.inside.is_empty() {
+        let (paths, more) = show_paths(&status.inside);
+        return Err(Refusal::Dirty { paths, more }.into());
+    }
+    let (here, _) = position(&status.head)?;
+    let branches = git.runner_branches()?;
+    if branches.iter().any(|(branch, _)| branch == "runner") {
+        return Err(Refusal::BranchInTheWay.into());
+    }
+    let taken: Vec<RunId> = branches.iter().filter_map(|(branch, _)| RunId::of_branch(branch)).collect();
+    let run = match name {
+        Some(name) if taken.contains(&name) => return Err(Refusal::RunExists(name).into()),
+        Some(name) => name,
+        None => fork::generate(&from.run, from.iter, &taken).ok_or(Refusal::NoCommit)?,
+    };
+    let commit = commit(&git, &from, &run)?;
+    let moving = Move {
+        run: run.to_string(),
+        branch: run.branch(),
+        old_tip: None,
+        new_tip: commit.clone(),
+        from: here.to_owned(),
+    };
+    moving::carry_out(&git, &moving)?;
+    Ok(Forked { run, commit, from, recovered })
+}
+
+/// Stores the fork's first commit.
+fn commit(git: &Git, from: &Point, run: &RunId) -> Result<String, Error> {
+    let docs = changed_docs(&docs_of(git, &from.commit)?, run)?;
+    let index = git.paths().private_index("commit");
+    git.read_into_index(&index, &from.commit)?;
+    let contents: Vec<&[u8]> = docs.values().map(Vec::as_slice).collect();
+    let objects = git.store_blobs(&contents)?;
+    let put = |(doc, object): (&Doc, String)| {
+        IndexEntry::Put(TreeEntry { mode: EntryMode::File, object, path: doc.path().into() })
+    };
+    let edits: Vec<IndexEntry> = docs.keys().zip(objects).map(put).collect();
+    git.edit_index(&index, &edits)?;
+    let tree = git.write_tree(&index)?;
+    store::remove(&index)?;
+    let commit = git.store_commit(&tree, &from.commit, &fork::message(run, &from.run, from.iter))?;
+    failpoint::reach("fork.commit");
+    Ok(commit)
+}
+
+fn changed_docs(docs: &DocSet, run: &RunId) -> Result<DocSet, Error> {
+    let missing = |doc| Error::from(Refusal::MissingDoc(doc));
+    let goal = docs.get(&Doc::Goal).ok_or_else(|| missing(Doc::Goal))?;
+    let state = docs.get(&Doc::RunState).ok_or_else(|| missing(Doc::RunState))?;
+    let state = RunState::decode(state).map_err(StartFault::RunState)?;
+    Ok(fork::documents(run, goal, &state).map_err(StartFault::from)?)
+}

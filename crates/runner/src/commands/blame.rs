@@ -1,0 +1,263 @@
+//! `runner blame`
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use runner_core::id::{Iteration, NodeId};
+use runner_core::step::{GuardExit, Outcome};
+use runner_core::tree::Node;
+use runner_core::verify::{Kind, Target};
+use runner_host::blame::{Blame, Found, Probe, Suspect};
+use runner_host::looking::Look;
+use runner_host::rerun::Rerun;
+use serde_json::{Value, json};
+
+use crate::cli::BlameArgs;
+use crate::error::Report;
+use crate::out::{Glyph, Ink, Out, Pen};
+use crate::reply::{Exit, Line, Reply};
+use crate::view::changes::{FileChange, files, files_drawn};
+use crate::view::short;
+use crate::which::{iteration_of, node};
+
+const WHAT: &str = "could not find out who broke it";
+
+pub(crate) struct Answer {
+    command: Vec<String>,
+    first: Option<Suspect>,
+    found: Found,
+    probes: Vec<Probe>,
+    files: Vec<FileChange>,
+}
+
+pub(crate) fn run(dir: &Path, args: &BlameArgs, out: &Out) -> Result<Answer, Report> {
+    let told = |error| Report::of(WHAT, &error);
+    let look = Look::at(dir, args.run.as_deref()).map_err(told)?;
+    let from = beginning(args, &look)?;
+    let blame = Blame::begin(dir, args.run.as_deref(), from, &args.command).map_err(told)?;
+    let mut probes = Vec::new();
+    let found = blame
+        .search(&mut |probe| {
+            out.tell_if_many(&Told(probe));
+            probes.push(probe.clone());
+        })
+        .map_err(told)?;
+    let numbers = match &found {
+        Found::Broke { suspect, .. } => blame.numbers(suspect).map_err(told)?,
+        Found::NeverRed | Found::AlwaysRed | Found::Stopped(_) => Vec::new(),
+    };
+    let command = blame.command().to_vec();
+    Ok(Answer { command, first: blame.suspects.first().cloned(), found, probes, files: files(&numbers) })
+}
+
+/// Where the check was green: where the node passed; of the guard alone, where it first let a node pass; of a command,
+/// at the start.
+fn beginning(args: &BlameArgs, look: &Look) -> Result<Option<Iteration>, Report> {
+    if let Some(from) = &args.from {
+        return iteration_of(from, look, WHAT).map(Some);
+    }
+    let passed = |seen: &&runner_host::looking::Seen| seen.outcome == Some(Outcome::Passed);
+    let Some(wanted) = &args.node else {
+        if !args.command.is_empty() {
+            return Ok(None);
+        }
+        let none = || {
+            Report::new("no_pass", Exit::REFUSED, WHAT)
+                .cause("the guard has let no node pass yet")
+                .hint("name an iteration after which it was green: --from ITER")
+        };
+        return look.iterations.iter().find(passed).map(|seen| Some(seen.iter)).ok_or_else(none);
+    };
+    let tree = look.tree.as_ref().ok_or_else(|| {
+        Report::new("tree", Exit::REFUSED, WHAT)
+            .cause("the run's tree cannot be read")
+            .hint("run 'runner validate'")
+    })?;
+    let id = node(wanted, tree, WHAT)?;
+    let path = tree.path_to(&id).unwrap_or_default();
+    let mut leaves = BTreeSet::new();
+    path.last().into_iter().for_each(|node| collect(node, &mut leaves));
+    let on_it = |seen: &&runner_host::looking::Seen| seen.node().is_some_and(|node| leaves.contains(node));
+    let is_passed = path.last().is_some_and(|node| node.passes);
+    let last = look.iterations.iter().rev().filter(passed).find(on_it).filter(|_| is_passed);
+    last.map(|seen| Some(seen.iter)).ok_or_else(|| {
+        Report::new("not_passed", Exit::REFUSED, WHAT)
+            .cause(format!("`{id}` has not passed, so nothing can have broken it"))
+            .hint("name a check: runner blame -- COMMAND")
+    })
+}
+
+fn collect<'t>(node: &'t Node, leaves: &mut BTreeSet<&'t NodeId>) {
+    if node.is_leaf() {
+        leaves.insert(&node.id);
+    }
+    node.children.iter().for_each(|child| collect(child, leaves));
+}
+
+/// What a commit is, for people: an iteration with its node, a start, or the user's own.
+fn what(suspect: &Suspect) -> String {
+    match &suspect.kind {
+        Kind::Iteration { iter, target: Target::Node(node), .. } => format!("#{iter} {node}"),
+        Kind::Iteration { iter, target: Target::Repair, .. } => format!("#{iter} repair"),
+        Kind::Start { .. } => "start".to_owned(),
+        Kind::Garbled { subject } | Kind::Own { subject } => format!("yours: {}", short(subject)),
+    }
+}
+
+fn suspect_json(suspect: &Suspect) -> Value {
+    let node = match &suspect.kind {
+        Kind::Iteration { target: Target::Node(node), .. } => Some(node),
+        Kind::Iteration { .. } | Kind::Start { .. } | Kind::Garbled { .. } | Kind::Own { .. } => None,
+    };
+    json!({ "iter": suspect.kind.iter(), "node": node, "commit": suspect.commit, "what": what(suspect) })
+}
+
+/// One run of the check, as it is over.
+struct Told<'p>(&'p Probe);
+
+impl Told<'_> {
+    fn word(&self) -> String {
+        match &self.0.how {
+            Rerun::Ended(GuardExit::Code(0)) => "green".to_owned(),
+            Rerun::Ended(exit) => format!("red (exit {exit})"),
+            Rerun::TimedOut => "red (ran out of time)".to_owned(),
+            Rerun::NotStarted(why) => format!("red (could not be started: {})", short(why)),
+            Rerun::Stopped(_) => "stopped".to_owned(),
+        }
+    }
+}
+
+impl Reply for Told<'_> {
+    fn json(&self) -> Value {
+        let mut probe = suspect_json(&self.0.suspect);
+        if let Some(keys) = probe.as_object_mut() {
+            keys.insert("green".to_owned(), self.0.is_green().into());
+            keys.insert("result".to_owned(), self.word().into());
+            keys.insert("left".to_owned(), self.0.left.into());
+        }
+        probe
+    }
+
+    fn plain(&self) -> Vec<Line> {
+        let line = Line::new().with("probe", what(&self.0.suspect)).with("commit", &self.0.suspect.commit);
+        vec![line.with("green", self.0.is_green()).with("result", self.word()).with("left", self.0.left)]
+    }
+
+    fn drawn(&self, pen: &Pen) -> String {
+        let (glyph, ink) =
+            if self.0.is_green() { (Glyph::Passed, Ink::Good) } else { (Glyph::Failed, Ink::Bad) };
+        let commit: String = self.0.suspect.commit.chars().take(8).collect();
+        let left = if self.0.left > 1 { format!(", {} left", self.0.left) } else { String::new() };
+        let line = format!("{commit} {}: {}{left}", what(&self.0.suspect), self.word());
+        format!("{} {}\n", pen.ink(ink, pen.glyph(glyph)), pen.fit(&line, pen.width.saturating_sub(2)))
+    }
+}
+
+impl Answer {
+    fn word(&self) -> &'static str {
+        match &self.found {
+            Found::NeverRed => "never_red",
+            Found::AlwaysRed => "always_red",
+            Found::Broke { is_flaky: false, .. } => "found",
+            Found::Broke { is_flaky: true, .. } => "flaky",
+            Found::Stopped(_) => "stopped",
+        }
+    }
+
+    /// What the check printed on the commit that broke it.
+    fn output(&self) -> &[String] {
+        let Found::Broke { suspect, .. } = &self.found else { return &[] };
+        let red = self.probes.iter().rev().find(|probe| probe.suspect == *suspect && !probe.is_green());
+        red.map(|probe| probe.output.as_slice()).unwrap_or_default()
+    }
+
+    fn broke_drawn(&self, suspect: &Suspect, is_flaky: bool, pen: &Pen) -> String {
+        let cross = pen.ink(Ink::Bad, pen.glyph(Glyph::Failed));
+        let mut text = format!(
+            "\n{cross} {} broke it\n  commit {}\n",
+            pen.ink(Ink::Strong, &what(suspect)),
+            suspect.commit
+        );
+        for line in self.output() {
+            text.push_str(&format!("    {}\n", pen.fit(line, pen.width.saturating_sub(4))));
+        }
+        text.push_str(&files_drawn(&self.files, pen));
+        if is_flaky {
+            let warning =
+                "the check answered twice in different ways there: it is flaky, and this may be wrong";
+            text.push_str(&format!("{} {warning}\n", pen.ink(Ink::Warn, "note:")));
+        }
+        match suspect.kind.iter().map(Iteration::get) {
+            Some(iter) => {
+                text.push_str(&format!("\nNext: runner show {iter}\n      runner diff {iter}\n"));
+                if iter > 1 {
+                    text.push_str(&format!("      runner fork {}    to go on from before it\n", iter - 1));
+                }
+            }
+            None => {
+                let commit: String = suspect.commit.chars().take(12).collect();
+                text.push_str(&format!("\nNext: git show {commit}\n"));
+            }
+        }
+        text
+    }
+}
+
+impl Reply for Answer {
+    fn json(&self) -> Value {
+        let culprit = match &self.found {
+            Found::Broke { suspect, .. } => Some(suspect_json(suspect)),
+            Found::NeverRed | Found::AlwaysRed | Found::Stopped(_) => None,
+        };
+        json!({
+            "schema": "runner.blame/1",
+            "result": self.word(),
+            "check": self.command,
+            "from": self.first.as_ref().map(suspect_json),
+            "culprit": culprit,
+            "output": self.output(),
+            "files": self.files.iter().map(FileChange::json).collect::<Vec<_>>(),
+            "probes": self.probes.iter().map(|probe| Told(probe).json()).collect::<Vec<_>>(),
+        })
+    }
+
+    fn plain(&self) -> Vec<Line> {
+        let mut line = Line::new().with("result", self.word()).with("probes", self.probes.len());
+        if let Found::Broke { suspect, is_flaky } = &self.found {
+            let iter = suspect.kind.iter().map_or_else(|| "none".to_owned(), |iter| iter.get().to_string());
+            line = line.with("iter", iter).with("commit", &suspect.commit).with("what", what(suspect));
+            line = line.with("flaky", is_flaky);
+        }
+        let files = self.files.iter().map(FileChange::plain);
+        files.chain([line]).collect()
+    }
+
+    fn drawn(&self, pen: &Pen) -> String {
+        let first = self.first.as_ref().map(what).unwrap_or_default();
+        let command = short(&self.command.join(" "));
+        match &self.found {
+            Found::Broke { suspect, is_flaky } => self.broke_drawn(suspect, *is_flaky, pen),
+            Found::NeverRed => {
+                let tick = pen.ink(Ink::Good, pen.glyph(Glyph::Passed));
+                format!("\n{tick} nothing is broken: `{command}` is green at the run's newest commit\n")
+            }
+            Found::AlwaysRed => {
+                let cross = pen.ink(Ink::Bad, pen.glyph(Glyph::Failed));
+                let hint = "name an iteration on which it was green: --from ITER; or a machine has changed, not the code";
+                format!(
+                    "\n{cross} `{command}` was red already at {first}\n\n{} {hint}\n",
+                    pen.ink(Ink::Active, "hint:")
+                )
+            }
+            Found::Stopped(_) => "\nstopped; nothing was left behind\n".to_owned(),
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self.found {
+            Found::NeverRed | Found::Broke { .. } => Exit::SUCCESS,
+            Found::AlwaysRed => Exit::FAILURE,
+            Found::Stopped(code) => Exit(code),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! `runner fork`
+
+use std::path::Path;
+
+use runner_host::fork::{Forked, Point, fork};
+use runner_host::looking::Look;
+use serde_json::{Value, json};
+
+use crate::cli::ForkArgs;
+use crate::error::Report;
+use crate::out::{Glyph, Ink, Pen};
+use crate::reply::{Line, Reply};
+use crate::view::recovered::{recovered_json, recovered_line, recovered_text};
+use crate::which::{is_iteration, iteration_of, seen};
+
+const WHAT: &str = "could not fork the run";
+
+pub(crate) struct Done {
+    forked: Forked,
+    passed: usize,
+}
+
+pub(crate) fn run(dir: &Path, args: &ForkArgs) -> Result<Done, Report> {
+    let told = |error| Report::of(WHAT, &error);
+    // A run's id holds no slash, so `RUN/57` cannot mean anything else; `api/57` could be a node.
+    let split = args.which.rsplit_once('/').filter(|(run, iter)| !run.contains('/') && is_iteration(iter));
+    let named = split
+        .filter(|_| args.run.is_none())
+        .and_then(|(run, iter)| Look::at(dir, Some(run)).ok().map(|look| (look, iter)));
+    let (look, which) = match named {
+        Some(found) => found,
+        None => (Look::at(dir, args.run.as_deref()).map_err(told)?, args.which.as_str()),
+    };
+    let iter = iteration_of(which, &look, WHAT)?;
+    let seen = seen(iter, &look, WHAT)?;
+    let run = seen.run().unwrap_or(&look.target.run).clone();
+    let from = Point { run, iter, commit: seen.commit.clone() };
+    let forked = fork(dir, from, args.id.clone()).map_err(told)?;
+    let tree = super::tree::load(dir, WHAT)?;
+    Ok(Done { forked, passed: tree.root().leaves().passed })
+}
+
+impl Reply for Done {
+    fn json(&self) -> Value {
+        let forked = &self.forked;
+        json!({
+            "schema": "runner.fork/1",
+            "run_id": forked.run,
+            "branch": forked.run.branch(),
+            "commit": forked.commit,
+            "from": { "run_id": forked.from.run, "iter": forked.from.iter, "commit": forked.from.commit },
+            "passed": self.passed,
+            "recovered": forked.recovered.as_ref().map(recovered_json),
+        })
+    }
+
+    fn plain(&self) -> Vec<Line> {
+        let forked = &self.forked;
+        let mut lines: Vec<Line> = forked.recovered.as_ref().map(recovered_line).into_iter().collect();
+        lines.push(Line::new().with("run_id", &forked.run));
+        lines.push(Line::new().with("branch", forked.run.branch()));
+        lines.push(Line::new().with("commit", &forked.commit));
+        lines.push(Line::new().with("from_run", &forked.from.run));
+        lines.push(Line::new().with("from_iter", forked.from.iter.get()));
+        lines.push(Line::new().with("from_commit", &forked.from.commit));
+        lines.push(Line::new().with("passed", self.passed));
+        lines
+    }
+
+    fn drawn(&self, pen: &Pen) -> String {
+        let forked = &self.forked;
+        let tick = pen.ink(Ink::Good, pen.glyph(Glyph::Passed));
+        let mut text = String::new();
+        if let Some(recovered) = &forked.recovered {
+            text.push_str(&format!("{tick} {}\n", recovered_text(recovered)));
+        }
+        let leaves = if self.passed == 1 { "1 leaf".to_owned() } else { format!("{} leaves", self.passed) };
+        text.push_str(&format!(
+            "{tick} run {} goes on from iteration {} of {}, on branch {}\n  what passed so far stays passed: {leaves}\n",
+            pen.ink(Ink::Strong, forked.run.as_str()),
+            forked.from.iter.get(),
+            forked.from.run,
+            forked.run.branch(),
+        ));
+        text.push_str(&format!("\nNext: runner loop\nTo go back: git switch {}\n", forked.from.run.branch()));
+        text
+    }
+}

@@ -1,0 +1,143 @@
+//! `runner blame`: which iteration broke it.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use testkit::oracle::processes_of;
+use testkit::processes::wait_for;
+use testkit::repo::{Ran, Sandbox, run};
+use testkit::setup::Setup;
+
+use crate::RUNNER;
+use crate::looking::on_terminal;
+
+/// Divides the root into six leaves, and breaks what the first one made in a session on the fourth that then gives up.
+const AGENT: &str = r#"
+case "$RUNNER_NODE_ID" in
+root) sed -i "s/\"children\": \[\]/\"children\": [$(child a 1), $(child b 2), $(child c 3), $(child d 4), $(child e 5)]/" "$RUNNER_TREE"
+    answer decomposed ;;
+a) echo good > parser; answer done ;;
+d) echo bad > parser; answer retry ;;
+*) echo "$RUNNER_ITER" > "work-$RUNNER_NODE_ID"; answer done ;;
+esac
+"#;
+
+fn broken() -> Sandbox {
+    let guard = "echo looking; ! grep bad parser";
+    let sandbox = Setup::of(RUNNER).agent(AGENT).guard(guard).keys("max_attempts_default = 3").start();
+    assert_eq!(sandbox.runner(&["loop"]).code, Some(3), "stuck at the fourth");
+    sandbox
+}
+
+/// Where temporary repositories are made, to see that none is left.
+fn scratch(sandbox: &Sandbox) -> PathBuf {
+    let scratch = sandbox.outside().join("scratch");
+    std::fs::create_dir_all(&scratch).unwrap();
+    scratch
+}
+
+fn blame(sandbox: &Sandbox, args: &[&str]) -> Ran {
+    let scratch = scratch(sandbox);
+    let before = sandbox.git(&["worktree", "list"]);
+    let told = run(sandbox.runner_command(&[&["blame"], args].concat()).env("TMPDIR", &scratch));
+    assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0, "nothing is left");
+    assert_eq!(sandbox.git(&["worktree", "list"]), before);
+    assert_eq!(sandbox.git(&["status", "--porcelain", "-uall"]), "");
+    told
+}
+
+#[test]
+fn the_iteration_that_broke_a_node_is_found() {
+    let sandbox = broken();
+    let told = blame(&sandbox, &["a"]).ok().stdout;
+    let fifth = sandbox.git(&["log", "-1", "--format=%H", "--grep=iter 0005"]);
+    let last = told.lines().last().unwrap().to_owned();
+    assert!(last.starts_with("result=found probes="), "{told}");
+    assert!(last.ends_with(&format!("iter=5 commit={fifth} what=\"#0005 d\" flaky=false")), "{told}");
+    assert!(told.contains("file=parser added=1 removed=1\n"), "{told}");
+    assert!(
+        told.contains("probe=\"#0002 a\"") && !told.contains("probe=\"#0001"),
+        "it begins where it passed: {told}"
+    );
+    let json = blame(&sandbox, &["--json"]).ok().stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["result"], &json["culprit"]["iter"]), (&"found".into(), &5.into()));
+    assert_eq!(json["output"], serde_json::json!(["looking", "bad"]));
+    insta::assert_snapshot!("blame_90", on_terminal(&sandbox, "blame a", 0));
+    let inner = blame(&sandbox, &["root"]).refused(2);
+    assert!(inner.contains("`root` has not passed"), "{inner}");
+}
+
+#[test]
+fn a_check_of_the_users_own_is_run_in_the_place_of_the_guard() {
+    let sandbox = broken();
+    let told = blame(&sandbox, &["--from", "2", "--", "grep", "good", "parser"]).ok().stdout;
+    assert!(told.contains("result=found") && told.contains("iter=5"), "{told}");
+    let always = blame(&sandbox, &["--", "grep", "good", "parser"]);
+    assert_eq!(always.code, Some(1));
+    assert!(always.stdout.ends_with("result=always_red probes=2\n"), "{}", always.stdout);
+    let never = blame(&sandbox, &["--", "true"]).ok().stdout;
+    assert!(never.ends_with("result=never_red probes=1\n"), "{never}");
+    let missing = blame(&sandbox, &["--", "no-such-program"]);
+    assert!(missing.code == Some(1) && missing.stdout.contains("could not be started"), "{}", missing.stdout);
+    assert!(blame(&sandbox, &["nope"]).refused(2).contains("there is no node `nope`"));
+}
+
+#[test]
+fn the_check_is_the_guard_as_it_was_pinned_and_the_user_can_be_the_one() {
+    let sandbox = Setup::of(RUNNER)
+        .agent(r#"case "$RUNNER_NODE_ID" in root) split ;; *) echo 1 > work; answer done ;; esac"#)
+        .guard("test ! -e wrong")
+        .start();
+    sandbox.runner(&["loop"]).ok();
+    sandbox.write("wrong", "");
+    sandbox.commit_all("mine, and wrong");
+    // A guard that was weakened later does not count.
+    sandbox.write("guard.sh", "true\n");
+    sandbox.commit_all("weaker");
+    sandbox.runner(&["start"]).ok();
+    let told = blame(&sandbox, &["a"]).ok().stdout;
+    assert!(told.contains("iter=none") && told.contains("what=\"yours: mine, and wrong\""), "{told}");
+}
+
+#[test]
+fn a_check_that_changes_its_mind_is_called_flaky() {
+    let sandbox = broken();
+    let count = sandbox.outside().join("count");
+    // Red at first, and green from the second look at the boundary on.
+    let check = format!("echo >> {0}; test $(wc -l < {0}) -gt 4 || ! grep bad parser", count.display());
+    let told = blame(&sandbox, &["--from", "3", "--", "sh", "-c", &check]).ok().stdout;
+    assert!(told.contains("result=flaky") && told.contains("flaky=true"), "{told}");
+}
+
+#[test]
+fn stopping_a_search_leaves_nothing_behind() {
+    let sandbox = broken();
+    stopped(&sandbox, &["blame", "--", "sh", "-c", "touch ../began; sleep 1000"]);
+}
+
+#[test]
+fn stopping_a_guard_that_is_run_again_leaves_nothing_behind() {
+    let guard = "test -z \"$SLOW\" || { touch ../began; sleep 1000; }";
+    let sandbox = Setup::of(RUNNER).guard(guard).start();
+    sandbox.runner(&["loop"]).ok();
+    stopped(&sandbox, &["verify", "--rerun-guard"]);
+}
+
+/// Starts a command, sends it Ctrl-C when its check has begun, and looks for what it left.
+fn stopped(sandbox: &Sandbox, args: &[&str]) {
+    let scratch = scratch(sandbox);
+    let mut command = sandbox.runner_command(args);
+    command.env("TMPDIR", &scratch).env("SLOW", "1").stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    wait_for("the check to begin", || {
+        let folders = std::fs::read_dir(&scratch).unwrap().flatten();
+        folders.map(|folder| folder.path().join("began")).any(|began| began.exists())
+    });
+    run(sandbox.command("kill").args(["-INT", &child.id().to_string()])).ok();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0, "no folder is left");
+    wait_for("the end of every process", || processes_of(sandbox.outside()).is_empty());
+    assert_eq!(sandbox.git(&["worktree", "list"]).lines().count(), 1);
+    assert_eq!(sandbox.git(&["status", "--porcelain", "-uall"]), "");
+}
