@@ -43,6 +43,15 @@ impl Report {
         report
     }
 
+    /// An error of the host.
+    pub(crate) fn host(what: impl Into<String>, error: &runner_host::Error) -> Self {
+        let report = Self::new("host", Exit::FAILURE, what).cause(error.to_string());
+        match std::error::Error::source(error) {
+            Some(source) => report.cause(source.to_string()),
+            None => report,
+        }
+    }
+
     pub(crate) fn cause(mut self, cause: impl Into<String>) -> Self {
         self.causes.push(cause.into());
         self
@@ -55,6 +64,18 @@ impl Report {
 
     pub(crate) fn exit(&self) -> Exit {
         self.exit
+    }
+
+    /// The error that a worker ended with.
+    pub(crate) fn of_json(line: &str) -> Self {
+        let told: Value = serde_json::from_str(line).unwrap_or_default();
+        let texts = |key: &str| -> Vec<String> {
+            let list = told.pointer(&format!("/failed/{key}")).and_then(Value::as_array);
+            list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let what = told.pointer("/failed/message").and_then(Value::as_str).unwrap_or("a worker failed");
+        let report = Self::new("worker", Exit::FAILURE, what);
+        Self { causes: texts("causes"), hints: texts("hints"), ..report }
     }
 
     /// For programs.

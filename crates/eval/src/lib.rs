@@ -3,12 +3,28 @@
 //! The runner under test is started like any user starts it; nothing here decides about runs. What a trial leaves is
 //! [`result`], a folder of them is read by [`results`].
 
+mod agent;
+pub mod case;
 mod cli;
 mod commands;
 mod error;
+mod files;
+mod grade;
+mod host;
+mod junit;
+mod launch;
 mod out;
+mod plan;
+mod pool;
+mod progress;
 pub mod result;
 pub mod results;
+mod run_folder;
+mod suite;
+mod trial;
+mod verdict;
+pub mod worker;
+mod workspace;
 
 use std::process::ExitCode;
 

@@ -20,6 +20,8 @@ impl Exit {
     pub(crate) const SUCCESS: Self = Self(0);
     pub(crate) const FAILURE: Self = Self(1);
     pub(crate) const REFUSED: Self = Self(2);
+    pub(crate) const LIMIT: Self = Self(4);
+    pub(crate) const INTERRUPTED: Self = Self(130);
 }
 
 /// An answer, in the three forms in which it can be told.
@@ -36,6 +38,11 @@ pub(crate) trait Reply {
     /// The exit code.
     fn exit(&self) -> Exit {
         Exit::SUCCESS
+    }
+
+    /// Whether it is the last of many answers, each of which is one line of JSON.
+    fn ends_lines(&self) -> bool {
+        false
     }
 }
 
@@ -65,11 +72,6 @@ impl Line {
             self.0.push_str(&Value::from(value).to_string());
         }
         self
-    }
-
-    /// A line that is not made of pairs.
-    pub(crate) fn verbatim(text: impl Into<String>) -> Self {
-        Self(text.into())
     }
 
     /// The line as text.
@@ -111,11 +113,36 @@ impl Out {
     pub(crate) fn tell(&self, reply: &dyn Reply) -> ExitCode {
         match self.form {
             Form::Drawn => print(&reply.drawn(&self.pen)),
+            Form::Json if reply.ends_lines() => print(&format!("{}\n", reply.json())),
             Form::Json => print(&format!("{:#}\n", reply.json())),
             Form::Plain => print(&lines(reply)),
             Form::Silent => {}
         }
         ExitCode::from(reply.exit().0)
+    }
+
+    /// Tells something that just happened, while a command runs, to whoever is no person.
+    pub(crate) fn tell_now(&self, line: &Line, value: &Value) {
+        match self.form {
+            Form::Json => print(&format!("{value}\n")),
+            Form::Plain => print(&format!("{}\n", line.as_str())),
+            Form::Drawn | Form::Silent => {}
+        }
+    }
+
+    /// Whether a person watches.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.form == Form::Drawn
+    }
+
+    /// The pen for the terminal as wide as it is now.
+    pub(crate) fn pen(&self) -> Pen {
+        Pen { width: runner_host::terminal::columns().unwrap_or(USUAL_WIDTH), ..self.pen.clone() }
+    }
+
+    /// Writes bytes that were drawn for this terminal.
+    pub(crate) fn raw(&self, text: &str) {
+        print(text);
     }
 
     pub(crate) fn tell_error(&self, report: &Report) -> ExitCode {
@@ -175,6 +202,11 @@ impl Pen {
     #[cfg(test)]
     pub(crate) fn plain(width: usize) -> Self {
         Self { colour: false, width }
+    }
+
+    /// The same with less room.
+    pub(crate) fn narrower(&self, by: usize) -> Self {
+        Self { width: self.width.saturating_sub(by), ..self.clone() }
     }
 
     /// The text in its ink.
