@@ -161,7 +161,7 @@ fn table_of(table: &Table, key: &str) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use runner_core::config::{Config, ExecutorKind};
+    use runner_core::config::{Config, ExecutorKind, Usd};
 
     fn case() -> Case {
         let text = "[case]\nid = \"a\"\ngoal = \"g\"\nsolution = \"s.toml\"\n[limits]\niterations = 4\nusd = 1.5\n\
@@ -197,7 +197,7 @@ mod tests {
                 Config::decode(text.as_bytes()).unwrap_or_else(|faults| panic!("{name}: {faults:?}"));
             assert_eq!(config.executor.kind, kind, "{name}");
             assert_eq!(config.max_iterations.get(), 4);
-            assert_eq!(config.budget.run_usd.map(|usd| usd.microdollars()), Some(1_500_000));
+            assert_eq!(config.budget.run_usd.map(Usd::microdollars), Some(1_500_000));
             assert_eq!(config.ladder.len(), usize::from(name == "case"));
         }
     }

@@ -168,7 +168,7 @@ impl Grader<'_> {
         };
         match self.launcher.run(&errand) {
             Err(error) => (None, Err(error.to_string())),
-            Ok(ended) if matches!(ended.how, How::Exited(0)) => (Some(ended.tail()), Ok(())),
+            Ok(ended) if ended.is_success() => (Some(ended.tail()), Ok(())),
             Ok(ended) => (Some(ended.tail()), Err(format!("`runner verify` {}", ended.how()))),
         }
     }

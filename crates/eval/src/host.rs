@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use runner_core::digest::Sha256;
-use runner_host::process::{How, Limits};
+use runner_host::process::Limits;
 use runner_host::programs;
 
 use crate::error::Report;
@@ -63,7 +63,7 @@ fn build(launcher: &Launcher) -> Result<(), Report> {
     let limits = Limits { wall: BUILD_WITHIN, idle: Duration::ZERO };
     let errand = Errand { argv, folder: root.to_owned(), limits, ..Errand::default() };
     let ended = launcher.run(&errand).map_err(|error| Report::host("could not build the runner", &error))?;
-    if matches!(ended.how, How::Exited(0)) {
+    if ended.is_success() {
         return Ok(());
     }
     Err(Report::new("build", Exit::FAILURE, "could not build the runner")

@@ -13,6 +13,9 @@ const LOG_MAX_BYTES: u64 = 64 << 20;
 /// How much of its end is shown.
 const TAIL_BYTES: usize = 2_000;
 
+/// Who hears what a program writes.
+pub(crate) type Hear<'a> = &'a dyn Fn(&[u8]);
+
 /// A program to be run.
 pub(crate) struct Errand<'a> {
     /// The program, by its absolute path, and its arguments.
@@ -25,7 +28,7 @@ pub(crate) struct Errand<'a> {
     pub(crate) log: Option<PathBuf>,
     pub(crate) output_max_bytes: u64,
     /// Who hears its output meanwhile.
-    pub(crate) hear: Option<&'a dyn Fn(&[u8])>,
+    pub(crate) hear: Option<Hear<'a>>,
 }
 
 impl Default for Errand<'_> {
@@ -56,6 +59,11 @@ impl Ended {
         let both = format!("{}{}", self.stdout, self.stderr);
         let skipped = both.chars().count().saturating_sub(TAIL_BYTES);
         both.chars().skip(skipped).collect::<String>().trim_end().to_owned()
+    }
+
+    /// Whether it ended by itself, with 0.
+    pub(crate) fn is_success(&self) -> bool {
+        matches!(self.how, How::Exited(0))
     }
 
     /// How it ended, in words.

@@ -20,6 +20,7 @@ mod progress;
 pub mod result;
 pub mod results;
 mod run_folder;
+mod seal;
 mod suite;
 mod trial;
 mod verdict;

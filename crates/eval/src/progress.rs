@@ -26,7 +26,6 @@ enum Cell {
 pub(crate) struct Progress<'o> {
     out: &'o Out,
     cells: BTreeMap<Unit, Cell>,
-    done: usize,
     began: Instant,
     drawn_at: Option<Instant>,
     drawn_lines: usize,
@@ -40,8 +39,7 @@ impl<'o> Progress<'o> {
         for (unit, outcome) in had {
             cells.insert(unit.clone(), Cell::Ended(*outcome));
         }
-        let done = had.len();
-        Self { out, cells, done, began: Instant::now(), drawn_at: None, drawn_lines: 0 }
+        Self { out, cells, began: Instant::now(), drawn_at: None, drawn_lines: 0 }
     }
 
     /// Takes an event in and shows it.
@@ -70,16 +68,18 @@ impl<'o> Progress<'o> {
         self.cells.insert(unit.clone(), cell);
     }
 
+    fn done(&self) -> usize {
+        self.cells.values().filter(|cell| matches!(cell, Cell::Ended(_))).count()
+    }
+
     fn note(&mut self, unit: &Unit, note: &str) {
         let line = Line::new().with("event", "note").with("unit", unit).with("note", note);
         self.say(&line, &json!({ "event": "note", "unit": unit, "note": note }));
     }
 
     fn ended(&mut self, unit: &Unit, meta: &Meta) {
-        if !matches!(self.cells.get(unit), Some(Cell::Ended(_))) {
-            self.done += 1;
-        }
         self.set(unit, Cell::Ended(meta.outcome));
+        let done = self.done();
         let mut line = Line::new().with("event", "ended").with("case", &meta.case_id);
         line = line.with("agent", &meta.agent).with("trial", meta.trial).with("attempt", meta.attempt);
         line = line.with("outcome", meta.outcome);
@@ -87,11 +87,8 @@ impl<'o> Progress<'o> {
             line = line.with("cause", cause).with("why", why);
         }
         line = line.with("iterations", meta.iterations).with("seconds", format!("{:.1}", meta.wall_secs));
-        let line = line.with("done", self.done).with("of", self.cells.len());
-        self.say(
-            &line,
-            &json!({ "event": "ended", "done": self.done, "of": self.cells.len(), "result": meta }),
-        );
+        let line = line.with("done", done).with("of", self.cells.len());
+        self.say(&line, &json!({ "event": "ended", "done": done, "of": self.cells.len(), "result": meta }));
     }
 
     fn say(&self, line: &Line, value: &Value) {
@@ -146,7 +143,7 @@ impl<'o> Progress<'o> {
         let running = self.cells.values().filter(|cell| matches!(cell, Cell::Running { .. })).count();
         lines.push(pen.fit(&format!(
             "{}/{} done, {running} running, {:.0} s",
-            self.done,
+            self.done(),
             self.cells.len(),
             self.began.elapsed().as_secs_f64()
         )));

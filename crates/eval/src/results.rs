@@ -1,5 +1,6 @@
 //! A folder of results, read whole.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use crate::result::{CHECKS_SCHEMA, Checks, LOCK_SCHEMA, Lock, META_SCHEMA, Meta};
+use crate::seal::Key;
 
 /// The files of one result that are read here.
 pub const META: &str = "meta.json";
@@ -46,20 +48,31 @@ pub struct Unreadable {
     pub why: String,
 }
 
-/// Every attempt in a folder of results, ordered by case, agent, run, trial and attempt; and what cannot be read.
-/// Names that begin with `_` or `.` are not cases and not results.
+/// Every attempt in a folder of results, ordered by case, agent, run, trial and attempt; and what cannot be read, or was
+/// not made by the run that it names. Names that begin with `_` or `.` are not cases and not results.
 pub fn load(results: &Path) -> io::Result<(Vec<Trial>, Vec<Unreadable>)> {
-    let (mut trials, mut faults) = (Vec::new(), Vec::new());
+    let (mut trials, mut faults, mut keys) = (Vec::new(), Vec::new(), BTreeMap::new());
     for case in folders_in(results)? {
         for folder in folders_in(&case)? {
             match read(&folder) {
-                Ok(trial) => trials.push(trial),
+                Ok(trial) if is_true(&trial, results, &mut keys) => trials.push(trial),
+                Ok(_) => {
+                    let why = "was not made by the run that it names, or was changed since".to_owned();
+                    faults.push(Unreadable { path: folder, why });
+                }
                 Err(fault) => faults.push(fault),
             }
         }
     }
     trials.sort_by(|a, b| order(a).cmp(&order(b)));
     Ok((trials, faults))
+}
+
+/// Whether a result has the seal of its run. Of a run that was made elsewhere there is no key, and nothing to compare.
+fn is_true(trial: &Trial, results: &Path, keys: &mut BTreeMap<String, Option<Key>>) -> bool {
+    let run = &trial.meta.run;
+    let key = keys.entry(run.clone()).or_insert_with(|| Key::read(results, run));
+    key.as_ref().is_none_or(|key| key.fits(trial))
 }
 
 fn order(trial: &Trial) -> (&str, &str, &str, u32, u32) {

@@ -1,13 +1,11 @@
 //! The folder of a run, `<results>/_runs/<run>`: its plan, the key that seals its results, and a lock for each unit.
 //! Any number of machines may work from it at the same time.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use runner_core::digest::Sha256;
 use runner_core::document::canonical_json;
 use runner_core::id::NodeId;
 use rustix::fs::FlockOperation;
@@ -15,11 +13,9 @@ use rustix::fs::FlockOperation;
 use crate::error::Report;
 use crate::files;
 use crate::plan::{PLAN_SCHEMA, Plan, Scope, Unit};
-use crate::result::{Cause, Lock};
-use crate::results::{CHECKS, LOCK, META, Trial, read};
-
-/// The files of a result that its lock holds fingerprints of.
-pub(crate) const SEALED: [&str; 4] = [META, CHECKS, "tree.json", "run_state.json"];
+use crate::result::Cause;
+use crate::results::{Trial, read};
+use crate::seal::Key;
 
 /// A run's folder, with its plan.
 #[derive(Clone, Debug)]
@@ -27,7 +23,7 @@ pub(crate) struct RunFolder {
     results: PathBuf,
     path: PathBuf,
     pub(crate) plan: Plan,
-    key: String,
+    pub(crate) key: Key,
 }
 
 impl RunFolder {
@@ -47,7 +43,7 @@ impl RunFolder {
         let plan =
             Plan { schema: PLAN_SCHEMA.to_owned(), run: run.to_owned(), created_at, scope: scope.clone() };
         // The key comes first: whoever finds a plan finds its key.
-        let key = path.join("key");
+        let key = Key::path(results, run);
         if files::write_new(&key, random_key().map_err(fail)?.as_bytes()).map_err(fail)? {
             fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).map_err(fail)?;
         }
@@ -72,7 +68,10 @@ impl RunFolder {
         };
         let plan: Plan = serde_json::from_str(&read("plan.json")?)
             .map_err(|error| Report::refused("plan", what()).cause(format!("plan.json: {error}")))?;
-        let key = read("key")?;
+        let key = Key::read(results, run).ok_or_else(|| {
+            Report::refused("key", what())
+                .cause("its key is gone, so nobody can tell its results from others")
+        })?;
         Ok(Self { results: results.to_owned(), path, plan, key })
     }
 
@@ -115,7 +114,7 @@ impl RunFolder {
                 break;
             }
             match read(&folder) {
-                Ok(trial) if self.is_sealed(&trial) => attempts.push(trial),
+                Ok(trial) if self.key.fits(&trial) => attempts.push(trial),
                 Ok(_) | Err(_) => forged.push(folder),
             }
         }
@@ -143,28 +142,6 @@ impl RunFolder {
         rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
         Ok(file)
     }
-
-    /// The lock of a result with its seal.
-    pub(crate) fn sealed(&self, lock: Lock) -> Lock {
-        Lock { seal: self.seal(&lock), ..lock }
-    }
-
-    fn seal(&self, lock: &Lock) -> String {
-        let lock = Lock { seal: String::new(), ..lock.clone() };
-        let inner = [self.key.as_bytes(), &canonical_json(&lock)].concat();
-        Sha256::of(format!("{}{}", self.key, Sha256::of(&inner)).as_bytes()).to_string()
-    }
-
-    /// Whether a result was made by someone who has the run's key, and is as it was made.
-    pub(crate) fn is_sealed(&self, trial: &Trial) -> bool {
-        trial.lock.seal == self.seal(&trial.lock) && trial.lock.files == fingerprints(&trial.folder)
-    }
-}
-
-/// The fingerprints of a result's files.
-pub(crate) fn fingerprints(folder: &Path) -> BTreeMap<String, String> {
-    let of = |name: &str| Some((name.to_owned(), Sha256::of(&fs::read(folder.join(name)).ok()?).to_string()));
-    SEALED.into_iter().filter_map(of).collect()
 }
 
 fn folder_of(results: &Path, run: &str) -> PathBuf {
@@ -176,6 +153,3 @@ fn random_key() -> io::Result<String> {
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
-
-/// The file with the lock of a result.
-pub(crate) const LOCK_FILE: &str = LOCK;

@@ -26,8 +26,9 @@ use crate::launch::{Errand, Launcher};
 use crate::out::Exit;
 use crate::plan::Unit;
 use crate::result::{CHECKS_SCHEMA, Checks, Cost, LOCK_SCHEMA, Lock, META_SCHEMA, Meta, RunnerId};
-use crate::results::{CHECKS, META};
-use crate::run_folder::{LOCK_FILE, RunFolder, fingerprints};
+use crate::results::{CHECKS, LOCK, META, Trial};
+use crate::run_folder::RunFolder;
+use crate::seal::fingerprints;
 use crate::suite::Kit;
 use crate::verdict::{LoopEnd, Told, Verdict, judge};
 use crate::workspace::{Workspace, environment};
@@ -221,10 +222,10 @@ impl<'a> Attempt<'a> {
 
     fn call(&self, words: &[&str]) -> Result<(), String> {
         let ended = self.launcher.run(&self.errand(words, START_LOG)).map_err(|error| error.to_string())?;
-        match ended.how {
-            How::Exited(0) => Ok(()),
-            _ => Err(format!("`runner {}` {}: {}", words.join(" "), ended.how(), ended.tail())),
+        if ended.is_success() {
+            return Ok(());
         }
+        Err(format!("`runner {}` {}: {}", words.join(" "), ended.how(), ended.tail()))
     }
 
     /// Copies what the run left: its documents and the folders of its iterations.
@@ -335,12 +336,7 @@ pub(crate) fn work(
     let run = RunFolder::open(&order.results, &order.run)?;
     let fail = |error| Report::io("could not write the result", &order.results, &error);
     let _lock = run.lock(&order.unit).map_err(fail)?;
-    let (attempts, forged) = run.attempts(&order.unit);
-    for folder in &forged {
-        set_aside(&order.results, folder, say).map_err(fail)?;
-    }
-    // What stood behind a forged one moved up.
-    let (attempts, _) = if forged.is_empty() { (attempts, forged) } else { run.attempts(&order.unit) };
+    let attempts = true_attempts(order, &run, say).map_err(fail)?;
     if RunFolder::is_done(&attempts, order.retries)
         && let Some(last) = attempts.last()
     {
@@ -364,14 +360,28 @@ pub(crate) fn work(
     if is_orphaned() {
         return files::clear(&made).map_err(fail);
     }
-    fs::write(made.join(LOCK_FILE), canonical_json(&run.sealed(lock))).map_err(fail)?;
+    fs::write(made.join(LOCK), canonical_json(&run.key.sealed(lock))).map_err(fail)?;
     if place.exists() {
         // Nobody else has this unit's lock: what is there was put there by the agent.
         set_aside(&order.results, &place, say).map_err(fail)?;
     }
     fs::rename(&made, &place).map_err(fail)?;
+    true_attempts(order, &run, say).map_err(fail)?;
     say(Said::Made(Box::new(meta)));
     Ok(())
+}
+
+/// The attempts at a unit; what only looks like one is set aside.
+fn true_attempts(order: &Order, run: &RunFolder, say: &dyn Fn(Said)) -> std::io::Result<Vec<Trial>> {
+    loop {
+        let (attempts, forged) = run.attempts(&order.unit);
+        if forged.is_empty() {
+            return Ok(attempts);
+        }
+        for folder in &forged {
+            set_aside(&order.results, folder, say)?;
+        }
+    }
 }
 
 /// Moves what pretends to be a result to where it counts for nothing and can be looked at.

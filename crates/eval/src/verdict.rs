@@ -153,8 +153,8 @@ mod tests {
         }
     }
 
-    fn verdict(end: LoopEnd, last: Option<Ending>, passed: bool) -> (Outcome, Option<Cause>) {
-        let verdict = judge(&end, &Told { last, why: None }, &[check(passed)]);
+    fn verdict(end: &LoopEnd, last: Option<Ending>, passed: bool) -> (Outcome, Option<Cause>) {
+        let verdict = judge(end, &Told { last, why: None }, &[check(passed)]);
         assert_eq!(verdict.cause.is_none(), verdict.why.is_none());
         (verdict.outcome, verdict.cause)
     }
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn the_table_of_the_contract_holds() {
         for passed in [true, false] {
-            let at = |end| verdict(end, None, passed).0;
+            let at = |end| verdict(&end, None, passed).0;
             assert_eq!(at(LoopEnd::Exited(0)), if passed { Outcome::Success } else { Outcome::Fail });
             assert_eq!(at(LoopEnd::Exited(3)), Outcome::Stuck);
             for end in [
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_cause_names_whose_doing_it_was() {
-        let cause = |end, last| verdict(end, last, false).1;
+        let cause = |end, last| verdict(&end, last, false).1;
         assert_eq!(cause(LoopEnd::Exited(0), None), Some(Cause::Agent));
         assert_eq!(cause(LoopEnd::Exited(3), Some(Ending::GuardFailed)), Some(Cause::Guard));
         assert_eq!(cause(LoopEnd::Exited(3), Some(Ending::Retry)), Some(Cause::Agent));
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn an_agent_that_ends_the_runner_is_counted_all_the_same() {
         for end in [LoopEnd::Exited(143), LoopEnd::Killed("was ended by signal 9".to_owned())] {
-            let (_, cause) = verdict(end, None, true);
+            let (_, cause) = verdict(&end, None, true);
             assert!(cause.is_some_and(Cause::is_scored));
         }
     }

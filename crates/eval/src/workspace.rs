@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use runner_core::layout::Doc;
-use runner_host::process::How;
 use runner_host::{programs, scratch};
 
 use crate::agent::{Agent, NOP};
@@ -72,10 +71,7 @@ impl Workspace {
             let argv = std::iter::once(git.clone().into()).chain(words).collect();
             let errand = Errand { argv, folder: folder.to_owned(), ..Errand::default() };
             let ended = launcher.run(&errand).map_err(|error| error.to_string())?;
-            match ended.how {
-                How::Exited(0) => Ok(()),
-                _ => Err(format!("git {}: {}", ended.how(), ended.tail())),
-            }
+            if ended.is_success() { Ok(()) } else { Err(format!("git {}: {}", ended.how(), ended.tail())) }
         };
         let words = ["clone", "-q", "--no-hardlinks"].map(OsString::from).into_iter();
         let words = words.chain([bundle.into(), self.repository.clone().into()]).collect();
@@ -103,10 +99,10 @@ impl Workspace {
             ..Errand::default()
         };
         let ended = launcher.run(&errand).map_err(|error| error.to_string())?;
-        match ended.how {
-            How::Exited(0) => Ok(()),
-            _ => Err(format!("{name}: `{words}` {}: {}", ended.how(), ended.tail())),
+        if ended.is_success() {
+            return Ok(());
         }
+        Err(format!("{name}: `{words}` {}: {}", ended.how(), ended.tail()))
     }
 
     /// Lays the agent's scenario out, if it plays one, and gives the configuration of the trial.
