@@ -81,6 +81,10 @@ pub(crate) enum Command {
     Run(RunArgs),
     Lint(LintArgs),
     Clean(CleanArgs),
+    Plan(PlanArgs),
+    Merge(MergeArgs),
+    Submit(SubmitArgs),
+    Regrade(RegradeArgs),
     Results(ResultsArgs),
 }
 
@@ -154,7 +158,7 @@ pub(crate) struct RunArgs {
     /// Begin a new run even if one with the same scope is not finished
     #[arg(long, conflicts_with = "run")]
     pub(crate) new: bool,
-    /// Finish the newest run that is not finished, with the cases, agents and trials it was begun with
+    /// Finish the run that --run names, or the newest that is not finished, with the cases, agents and trials of its plan
     #[arg(long = "continue", conflicts_with_all = ["new", "ids", "tag", "filter", "sample", "agent"])]
     pub(crate) continued: bool,
     /// Only a share of the units: slice:M/N or hash:M/N [default: what Slurm, Kubernetes or GitLab says]
@@ -195,7 +199,7 @@ pub(crate) struct LintArgs {
     pub(crate) jobs: u32,
 }
 
-/// Remove workspaces, and with --results what is on record too
+/// Remove workspaces, and with --all what is on record too
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner eval clean                      all workspaces; results stay, but can no longer be graded again
@@ -207,6 +211,126 @@ pub(crate) struct CleanArgs {
     /// The results too
     #[arg(long)]
     pub(crate) all: bool,
+}
+
+/// Write down the units of a run (case, agent, trial), to be worked through in shares
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner eval plan --run nightly --agent codex --trials 5
+  runner eval run --continue --run nightly --partition slice:1/8    one of eight shares, on any machine")]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
+    /// The run's name [default: this moment]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) run: Option<String>,
+}
+
+/// Put a run together from what all its shares left, and say what is missing
+///
+/// Judges by the results alone, never by what an engine says of its jobs. Exits with 1 while something is missing.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner eval merge --run nightly
+  runner eval merge --json | jq .missing")]
+pub(crate) struct MergeArgs {
+    /// The run [default: the newest]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) run: Option<String>,
+}
+
+/// Submit a run to a cluster: Slurm or Kubernetes
+#[derive(Args, Debug)]
+pub(crate) struct SubmitArgs {
+    #[command(subcommand)]
+    pub(crate) engine: Engine,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Engine {
+    Slurm(SlurmArgs),
+    K8s(K8sArgs),
+}
+
+/// What is submitted.
+#[derive(Args, Debug)]
+pub(crate) struct SubmitScope {
+    #[command(flatten)]
+    pub(crate) scope: ScopeArgs,
+    /// The run's name [default: this moment]; of one that is there, what is missing is done
+    #[arg(long, value_name = "NAME")]
+    pub(crate) run: Option<String>,
+    /// How many shares
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) shards: u32,
+    /// How many trials run at the same time in each share
+    #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) jobs: u32,
+    /// Write and show the jobs, and submit nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// An array job, and one that merges when it has ended
+///
+/// Needs folders that all nodes see at the same path. Submitting again after a loss does only what is missing.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner eval submit slurm --run nightly --agent codex --trials 5 --shards 8 --time 02:00:00
+  runner eval submit slurm --run nightly --agent codex --trials 5 --dry-run")]
+pub(crate) struct SlurmArgs {
+    #[command(flatten)]
+    pub(crate) of: SubmitScope,
+    /// How many shares run at the same time at most
+    #[arg(long, value_name = "N")]
+    pub(crate) throttle: Option<u32>,
+    /// The time limit of a share, as Slurm writes it
+    #[arg(long, value_name = "TIME")]
+    pub(crate) time: Option<String>,
+    /// The partition of the cluster
+    #[arg(long, value_name = "NAME")]
+    pub(crate) queue: Option<String>,
+}
+
+/// An Indexed Job
+///
+/// The image must hold this very `runner-eval` and `runner`; the claim must hold the folder with eval/ in it.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner eval submit k8s --run nightly --agent codex --image registry/eval:1 --claim eval --dry-run")]
+pub(crate) struct K8sArgs {
+    #[command(flatten)]
+    pub(crate) of: SubmitScope,
+    /// The image
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) image: String,
+    /// The claim to the volume that all pods share
+    #[arg(long, value_name = "NAME", default_value = "eval")]
+    pub(crate) claim: String,
+    /// Where the volume is mounted
+    #[arg(long, value_name = "PATH", default_value = "/eval")]
+    pub(crate) mount: String,
+    /// How many shares run at the same time at most
+    #[arg(long, value_name = "N")]
+    pub(crate) throttle: Option<u32>,
+}
+
+/// Run the checks as they are now on recorded workspaces, and show what flips
+///
+/// Changes no result. Needs the workspaces: `runner eval clean` removes them.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner eval regrade                        the newest run
+  runner eval regrade roman-numerals --run nightly --json")]
+pub(crate) struct RegradeArgs {
+    #[command(flatten)]
+    pub(crate) cases: CaseArgs,
+    /// The run [default: the newest]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) run: Option<String>,
+    /// The runner for checks that ask it [default: the one beside this program]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) runner: Option<PathBuf>,
 }
 
 /// List recorded results, every attempt

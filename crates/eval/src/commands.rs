@@ -3,8 +3,12 @@
 mod clean;
 mod lint;
 mod list;
+mod merge;
+mod plan;
+mod regrade;
 mod results;
 mod run;
+mod submit;
 
 use crate::cli::{CaseArgs, Cli, Command};
 use crate::error::Report;
@@ -19,6 +23,10 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Run(args) => Box::new(run::run(global, args, out)?),
         Command::Lint(args) => Box::new(lint::run(global, args, out)?),
         Command::Clean(args) => Box::new(clean::run(global, args)?),
+        Command::Plan(args) => Box::new(plan::run(global, args)?),
+        Command::Merge(args) => Box::new(merge::run(global, args)?),
+        Command::Submit(args) => Box::new(submit::run(global, args)?),
+        Command::Regrade(args) => Box::new(regrade::run(global, args)?),
         Command::Results(args) => Box::new(results::run(global, args)?),
     })
 }

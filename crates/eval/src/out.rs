@@ -74,6 +74,11 @@ impl Line {
         self
     }
 
+    /// Lines that are not made of pairs.
+    pub(crate) fn verbatim(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
     /// The line as text.
     pub(crate) fn as_str(&self) -> &str {
         &self.0

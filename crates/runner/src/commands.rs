@@ -3,6 +3,7 @@
 mod completions;
 mod demo;
 mod doctor;
+mod eval;
 mod init;
 mod log;
 mod man;
@@ -42,6 +43,7 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Doctor(_) => Box::new(doctor::run(dir)),
         Command::Demo(args) => Box::new(demo::run(args, out)?),
         Command::Ui(args) => return Err(ui::run(dir, cli.global.json, args)),
+        Command::Eval(args) => return Err(eval::run(dir, (cli.global.json, cli.global.quiet), args)),
         Command::Completions(args) => Box::new(completions::run(args)),
         Command::Man(args) => Box::new(man::run(args)?),
     })

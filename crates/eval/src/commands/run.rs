@@ -40,7 +40,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs, out: &Out) -> Result<Done, Re
     let told = |error| Report::host("could not begin", &error);
     let control = Control::new().map_err(told)?;
     let (kits, runner, scope) =
-        if args.continued { continued_scope(global, &args.scope)? } else { scope_of(global, &args.scope)? };
+        if args.continued { continued_scope(global, args)? } else { scope_of(global, &args.scope)? };
     let partition = match args.partition {
         Some(partition) => Some(partition),
         None => Partition::of_environment(|name| std::env::var(name).ok())
@@ -138,16 +138,19 @@ pub(crate) fn find_runner(global: &Global, named: Option<&std::path::Path>) -> R
     runner
 }
 
-/// The scope of the newest run that is not finished.
-fn continued_scope(global: &Global, args: &ScopeArgs) -> Result<(Vec<Kit>, Runner, Scope), Report> {
+/// The scope of the run that is named, or of the newest that is not finished.
+fn continued_scope(global: &Global, args: &RunArgs) -> Result<(Vec<Kit>, Runner, Scope), Report> {
     let what = "could not go on with a run";
-    let folder = unfinished(global).ok_or_else(|| {
-        Report::refused("nothing_to_continue", what)
-            .cause("every run is finished, or there is none")
-            .hint("begin one: runner eval run")
-    })?;
+    let folder = match &args.run {
+        Some(run) => RunFolder::open(&global.results(), run)?,
+        None => unfinished(global, args.way.retries).ok_or_else(|| {
+            Report::refused("nothing_to_continue", what)
+                .cause("every run is finished, or there is none")
+                .hint("begin one: runner eval run")
+        })?,
+    };
     let scope = folder.plan.scope.clone();
-    let runner = find_runner(global, args.runner.as_deref())?;
+    let runner = find_runner(global, args.scope.runner.as_deref())?;
     let kits = read_all(&global.cases())?;
     let is_same = |kit: &&Kit| {
         let sha256 = kit.digests.whole.to_string();
@@ -161,14 +164,24 @@ fn continued_scope(global: &Global, args: &ScopeArgs) -> Result<(Vec<Kit>, Runne
     Ok((kits, runner, scope))
 }
 
-fn unfinished(global: &Global) -> Option<RunFolder> {
+/// The newest run.
+pub(crate) fn newest(global: &Global) -> Result<RunFolder, Report> {
     let results = global.results();
-    let open = |run: &String| RunFolder::open(&results, run).ok();
-    RunFolder::all(&results).iter().filter_map(open).find(is_unfinished)
+    match RunFolder::all(&results).first() {
+        Some(run) => RunFolder::open(&results, run),
+        None => Err(Report::refused("no_runs", format!("there is no run in `{}`", results.display()))
+            .hint("begin one: runner eval run")),
+    }
 }
 
-fn is_unfinished(folder: &RunFolder) -> bool {
-    let is_open = |unit: &Unit| !RunFolder::is_done(&folder.attempts(unit).0, 0);
+fn unfinished(global: &Global, retries: u32) -> Option<RunFolder> {
+    let results = global.results();
+    let open = |run: &String| RunFolder::open(&results, run).ok();
+    RunFolder::all(&results).iter().filter_map(open).find(|folder| is_unfinished(folder, retries))
+}
+
+fn is_unfinished(folder: &RunFolder, retries: u32) -> bool {
+    let is_open = |unit: &Unit| !RunFolder::is_done(&folder.attempts(unit).0, retries);
     folder.plan.scope.units.iter().any(is_open)
 }
 
@@ -180,10 +193,11 @@ fn run_folder(global: &Global, args: &RunArgs, scope: &Scope, is_share: bool) ->
     }
     if !args.new {
         let open = |run: &String| RunFolder::open(&results, run).ok();
-        let same =
-            RunFolder::all(&results).iter().filter_map(open).find(|folder| folder.plan.scope == *scope);
         // Another share of a run may have finished it already.
-        if let Some(folder) = same.filter(|folder| is_share || is_unfinished(folder)) {
+        let is_meant = |folder: &RunFolder| {
+            folder.plan.scope == *scope && (is_share || is_unfinished(folder, args.way.retries))
+        };
+        if let Some(folder) = RunFolder::all(&results).iter().filter_map(open).find(is_meant) {
             return Ok(folder);
         }
     }
