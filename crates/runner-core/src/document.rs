@@ -473,16 +473,11 @@ mod tests {
 
     #[test]
     fn a_table_of_the_users_own_keys_is_taken_whole() {
-        let mut fields = Fields::of_toml("a = 1\n[env]\nX = \"1\"\nY = \"2\"\n[odd]\nZ = 3\n");
-        let _: Option<i64> = fields.optional("a");
-        let env: BTreeMap<String, String> = fields.anything("env").unwrap();
-        assert_eq!(
-            env.into_iter().collect::<Vec<_>>(),
-            [("X", "1"), ("Y", "2")].map(|(k, v)| (k.into(), v.into()))
-        );
+        let mut fields = Fields::of_toml("[env]\nX = \"1\"\n[odd]\nZ = 3\n");
+        assert_eq!(fields.anything("env"), Some(BTreeMap::from([("X".to_owned(), "1".to_owned())])));
         assert_eq!(fields.anything::<BTreeMap<String, String>>("odd"), None);
         let told: Vec<String> = fields.finish().iter().map(ToString::to_string).collect();
-        assert_eq!(told, ["line 5: `odd` cannot be read: invalid type: integer `3`, expected a string"]);
+        assert_eq!(told, ["line 3: `odd` cannot be read: invalid type: integer `3`, expected a string"]);
     }
 
     #[test]

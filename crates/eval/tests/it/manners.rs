@@ -46,7 +46,7 @@ fn a_case_that_cannot_be_read_is_told_with_line_and_suggestion() {
 #[test]
 fn a_wrong_word_is_told_with_the_right_one() {
     let suite = Suite::of(&["alpha"]);
-    assert!(suite.eval(&["run", "alpah"]).refused(2).contains("did you mean `alpha`?"));
+    assert!(suite.eval(&["run", "alphax"]).refused(2).contains("did you mean `alpha`?"));
     assert!(suite.eval(&["run", "--agent", "cheat"]).refused(2).contains("none of these cases"));
     assert!(suite.eval(&["run", "alpha", "--agent", "cheat"]).refused(2).contains("`cheat` under [case]"));
     assert!(suite.eval(&["run", "--agent", "codexx"]).refused(2).contains("there are codex, claude"));
