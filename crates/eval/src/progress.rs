@@ -29,6 +29,8 @@ pub(crate) struct Progress<'o> {
     began: Instant,
     drawn_at: Option<Instant>,
     drawn_lines: usize,
+    /// What a person is to see when the table stands still.
+    notes: Vec<String>,
 }
 
 impl<'o> Progress<'o> {
@@ -39,7 +41,7 @@ impl<'o> Progress<'o> {
         for (unit, outcome) in had {
             cells.insert(unit.clone(), Cell::Ended(*outcome));
         }
-        Self { out, cells, began: Instant::now(), drawn_at: None, drawn_lines: 0 }
+        Self { out, cells, began: Instant::now(), drawn_at: None, drawn_lines: 0, notes: Vec::new() }
     }
 
     /// Takes an event in and shows it.
@@ -73,6 +75,7 @@ impl<'o> Progress<'o> {
     }
 
     fn note(&mut self, unit: &Unit, note: &str) {
+        self.notes.push(format!("{unit}: {note}"));
         let line = Line::new().with("event", "note").with("unit", unit).with("note", note);
         self.say(&line, &json!({ "event": "note", "unit": unit, "note": note }));
     }
@@ -118,9 +121,15 @@ impl<'o> Progress<'o> {
         self.drawn_at = Some(Instant::now());
     }
 
-    /// Draws the table for the last time.
+    /// Draws the table for the last time, and what should be seen beside it.
     pub(crate) fn end(&mut self) {
         self.draw(true);
+        if self.out.is_terminal() {
+            let pen = self.out.pen();
+            for note in &self.notes {
+                self.out.raw(&format!("{} {note}\n", pen.ink(Ink::Warn, "note:")));
+            }
+        }
     }
 
     /// One line a case and agent, as many as there is room for: those at work first, then the last ones.
