@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use runner_host::process::{self, Control, How, Input, Launch, Limits, Log, Output, Stop};
+use runner_host::process::{self, Control, How, Input, Launch, Limits, Log, Output, Stop, Supervision};
 use runner_host::{Error, programs};
 
 /// How much of what a program wrote is kept at most, where nobody says.
@@ -83,12 +83,13 @@ impl Ended {
 /// Starts programs one after the other, in a folder for their output.
 pub(crate) struct Launcher {
     pub(crate) control: Control,
+    supervision: Supervision,
     scratch: PathBuf,
 }
 
 impl Launcher {
     pub(crate) fn new(scratch: PathBuf) -> Result<Self, Error> {
-        Ok(Self { control: Control::new()?, scratch })
+        Ok(Self { control: Control::new()?, supervision: Supervision::default(), scratch })
     }
 
     /// Runs a program to its end.
@@ -114,7 +115,7 @@ impl Launcher {
             has_changed_files: &|| false,
             hear: &hear,
         };
-        let ended = process::run(&launch, &self.control)?;
+        let ended = process::run(&launch, &self.control, &self.supervision)?;
         let text = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
         let (stdout, stderr) = match &errand.log {
             Some(path) => (text(path), String::new()),

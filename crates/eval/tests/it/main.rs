@@ -1,7 +1,6 @@
 //! The shipped binary over real cases, with the real runner.
 
 #![expect(
-    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
