@@ -17,6 +17,11 @@ pub fn utc(unix_ms: u64) -> Option<String> {
     timestamp(unix_ms / 1000 * 1000).map(|moment| moment.to_string())
 }
 
+/// Now, as git writes it: seconds since 1970, and how far this machine's clock is from UTC.
+pub(crate) fn stamp() -> String {
+    Zoned::now().strftime("%s %z").to_string()
+}
+
 fn timestamp(unix_ms: u64) -> Option<Timestamp> {
     Timestamp::from_millisecond(i64::try_from(unix_ms).ok()?).ok()
 }

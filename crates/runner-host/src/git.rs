@@ -4,6 +4,7 @@
 //! variables; none runs a filter that the repository's own configuration defines and nobody allowed. Answers are
 //! read as bytes, separated by NUL where git offers it.
 
+mod commit;
 mod history;
 mod objects;
 mod refs;
@@ -87,6 +88,8 @@ pub struct Git {
     settings: Settings,
     /// Stores files as blobs.
     hashing: Standing,
+    /// Stores files as commits.
+    committing: Standing,
     /// Moves references.
     moving: Standing,
 }
@@ -109,6 +112,14 @@ impl Git {
             name_digits: found.name_digits,
             settings,
             hashing: Standing::new(&["hash-object", "-w", "--no-filters", "--stdin-paths"]),
+            committing: Standing::new(&[
+                "hash-object",
+                "-w",
+                "-t",
+                "commit",
+                "--no-filters",
+                "--stdin-paths",
+            ]),
             moving: Standing::new(&["update-ref", "-m", REASON, "--stdin"]),
         })
     }

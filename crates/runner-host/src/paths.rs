@@ -72,6 +72,11 @@ impl Paths {
         self.private().join(format!("{name}.index"))
     }
 
+    /// Where a commit lies for a moment before it is stored.
+    pub(crate) fn new_commit(&self) -> PathBuf {
+        self.private().join("commit")
+    }
+
     /// Where bytes lie for a moment on their way to becoming git objects.
     pub(crate) fn staging(&self) -> PathBuf {
         self.private().join("staging")

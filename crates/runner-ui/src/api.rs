@@ -4,6 +4,7 @@
 //! not know as it stands.
 
 mod detail;
+mod whole;
 
 use runner_core::step::Outcome;
 use schemars::JsonSchema;
@@ -14,6 +15,7 @@ pub use detail::{
     DiffFile, DiffKind, DiffLine, DiffPatch, DiffView, Fault, FaultBody, Found, Hit, LogHits, LogPage,
     TreeChange, Verdict,
 };
+pub use whole::{WholeIteration, WholeLog, WholeRun};
 
 /// Everything that the first screen needs.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -369,6 +371,7 @@ pub struct Everything {
     verdict: Verdict,
     fault: Fault,
     change: Change,
+    whole: WholeRun,
 }
 
 /// The words for how an iteration can end.

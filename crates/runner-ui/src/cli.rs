@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Parser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use runner_core::id::RunId;
 use runner_host::programs::show_in_browser;
 use serde_json::json;
 
-use crate::api::Watching;
+use crate::api::{Watching, WholeRun};
+use crate::export;
 use crate::gate::Gate;
 use crate::project::Project;
 use crate::routes::App;
@@ -30,11 +32,21 @@ const PORT: u16 = 7878;
   runner-ui                          the repository around the current folder
   runner-ui --project-dir ../app --open
   runner-ui --bind 0.0.0.0           for other machines too, with a token in the printed address
+  runner-ui export html --out ../run.html
 
 From another machine without that: ssh -L 7878:localhost:7878 HOST")]
 struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// The repository, or a folder in it
-    #[arg(long, short = 'C', value_name = "DIR", default_value = ".", hide_default_value = true)]
+    #[arg(
+        long,
+        short = 'C',
+        value_name = "DIR",
+        default_value = ".",
+        hide_default_value = true,
+        global = true
+    )]
     project_dir: PathBuf,
     /// The port; 0 for any that is free [default: 7878, or any if that is taken]
     #[arg(long, value_name = "N")]
@@ -57,6 +69,37 @@ struct Cli {
     /// Say where the server is as one JSON document
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Export(ExportArgs),
+}
+
+/// Write a whole run into one file
+///
+/// As a page that opens from the disk, in any browser and without a server, or as JSON. Large logs are cut in their
+/// middle, and the file says what is left out.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  runner-ui export html --out ../run.html      the current run, as a page
+  runner-ui export json nightly | gzip > nightly.json.gz")]
+struct ExportArgs {
+    /// What to write
+    form: Form,
+    /// The run, by its id; without one, the current
+    run: Option<String>,
+    /// The file; without one, standard output
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// The page with the run in it
+    Html,
+    /// The run as one JSON document
+    Json,
 }
 
 /// Runs the program.
@@ -95,11 +138,60 @@ fn run(cli: &Cli) -> Result<(), Told> {
         let hint = "name a git repository: runner-ui --project-dir DIR";
         Told::new(2, "could not open the repository", &error.to_string(), hint)
     })?;
+    if let Some(Command::Export(args)) = &cli.command {
+        return export(args, &project);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| {
         Told::new(1, "could not start", &error.to_string(), "close some programs and try again")
     })?;
     runtime.block_on(serve(cli, project))
+}
+
+fn export(args: &ExportArgs, project: &Project) -> Result<(), Told> {
+    let fail = |code, why: &str, hint: &str| Told::new(code, "could not export the run", why, hint);
+    if args.out.is_none() && io::stdout().is_terminal() {
+        return Err(fail(2, "a whole run is too much for a terminal", "say where: --out ../run.html"));
+    }
+    let wanted = args.run.as_deref().map(RunId::new).transpose();
+    let wanted =
+        wanted.map_err(|fault| fail(2, &format!("the run {fault}"), "`runner ui` lists the runs"))?;
+    let run = export::whole_run(project, wanted.as_ref())
+        .map_err(|fault| fail(2, fault.message(), "`runner status` says which run is here"))?;
+    let text = match args.form {
+        Form::Html => export::html(&run).ok_or_else(|| {
+            fail(1, "this binary was built without its page", "run `just ui-build` and build again")
+        })?,
+        Form::Json => serde_json::to_string(&run).unwrap_or_default() + "\n",
+    };
+    let written = match &args.out {
+        Some(path) => std::fs::write(path, &text),
+        None => io::stdout().write_all(text.as_bytes()),
+    };
+    written.map_err(|error| fail(1, &error.to_string(), "choose another file: --out FILE"))?;
+    tell_export(args, project, &run, text.len());
+    Ok(())
+}
+
+/// Says what was written, and warns of a file that would stop the next step.
+fn tell_export(args: &ExportArgs, project: &Project, run: &WholeRun, bytes: usize) {
+    let mut lines = Vec::new();
+    if let Some(path) = &args.out {
+        let iterations = run.iterations.iterations.len();
+        lines.push(format!(
+            "wrote {} ({iterations} iterations, {} kB)",
+            path.display(),
+            bytes.div_ceil(1000)
+        ));
+        let place = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+        if std::fs::canonicalize(project.reading.root()).is_ok_and(|root| place.starts_with(root)) {
+            lines.push("note: it lies in the work tree, and a step needs a clean one".to_owned());
+        }
+    }
+    lines.extend(run.left_out.iter().map(|what| format!("note: {what}")));
+    for line in lines {
+        let _ = writeln!(io::stderr(), "{line}");
+    }
 }
 
 async fn serve(cli: &Cli, project: Project) -> Result<(), Told> {

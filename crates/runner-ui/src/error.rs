@@ -25,6 +25,11 @@ impl Fault {
         Self { status, code, message: message.into(), hint: None, problems: Vec::new() }
     }
 
+    /// What could not be done, and why.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     fn hint(mut self, hint: &'static str) -> Self {
         self.hint = Some(hint);
         self

@@ -10,6 +10,7 @@ mod cli;
 mod connection;
 mod diff;
 mod error;
+mod export;
 mod failure;
 mod feed;
 mod gate;

@@ -2,6 +2,7 @@
 // 100,000 nodes must not become 100,000 of them.
 
 import { forRun, get, Refused } from "./api";
+import { kept } from "./kept";
 import { listen, type Link } from "./live";
 import { address, parse, type Route } from "./router";
 import type { Change, IterationRow, Iterations, SlimTree, Snapshot } from "./types";
@@ -62,7 +63,7 @@ class Store {
     const onHash = () => this.#moved();
     addEventListener("hashchange", onHash);
     const tick = setInterval(() => document.hidden || (this.nowMs = Date.now()), 1000);
-    const stop = listen({
+    const stop = kept ? () => undefined : listen({
       change: (change) => this.#change(change),
       link: (link) => {
         this.link = link;

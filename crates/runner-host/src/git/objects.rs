@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::standing::Standing;
 use super::status::Sight;
 use super::{Git, REASON, lossy};
 use crate::error::Error;
@@ -167,12 +168,20 @@ impl Git {
 
     /// Stores files as blobs, byte for byte, and gives their names in the same order.
     pub(crate) fn store_files(&self, files: &[PathBuf]) -> Result<Vec<String>, Error> {
+        self.store_with(&self.hashing, files)
+    }
+
+    pub(super) fn store_with(
+        &self,
+        hashing: &Standing,
+        files: &[impl AsRef<Path>],
+    ) -> Result<Vec<String>, Error> {
         let mut request = Vec::new();
         for path in files {
-            request.extend(quoted(path.as_os_str().as_bytes()));
+            request.extend(quoted(path.as_ref().as_os_str().as_bytes()));
             request.push(b'\n');
         }
-        self.hashing.ask(self, &request, files.len())
+        hashing.ask(self, &request, files.len())
     }
 
     /// A file of a commit; empty where the commit has none at that path.
@@ -315,12 +324,6 @@ impl Git {
     /// Stores an index as a tree.
     pub(crate) fn write_tree(&self, index: &Path) -> Result<String, Error> {
         Ok(lossy(&self.call(&["write-tree"]).index(index).run()?))
-    }
-
-    /// Stores a commit. Nothing points to it yet.
-    pub(crate) fn store_commit(&self, tree: &str, parent: &str, message: &str) -> Result<String, Error> {
-        let call = self.call(&["commit-tree", "-p", parent, "-F", "-", tree]);
-        Ok(lossy(&call.input(message.as_bytes()).run()?))
     }
 
     /// When HEAD's commit was made, in seconds since 1970.

@@ -102,28 +102,58 @@ impl Settings {
         self.apply_identity(command);
     }
 
-    /// Names the author and the committer: from the environment, else from the configuration, else by default.
+    /// Names the author and the committer.
     fn apply_identity(&self, command: &mut Command) {
-        let configured = |value: &Option<String>, otherwise: &str| {
-            value.clone().filter(|value| !value.is_empty()).unwrap_or_else(|| otherwise.to_owned())
-        };
-        let name = configured(&self.name, NO_NAME.0);
-        let email = configured(&self.email, NO_NAME.1);
-        for role in ["AUTHOR", "COMMITTER"] {
-            for (what, value) in [("NAME", &name), ("EMAIL", &email)] {
-                let variable = format!("GIT_{role}_{what}");
-                let is_given = std::env::var_os(&variable).is_some_and(|given| !given.is_empty());
-                if !is_given {
-                    command.env(variable, value);
-                }
+        for role in ROLES {
+            for (what, value) in [("NAME", self.name(role)), ("EMAIL", self.email(role))] {
+                command.env(format!("GIT_{role}_{what}"), value);
             }
         }
     }
+
+    /// The author and the committer as they stand in a commit.
+    pub(super) fn people(&self) -> [String; 2] {
+        ROLES.map(|role| format!("{} <{}>", tidy(&self.name(role)), tidy(&self.email(role))))
+    }
+
+    fn name(&self, role: &str) -> String {
+        given(&format!("GIT_{role}_NAME"), self.name.as_ref(), NO_NAME.0)
+    }
+
+    fn email(&self, role: &str) -> String {
+        given(&format!("GIT_{role}_EMAIL"), self.email.as_ref(), NO_NAME.1)
+    }
+}
+
+/// Whose names a commit has.
+const ROLES: [&str; 2] = ["AUTHOR", "COMMITTER"];
+
+/// From the environment, else from the configuration, else by default. What is nothing once it is tidy counts as
+/// nothing.
+fn given(variable: &str, configured: Option<&String>, otherwise: &str) -> String {
+    let found = std::env::var(variable).ok().into_iter().chain(configured.cloned());
+    found.into_iter().find(|value| !tidy(value).is_empty()).unwrap_or_else(|| otherwise.to_owned())
+}
+
+/// A name or an address as git writes it into a commit: without what would end it early, and without punctuation around
+/// it.
+fn tidy(text: &str) -> String {
+    let is_crud = |letter: char| letter <= ' ' || ".,:;<>\"\\'".contains(letter);
+    text.trim_matches(is_crud).chars().filter(|letter| !"\n<>".contains(*letter)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_tidied_as_git_does() {
+        let cases =
+            [("Ann B", "Ann B"), (" \"A. N.\" ", "A. N"), ("a<b>\nc", "abc"), ("<>.", ""), ("É'", "É")];
+        for (given, tidied) in cases {
+            assert_eq!(tidy(given), tidied, "{given}");
+        }
+    }
 
     #[test]
     fn the_last_identity_counts_and_own_filters_are_noted() {

@@ -1,0 +1,56 @@
+//! Storing commits: written out here, and checked and stored by a git that stays.
+
+use std::fs;
+
+use super::Git;
+use crate::clock;
+use crate::error::Error;
+use crate::store;
+
+impl Git {
+    /// Stores a commit. Nothing points to it yet.
+    pub(crate) fn store_commit(&self, tree: &str, parent: &str, message: &str) -> Result<String, Error> {
+        let [author, committer] = self.settings.people();
+        let now = clock::stamp();
+        let text = format!(
+            "tree {tree}\nparent {parent}\nauthor {author} {now}\ncommitter {committer} {now}\n\n{message}"
+        );
+        let path = self.paths().new_commit();
+        store::clear(&path)?;
+        fs::write(&path, text).map_err(Error::io("write", &path))?;
+        let stored = self.store_with(&self.committing, &[&path])?.into_iter().next();
+        store::clear(&path)?;
+        stored.ok_or_else(|| Error::GitAnswer { command: "hash-object -t commit".to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::lossy;
+
+    #[test]
+    fn a_commit_is_one_that_git_itself_would_make() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = Git::create(folder.path()).unwrap();
+        store::ensure_folder(&git.paths().private()).unwrap();
+        fs::write(folder.path().join("a"), "a").unwrap();
+        git.commit_everything("a").unwrap();
+        let parent = git.resolve("HEAD").unwrap().unwrap();
+        let tree = git.tree_of(&parent).unwrap();
+        let message = "chore(loop): é\n\nRunner-Outcome: passed\n";
+        let ours = git.store_commit(&tree, &parent, message).unwrap();
+        let call = git.call(&["commit-tree", "-p", &parent, "-F", "-", &tree]);
+        let theirs = lossy(&call.input(message.as_bytes()).run().unwrap());
+        let told = |commit: &str| {
+            let format = "--format=%an|%ae|%cn|%ce|%T|%P|%B";
+            lossy(&git.call(&["log", "-1", format, commit]).run().unwrap())
+        };
+        assert_eq!(told(&ours), told(&theirs));
+        let when = lossy(&git.call(&["log", "-1", "--format=%at %ct", &ours]).run().unwrap());
+        let (author, committer) = when.split_once(' ').unwrap();
+        assert_eq!(author, committer);
+        assert!(crate::record::now_ms() / 1000 - author.parse::<u64>().unwrap() < 100);
+        git.call(&["fsck", "--strict", &ours]).run().unwrap();
+    }
+}
