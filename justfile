@@ -7,7 +7,7 @@ default:
     @{{ quote(just_executable()) }} --list --unsorted
 
 # The whole check: what CI runs, the quick parts first
-ci: fmt-check spell deny ui-check lint test ui-browse untouched
+ci: fmt-check spell deny ui-check lint test ui-browse (eval-slurm "16") untouched
 
 # The formatting is rustfmt's
 fmt-check:
@@ -121,6 +121,38 @@ ui-dev DIR=".": ui-packages
     read -r line <&3
     RUNNER_UI=$(sed 's/^url=\([^ ]*\)\/ .*/\1/' <<<"$line") npm --prefix ui run dev
 
+# The cases of the evaluation
+eval-list *ARGS:
+    cargo run --quiet --locked -p eval -- list {{ ARGS }}
+
+# Evaluate: `just eval-run --tag scripted`, `just eval-run --agent codex --trials 5`
+eval-run *ARGS:
+    cargo run --quiet --locked -p eval -- run {{ ARGS }}
+
+# Evaluate one case once and watch it in the browser; Ctrl-C ends both
+eval-with-ui CASE *ARGS:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --locked -p runner -p eval -p runner-ui
+    latest=eval/workspaces/{{ CASE }}_latest
+    rm -f "$latest"
+    target/debug/runner-eval run {{ quote(CASE) }} --new {{ ARGS }} > >(cat) &
+    evaluation=$!
+    trap 'kill "$evaluation" 2>/dev/null || true; wait "$evaluation" || true' EXIT
+    until [[ -e $latest ]]; do
+        kill -0 "$evaluation" 2>/dev/null || exit 1
+        sleep 0.1
+    done
+    target/debug/runner-ui --project-dir "$latest"
+
+# 30 cases of 5 trials, killed at a random moment and begun again: 150 results, each once
+eval-kill:
+    EVAL_KILL_CASES=30 EVAL_KILL_TRIALS=5 cargo nextest run --locked -p eval --profile long -E 'test(a_run_killed_at_any_moment)'
+
+# A real Slurm on this machine works through a plan of UNITS in 8 shares, is cancelled half-way and goes on
+eval-slurm UNITS="80":
+    scripts/eval-slurm {{ quote(UNITS) }}
+
 # Format everything
 fmt:
     cargo fmt --all
@@ -153,7 +185,8 @@ mutants *ARGS:
 agents:
     for agent in opencode gemini qwen copilot pi; do scripts/tool "$agent" >/dev/null; done
 
-# Install `runner` and its page from this repository
+# Install `runner`, its page and its evaluation from this repository
 install:
     cargo install --locked --path crates/runner
     cargo install --locked --path crates/runner-ui
+    cargo install --locked --path crates/eval

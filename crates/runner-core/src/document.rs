@@ -253,6 +253,13 @@ impl<'t> Fields<'t, Spanned<DeValue<'t>>> {
         self.read_table((line, key), table, read)
     }
 
+    /// Takes a value of any form: for a table whose keys are the user's own, or another document's.
+    pub fn anything<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
+        let (line, value) = self.take(key)?;
+        let read = T::deserialize(ValueDeserializer::from(value));
+        read.map_err(|error| self.report(line, key, Fault::Value(one_line(error.message())))).ok()
+    }
+
     /// Takes a list of tables and reads the keys of each.
     pub fn tables<T>(&mut self, key: &'static str, mut read: impl FnMut(&mut Self) -> T) -> Vec<T> {
         let Some((at, value)) = self.take(key) else { return Vec::new() };
@@ -462,6 +469,15 @@ mod tests {
                 "line 5: `bb` is not a known key; did you mean `b`?",
             ]
         );
+    }
+
+    #[test]
+    fn a_table_of_the_users_own_keys_is_taken_whole() {
+        let mut fields = Fields::of_toml("[env]\nX = \"1\"\n[odd]\nZ = 3\n");
+        assert_eq!(fields.anything("env"), Some(BTreeMap::from([("X".to_owned(), "1".to_owned())])));
+        assert_eq!(fields.anything::<BTreeMap<String, String>>("odd"), None);
+        let told: Vec<String> = fields.finish().iter().map(ToString::to_string).collect();
+        assert_eq!(told, ["line 3: `odd` cannot be read: invalid type: integer `3`, expected a string"]);
     }
 
     #[test]

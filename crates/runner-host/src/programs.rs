@@ -22,7 +22,7 @@ pub(crate) fn search_path_variable() -> OsString {
 }
 
 /// Where a program is. One that lies inside the repository is passed over: an agent could have put it there.
-pub(crate) fn find(program: &str, repository: Option<&Path>) -> Option<PathBuf> {
+pub fn find(program: &str, repository: Option<&Path>) -> Option<PathBuf> {
     if program.contains('/') {
         let path = repository.unwrap_or(Path::new(".")).join(program);
         return is_program(&path).then_some(path);
@@ -86,7 +86,7 @@ fn is_program(path: &Path) -> bool {
 const VERSION_WAIT: Duration = Duration::from_secs(10);
 
 /// The first line of what a program says of its version; none if it fails, or takes too long.
-pub(crate) fn version_of(program: &Path) -> Option<String> {
+pub fn version_of(program: &Path) -> Option<String> {
     let mut command = Command::new(program);
     command.arg("--version").stdout(Stdio::piped()).stderr(Stdio::null());
     let (mut child, status) = ended(&mut command)?;

@@ -1,4 +1,4 @@
-//! A repository made from nothing, for the demo.
+//! Repositories made from nothing, for the demo and the evaluation.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -27,7 +27,23 @@ pub fn make(folder: &Path, files: &[ScratchFile<'_>]) -> Result<(), Error> {
         let mode = fs::Permissions::from_mode(if file.executable { 0o755 } else { 0o644 });
         fs::set_permissions(&path, mode).map_err(Error::io("write", &path))?;
     }
+    adopt(folder)
+}
+
+/// Makes a repository of a folder as it is: one commit that holds everything in it.
+pub fn adopt(folder: &Path) -> Result<(), Error> {
     Git::create(folder)?.commit_everything("the starting point")
+}
+
+/// Commits what changed in a repository since, if anything did.
+pub fn settle(folder: &Path) -> Result<(), Error> {
+    let git = Git::open(folder)?;
+    if is_clean(folder)? { Ok(()) } else { git.commit_everything("the starting point") }
+}
+
+/// Whether the work tree of a repository is what its last commit holds, with no file besides.
+pub fn is_clean(folder: &Path) -> Result<bool, Error> {
+    Ok(Git::open(folder)?.status()?.is_clean())
 }
 
 /// The newest commits of a branch, one line each.

@@ -89,6 +89,7 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     Demo(DemoArgs),
     Ui(UiArgs),
+    Eval(EvalArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }
@@ -354,6 +355,21 @@ pub(crate) struct DemoArgs {
   runner ui --port 0 --json")]
 pub(crate) struct UiArgs {
     /// Options of `runner-ui`
+    #[arg(value_name = "OPTION", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) rest: Vec<OsString>,
+}
+
+/// Evaluate agents over many cases: hands over to `runner-eval`
+///
+/// Real loops over declarative cases, with statistics, from one machine to a cluster. It is a program of its own, found
+/// beside `runner` or on the PATH; what is typed behind `eval` is for it, and `runner-eval --help` lists that.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner eval list
+  runner eval run --tag scripted --jobs 4
+  runner eval run --agent codex --agent claude --trials 5")]
+pub(crate) struct EvalArgs {
+    /// Command and options of `runner-eval`
     #[arg(value_name = "OPTION", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) rest: Vec<OsString>,
 }

@@ -4,6 +4,7 @@ mod blame;
 mod completions;
 mod demo;
 mod doctor;
+mod eval;
 mod fork;
 mod init;
 mod log;
@@ -48,6 +49,7 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Doctor(_) => Box::new(doctor::run(dir)),
         Command::Demo(args) => Box::new(demo::run(args, out)?),
         Command::Ui(args) => return Err(ui::run(dir, cli.global.json, args)),
+        Command::Eval(args) => return Err(eval::run(dir, (cli.global.json, cli.global.quiet), args)),
         Command::Completions(args) => Box::new(completions::run(args)),
         Command::Man(args) => Box::new(man::run(args)?),
     })

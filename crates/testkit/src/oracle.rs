@@ -37,10 +37,14 @@ pub fn assert_verified(sandbox: &Sandbox) {
     assert!(told.code == Some(0) && !told.stdout.contains("unchecked="), "{}\n{}", told.stdout, told.stderr);
 }
 
+/// No process lives in a folder or knows its name. The last ones may be dying still.
+pub fn assert_nothing_of(folder: &Path) {
+    wait_for("the end of every process", || processes_of(folder).is_empty());
+}
+
 /// No process of the sandbox lives, the lock is free, and nothing is begun.
 pub fn assert_nothing_runs(sandbox: &Sandbox) {
-    // The last ones may be dying still.
-    wait_for("the end of every process", || processes_of(sandbox.outside()).is_empty());
+    assert_nothing_of(sandbox.outside());
     let lock = sandbox.path(".git/runner/lock");
     if lock.exists() {
         File::open(&lock).expect("the lock").try_lock().expect("nobody holds the lock");

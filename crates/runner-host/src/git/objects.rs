@@ -335,7 +335,7 @@ impl Git {
     /// Commits everything there is as the first commit of a new repository.
     pub(crate) fn commit_everything(&self, message: &str) -> Result<(), Error> {
         self.call(&["add", "-A"]).run()?;
-        self.call(&["commit", "-q", "-m", message]).run().map(drop)
+        self.call(&["commit", "-q", "--allow-empty", "-m", message]).run().map(drop)
     }
 
     /// The newest commits, one line each.

@@ -10,20 +10,23 @@ use crate::cli::UiArgs;
 use crate::error::Report;
 use crate::reply::Exit;
 
-const PROGRAM: &str = "runner-ui";
-
 /// Becomes that program; comes back only if there is none.
 pub(crate) fn run(dir: &Path, json: bool, args: &UiArgs) -> Report {
     let mut given: Vec<OsString> = vec!["--project-dir".into(), dir.into()];
     given.extend(json.then(|| "--json".into()));
     given.extend(args.rest.iter().cloned());
-    let error = become_companion(PROGRAM, &given);
+    hand_over("runner-ui", "crates/runner-ui", &given)
+}
+
+/// Becomes a program that ships with this one; comes back only if there is none.
+pub(super) fn hand_over(program: &str, package: &str, given: &[OsString]) -> Report {
+    let error = become_companion(program, given);
     let cause = if error.kind() == ErrorKind::NotFound {
-        format!("`{PROGRAM}` is neither beside `runner` nor on the PATH")
+        format!("`{program}` is neither beside `runner` nor on the PATH")
     } else {
         error.to_string()
     };
-    Report::new("no_program", Exit::FAILURE, format!("could not hand over to `{PROGRAM}`"))
+    Report::new("no_program", Exit::FAILURE, format!("could not hand over to `{program}`"))
         .cause(cause)
-        .hint("install it beside `runner`: cargo install --locked --path crates/runner-ui")
+        .hint(format!("install it beside `runner`: cargo install --locked --path {package}"))
 }

@@ -1,4 +1,4 @@
-//! Handing over to the page's server.
+//! Handing over to the page's server, and to the evaluation.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,11 @@ fn installed(sandbox: &Sandbox, name: &str) -> std::path::PathBuf {
 }
 
 fn put_companion(folder: &std::path::Path, says: &str) {
-    let path = folder.join("runner-ui");
+    put_program(folder, "runner-ui", says);
+}
+
+fn put_program(folder: &std::path::Path, name: &str, says: &str) {
+    let path = folder.join(name);
     fs::write(&path, format!("#!/bin/sh\necho {says} \"$@\"\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
@@ -45,4 +49,18 @@ fn ui_is_found_on_the_path_and_else_missed_with_a_hint() {
         told.contains("neither beside `runner` nor on the PATH") && told.contains("cargo install"),
         "{told}"
     );
+}
+
+#[test]
+fn eval_is_the_program_beside_the_runner_and_gets_what_was_typed() {
+    let sandbox = Sandbox::with_commit(env!("CARGO_BIN_EXE_runner"));
+    let folder = installed(&sandbox, "bin");
+    let told =
+        run(sandbox.command(folder.join("runner")).args(["eval", "list"]).env("PATH", "/usr/bin:/bin"));
+    assert!(told.refused(1).contains("cargo install --locked --path crates/eval"));
+    put_program(&folder, "runner-eval", "eval");
+    let ran =
+        run(sandbox.command(folder.join("runner")).args(["--json", "-C", "x", "eval", "run", "--jobs", "2"]))
+            .ok();
+    assert_eq!(ran.stdout, "eval -C x --json run --jobs 2\n");
 }

@@ -59,8 +59,8 @@ const EDGES: &[(&str, MayUse, &str)] = &[
     ),
     (
         "eval",
-        AllBut(&["runner", "runner-host", "runner-ui"]),
-        "the judge starts the binary like any user, and shares with it nothing but the records' types",
+        AllBut(&["anstyle", "axum", "hyper", "runner", "runner-ui", "tokio"]),
+        "the judge starts the binary like any user; it shares the records' types, and the door to programs",
     ),
     (
         "scripted-model",

@@ -38,6 +38,8 @@ const RULES: &[Rule] = &[
             "crates/runner-host/src/programs.rs",
             // The user's own pager, at their own terminal.
             "crates/runner-host/src/pager.rs",
+            // The evaluation's own workers; what those start goes through the host.
+            "crates/eval/src/worker.rs",
             // The scripted agent, a child like any other.
             "crates/runner-host/src/script.rs",
         ],

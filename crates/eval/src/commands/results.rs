@@ -1,0 +1,60 @@
+//! `runner eval results`
+
+use serde_json::{Value, json};
+
+use crate::cli::{Global, ResultsArgs};
+use crate::error::Report;
+use crate::out::{Exit, Ink, Line, Pen, Reply};
+use crate::results::{Trial, Unreadable, load};
+
+/// What is on record.
+pub(crate) struct Recorded {
+    trials: Vec<Trial>,
+    faults: Vec<Unreadable>,
+}
+
+pub(crate) fn run(global: &Global, args: &ResultsArgs) -> Result<Recorded, Report> {
+    let folder = global.results();
+    let (mut trials, faults) =
+        load(&folder).map_err(|error| Report::io("could not read the results", &folder, &error))?;
+    trials.retain(|trial| args.run.as_ref().is_none_or(|run| *run == trial.meta.run));
+    Ok(Recorded { trials, faults })
+}
+
+impl Reply for Recorded {
+    fn json(&self) -> Value {
+        let faults: Vec<String> = self.faults.iter().map(ToString::to_string).collect();
+        let results: Vec<_> = self.trials.iter().map(|trial| &trial.meta).collect();
+        json!({ "schema": "runner.eval.results/1", "results": results, "unreadable": faults })
+    }
+
+    fn plain(&self) -> Vec<Line> {
+        let result = |trial: &Trial| {
+            let meta = &trial.meta;
+            let line =
+                Line::new().with("case", &meta.case_id).with("agent", &meta.agent).with("run", &meta.run);
+            let line = line.with("trial", meta.trial).with("attempt", meta.attempt);
+            let line = line.with("outcome", meta.outcome);
+            let line = line.with("cause", meta.cause.map_or("none", crate::result::Cause::as_str));
+            line.with("seconds", format!("{:.1}", meta.wall_secs)).with("folder", trial.folder.display())
+        };
+        let fault = |fault: &Unreadable| Line::new().with("unreadable", fault);
+        self.trials.iter().map(result).chain(self.faults.iter().map(fault)).collect()
+    }
+
+    fn drawn(&self, pen: &Pen) -> String {
+        let mut text = String::new();
+        for line in self.plain() {
+            text.push_str(&pen.fit(line.as_str()));
+            text.push('\n');
+        }
+        if text.is_empty() {
+            text = format!("{}\n", pen.ink(Ink::Faint, "no results yet: runner eval run"));
+        }
+        text
+    }
+
+    fn exit(&self) -> Exit {
+        if self.faults.is_empty() { Exit::SUCCESS } else { Exit::FAILURE }
+    }
+}

@@ -1,0 +1,48 @@
+//! Evaluation: real loops over declarative cases, and what their results say.
+//!
+//! The runner under test is started like any user starts it; nothing here decides about runs. What a trial leaves is
+//! [`result`], a folder of them is read by [`results`].
+
+mod agent;
+pub mod case;
+mod cli;
+mod commands;
+mod error;
+mod files;
+mod grade;
+mod host;
+mod junit;
+mod launch;
+mod out;
+mod plan;
+mod pool;
+mod progress;
+pub mod result;
+pub mod results;
+mod run_folder;
+mod seal;
+mod suite;
+mod trial;
+mod verdict;
+pub mod worker;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::Cli;
+use out::Out;
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(told) => return out::tell_clap(&told),
+    };
+    let out = Out::new(&cli.global);
+    match commands::run(&cli, &out) {
+        Ok(reply) => out.tell(reply.as_ref()),
+        Err(report) => out.tell_error(&report),
+    }
+}
