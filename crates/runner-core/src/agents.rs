@@ -16,9 +16,11 @@ mod preset;
 mod reset;
 mod transcript;
 
+pub use claude_launch::can_be_started_through;
+pub use codex_launch::{SWITCHES as CODEX_SWITCHES, Switch};
 pub use event::{AgentEvent, Change, FileChange, PlanItem, PlanState, Said, State};
 pub use fault::Aftermath;
-pub use launch::{CommandLine, Places, Ready, Variables, agent_schema, command_line};
+pub use launch::{CommandLine, Fence, Places, Ready, Variables, agent_schema, command_line};
 pub use preset::{Preset, PresetFacts};
 pub use transcript::{Conclusion, Identity, Transcript};
 

@@ -8,6 +8,7 @@ pub mod doctor;
 mod error;
 pub mod executor;
 mod failpoint;
+pub mod fence;
 pub mod git;
 mod history;
 pub mod init;

@@ -7,12 +7,13 @@ use proptest::collection::vec;
 use proptest::prop_assert_eq;
 use proptest::sample::Index;
 use runner_core::agents::{
-    Aftermath, Agent, AgentEvent, CommandLine, Conclusion, Places, Preset, Transcript, Variables,
+    Aftermath, Agent, AgentEvent, CommandLine, Conclusion, Fence, Places, Preset, Transcript, Variables,
     command_line,
 };
 use runner_core::config::{Config, Executor};
 use runner_core::schema::Document;
 use runner_core::step::{CostSource, Exit};
+use runner_core::tools::Tools;
 
 use crate::holds;
 
@@ -171,6 +172,8 @@ fn places<'a>(user: &'a Variables, schema: &'a [u8]) -> Places<'a> {
         schema_bytes: schema,
         context_full: "/git/runner/answers/0001.full".into(),
         settings: "/git/runner/answers".into(),
+        writable: Vec::new(),
+        fence: None,
         user,
         is_root: true,
     }
@@ -191,14 +194,27 @@ fn shown(line: &CommandLine) -> String {
 #[test]
 fn the_command_lines_are_as_their_snapshots_say() {
     let (user, schema) = (user(), Document::AgentOutput.schema_bytes());
-    let places = places(&user, &schema);
+    let (places, tools) = (places(&user, &schema), Tools::default());
+    let limits = br#"{"allow": ["Read", "Bash"], "deny": ["web_search", "shell"], "network": false}"#;
+    let limits = Tools::decode(limits).unwrap();
+    let fenced = Places {
+        writable: vec!["/var/cache/it's".into()],
+        fence: Some(Fence {
+            around_commands: ["/usr/bin/bwrap", "--unshare-net", "--"].map(OsString::from).into(),
+            before_files: ["/usr/bin/runner", "__fence", "/repo"].map(OsString::from).into(),
+        }),
+        ..places.clone()
+    };
     let more = "model = \"m\"\neffort = \"high\"\nbase_url = \"http://127.0.0.1:1/v1\"\nkey_env = \"MY_KEY\"\n\
                 retries = 1\nenv_inherit = [\"MY_T*\"]\n";
     for (agent, kind) in [(Agent::Codex, "codex"), (Agent::Claude, "claude")] {
-        let plain = command_line(agent, &executor(&format!("kind = \"{kind}\"\n")), &places);
+        let plain =
+            command_line(agent, &executor(&format!("kind = \"{kind}\"\n")), &Tools::default(), &places);
         insta::assert_snapshot!(format!("{kind}-command-line"), shown(&plain));
-        let full = command_line(agent, &executor(&format!("kind = \"{kind}\"\n{more}")), &places);
+        let full = command_line(agent, &executor(&format!("kind = \"{kind}\"\n{more}")), &tools, &places);
         insta::assert_snapshot!(format!("{kind}-command-line-with-everything"), shown(&full));
+        let limited = command_line(agent, &executor(&format!("kind = \"{kind}\"\n")), &limits, &fenced);
+        insta::assert_snapshot!(format!("{kind}-command-line-with-limits"), shown(&limited));
     }
     for preset in Preset::ALL {
         let name = preset.facts().program;
@@ -222,7 +238,8 @@ fn an_agent_sees_no_variable_that_is_not_meant_for_it() {
         (Agent::Claude, "ANTHROPIC_API_KEY", "CODEX_API_KEY"),
     ] {
         let kind = agent.facts().program;
-        let line = command_line(agent, &executor(&format!("kind = \"{kind}\"\n")), &places);
+        let line =
+            command_line(agent, &executor(&format!("kind = \"{kind}\"\n")), &Tools::default(), &places);
         let has = |name: &str| line.environment.contains_key(OsStr::new(name));
         assert!(has("PATH") && has("LC_TIME") && has(own), "{kind}");
         assert!(!has("AWS_SECRET_ACCESS_KEY") && !has("MY_KEY") && !has("GIT_DIR") && !has(other), "{kind}");
@@ -234,7 +251,8 @@ fn a_home_of_codex_among_temporary_files_gets_another_folder_for_them() {
     let schema = Document::AgentOutput.schema_bytes();
     let mut user = user();
     let temporary = |user: &Variables| {
-        let line = command_line(Agent::Codex, &Executor::default(), &places(user, &schema));
+        let line =
+            command_line(Agent::Codex, &Executor::default(), &Tools::default(), &places(user, &schema));
         (line.environment.get(OsStr::new("TMPDIR")).cloned(), line.folders)
     };
     assert_eq!(temporary(&user), (None, Vec::new()));

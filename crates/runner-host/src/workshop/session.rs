@@ -16,6 +16,7 @@ use runner_core::step::{
 };
 use runner_core::tree::BYTES_MAX;
 
+use super::confine::Wrapped;
 use super::listen::Ear;
 use super::{Begun, Bench, Workshop, interruption_of};
 use crate::error::{Error, Refusal};
@@ -28,7 +29,7 @@ use crate::pins::{Mended, Pins, SessionName};
 use crate::process::{self, How, Input, Launch, Limits, Log, Output, Polite, Reach};
 use crate::programs;
 use crate::record::Folder;
-use crate::sandbox::Level;
+use crate::sandbox::{Level, folders_of, unwrapped};
 use crate::signals::Listener;
 use crate::store;
 use crate::worktree;
@@ -114,9 +115,10 @@ impl Workshop<'_> {
     /// Runs the agent to its end.
     pub(super) fn run_session(&mut self, job: &Job) -> Result<Ended, Error> {
         let bench = self.bench.as_ref().ok_or(Refusal::NoCommit)?;
-        let places = places(&self.git, job, &bench.folder);
+        let mut places = places(&self.git, job, &bench.folder);
+        places.fence = self.fence(job, bench)?;
         let program = executor::agent(job, &places).and_then(|program| lay_ready(&places, program));
-        let Program { argv, environment, agent, .. } = match program {
+        let (Program { argv, environment, agent, .. }, wrapped) = match program {
             Ok(program) => self.confined(program, job, bench)?,
             Err(why) => {
                 let exit = Exit::NotStarted { why };
@@ -147,14 +149,14 @@ impl Workshop<'_> {
                 wall: bench.deadline.saturating_duration_since(Instant::now()),
                 idle: Duration::from_secs(job.limits.idle_secs.unwrap_or(0)),
             },
-            stop: process::Stop { is_wrapped: bench.sandbox.is_wrapped(), ..how_to_stop(agent) },
+            stop: process::Stop { is_wrapped: wrapped == Wrapped::Yes, ..how_to_stop(agent) },
             has_changed_files: &has_changed_files,
             hear: &|source, bytes| ear.borrow_mut().hear(source, bytes),
         };
         let ended = process::run(&launch, &self.control)?;
         let by = self.signals.as_ref().and_then(Listener::caught).map_or(Interruption::Int, interruption_of);
-        let heard =
-            ear.into_inner().conclude(exit_of(bench.sandbox.unwrapped(ended.how), by), &places.context_full);
+        let how = if wrapped == Wrapped::Yes { unwrapped(ended.how) } else { ended.how };
+        let heard = ear.into_inner().conclude(exit_of(how, by), &places.context_full);
         if let Some(answer) = &heard.answer {
             store::write(&places.output, answer)?;
         }
@@ -319,6 +321,8 @@ fn places(git: &Git, job: &Job, folder: &Folder) -> Places {
         tree: git.paths().doc(Doc::Tree),
         context_full: settings.join("context-full.json"),
         settings,
+        writable: folders_of(job),
+        fence: None,
     }
 }
 

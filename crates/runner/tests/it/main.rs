@@ -16,6 +16,7 @@ mod means;
 mod output;
 mod reading;
 mod real_agents;
+mod real_limits;
 mod recorded;
 mod sandbox;
 mod scenes;

@@ -16,14 +16,14 @@ use crate::RUNNER;
 
 const WHOLE_RUN: &str = include_str!("../../../scripted-model/scripts/whole-run.toml");
 const GUARD: &str = "test ! -e two.txt || grep -qx right two.txt";
-const BOTH: [&str; 2] = ["codex", "claude"];
+pub(crate) const BOTH: [&str; 2] = ["codex", "claude"];
 
-fn model_of(script: &str) -> ScriptedModel {
+pub(crate) fn model_of(script: &str) -> ScriptedModel {
     ScriptedModel::start(Script::parse(script).unwrap()).unwrap()
 }
 
 /// A run of an agent whose provider is at this address.
-fn setup(kind: &str, url: &str) -> Setup {
+pub(crate) fn setup(kind: &str, url: &str) -> Setup {
     let program = agents::program(kind);
     let (url, model) =
         if kind == "codex" { (format!("{url}/v1"), "gpt-5.5") } else { (url.to_owned(), "scripted") };
@@ -31,22 +31,22 @@ fn setup(kind: &str, url: &str) -> Setup {
         "kind = \"{kind}\"\nprogram = \"{}\"\nmodel = \"{model}\"\nbase_url = \"{url}\"\nkey_env = \"OWN_KEY\"\nretries = 0",
         program.display()
     );
-    Setup::of(RUNNER).executor(&keys).guard(GUARD)
+    Setup::of(RUNNER).executor(&keys).executor_keys("").guard(GUARD)
 }
 
 /// A repository on a disk: Codex's own sandbox hides what is in memory.
-fn started(setup: &Setup) -> Sandbox {
+pub(crate) fn started(setup: &Setup) -> Sandbox {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     setup.start_in(Sandbox::empty_in(RUNNER, folder))
 }
 
-fn command(sandbox: &Sandbox, args: &[&str]) -> Command {
+pub(crate) fn command(sandbox: &Sandbox, args: &[&str]) -> Command {
     let mut command = sandbox.runner_command(args);
     command.env("OWN_KEY", "sk-dummy").env("TERM", "dumb");
     command
 }
 
-fn ran(sandbox: &Sandbox, args: &[&str]) -> Ran {
+pub(crate) fn ran(sandbox: &Sandbox, args: &[&str]) -> Ran {
     run(&mut command(sandbox, args))
 }
 
