@@ -7,6 +7,7 @@ pub mod agent_output;
 pub mod agent_report;
 pub mod agents;
 pub mod config;
+pub mod conformance;
 pub mod digest;
 pub mod document;
 pub mod goal;

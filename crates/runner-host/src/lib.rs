@@ -4,6 +4,7 @@
 //! talks to people: errors are values, worded by the command line.
 
 pub mod clock;
+pub mod conformance;
 pub mod doctor;
 mod error;
 pub mod executor;

@@ -1,6 +1,7 @@
 //! The commands, one a file.
 
 mod completions;
+mod conformance;
 mod demo;
 mod doctor;
 mod init;
@@ -40,6 +41,7 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Replay(args) => Box::new(replay::run(dir, args)?),
         Command::Verify(args) => Box::new(verify::run(dir, args, out)?),
         Command::Doctor(_) => Box::new(doctor::run(dir)),
+        Command::Conformance(args) => Box::new(conformance::run(dir, args, out)?),
         Command::Demo(args) => Box::new(demo::run(args, out)?),
         Command::Ui(args) => return Err(ui::run(dir, cli.global.json, args)),
         Command::Completions(args) => Box::new(completions::run(args)),
