@@ -342,7 +342,7 @@ mod tests {
     }
 
     fn refused(text: &str, executor: &str) -> String {
-        let config = crate::config::Config::decode(format!("[executor]\n{executor}").as_bytes()).unwrap();
+        let config = Config::decode(format!("[executor]\n{executor}").as_bytes()).unwrap();
         let held = held(&[("root", "{}"), ("x", text)]).unwrap();
         held.check(&config.executor).err().map(|fault| fault.to_string()).unwrap_or_default()
     }

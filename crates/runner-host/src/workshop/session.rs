@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use runner_core::agent_report::AgentReport;
-use runner_core::agents::{Agent, Identity, Ready};
+use runner_core::agents::{Agent, Dialect, Identity, Ready};
 use runner_core::layout::Doc;
 use runner_core::repo_path::RepoPath;
 use runner_core::step::{
@@ -33,6 +33,9 @@ use crate::sandbox::{Level, folders_of, unwrapped};
 use crate::signals::Listener;
 use crate::store;
 use crate::worktree;
+
+/// The file that an agent's output goes to.
+pub(super) const OUTPUT: &str = "executor.log";
 
 /// The most bytes of an answer.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
@@ -126,9 +129,10 @@ impl Workshop<'_> {
             }
         };
         let version = agent.and_then(|agent| version(&mut self.version, agent, argv.first()?));
+        let dialect = Dialect::of(&job.executor);
         let log =
             |name: &str| Log { path: bench.folder.file(name), bytes_max: job.limits.executor_output_bytes };
-        let ear = RefCell::new(Ear::new(agent, job.iteration, &bench.folder, &mut *self.audience));
+        let ear = RefCell::new(Ear::new(dialect, job.iteration, &bench.folder, &mut *self.audience));
         // Looked at only when the agent seems idle; whether anything changed before the first look is not known.
         let seen = RefCell::new(None);
         let has_changed_files = || {
@@ -140,9 +144,9 @@ impl Workshop<'_> {
             folder: self.git.root().to_owned(),
             environment,
             input: Input::File(places.prompt.clone()),
-            output: match agent {
-                Some(_) => Output::Apart { stdout: log("executor.log"), stderr: log("executor.err.log") },
-                None => Output::Together(log("executor.log")),
+            output: match dialect {
+                Some(_) => Output::Apart { stdout: log(OUTPUT), stderr: log("executor.err.log") },
+                None => Output::Together(log(OUTPUT)),
             },
             stream: Some(log("stream.jsonl")),
             limits: Limits {

@@ -15,6 +15,7 @@ mod loop_crash;
 mod loop_manners;
 mod means;
 mod output;
+mod presets;
 mod reading;
 mod real_agents;
 mod real_limits;
