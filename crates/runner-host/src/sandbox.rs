@@ -37,10 +37,7 @@ pub(crate) enum Level {
 
 /// How the agent ended, from how the sandbox around it did, which tells a signal by its exit code, as a shell does.
 pub(crate) fn unwrapped(how: How) -> How {
-    match how {
-        How::Exited(code @ 129..=192) => How::Signalled(code - 128),
-        other => other,
-    }
+    if let How::Exited(code @ 129..=192) = how { How::Signalled(code - 128) } else { how }
 }
 
 /// A bubblewrap that works.
@@ -121,7 +118,7 @@ impl Bubblewrap {
     pub(crate) fn around(&self, mut program: Program, room: &Room) -> Program {
         let argv = std::mem::take(&mut program.argv);
         let needed = still_needed(&argv, &program.environment, &room.root);
-        let mut line = self.into_room(room, &needed);
+        let mut line = self.line_for(room, &needed);
         line.words(&["--chdir"]).0.push(room.root.clone().into());
         line.words(&["--"]).0.extend(argv);
         for (name, value) in &mut program.environment {
@@ -135,12 +132,12 @@ impl Bubblewrap {
 
     /// What stands before a command that is to run inside a room, in the folder that it is started in.
     pub(crate) fn before_commands(&self, room: &Room) -> Vec<OsString> {
-        let mut line = self.into_room(room, &[]);
+        let mut line = self.line_for(room, &[]);
         line.words(&["--"]);
         line.0
     }
 
-    fn into_room(&self, room: &Room, needed: &[PathBuf]) -> Line {
+    fn line_for(&self, room: &Room, needed: &[PathBuf]) -> Line {
         let mut line = Line(vec![self.program.clone().into()]);
         line.words(&ALWAYS);
         if !room.has_network {

@@ -45,7 +45,9 @@ fn fault(transcript: &Transcript, aftermath: &Aftermath<'_>) -> Option<ProviderF
         (End::Failed(failure), _) => match transcript.dialect {
             Dialect::Codex => Some(codex(&failure.message, aftermath.now_unix_secs)),
             Dialect::Claude => claude(failure),
-            _ => by_status(failure),
+            Dialect::Opencode | Dialect::Gemini | Dialect::Qwen | Dialect::Copilot | Dialect::Pi => {
+                by_status(failure)
+            }
         },
         // A preset's answer is a file, and that alone tells how it went.
         (End::Unsaid, _) if !matches!(transcript.dialect, Dialect::Codex | Dialect::Claude) => None,

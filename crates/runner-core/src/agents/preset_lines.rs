@@ -89,7 +89,7 @@ impl Reader {
             "tool_result" => {
                 let is_failed = text(line, "status") != "success";
                 let exit = (!is_failed).then_some(0);
-                self.ends(some_text(line, "tool_id"), is_failed, exit, text(line, "output"), line)
+                self.ends(some_text(line, "tool_id"), (is_failed, exit), text(line, "output"), line)
             }
             "error" => said(Said::Warning { text: bounded::said(text(line, "message")) }),
             "result" => {
@@ -122,7 +122,7 @@ impl Reader {
                 let is_failed = data.get("success").and_then(Value::as_bool) == Some(false);
                 let exit = data.pointer("/shellExecution/exitCode").and_then(Value::as_i64);
                 let result = data.pointer("/result/content").and_then(Value::as_str).unwrap_or_default();
-                self.ends(call(), is_failed, exit, result, line)
+                self.ends(call(), (is_failed, exit), result, line)
             }
             "session.error" => {
                 let message = bounded::name(text(data, "message"));
@@ -162,7 +162,7 @@ impl Reader {
                 let blocks = line.pointer("/result/content").and_then(Value::as_array);
                 let texts = blocks.into_iter().flatten().map(|block| text(block, "text"));
                 let result = texts.collect::<Vec<_>>().join("\n");
-                self.ends(id(), is_failed, (!is_failed).then_some(0), &result, line)
+                self.ends(id(), (is_failed, (!is_failed).then_some(0)), &result, line)
             }
             "auto_retry_start" => said(Said::Retry {
                 text: bounded::name(text(line, "errorMessage")),
@@ -234,8 +234,7 @@ impl Reader {
     fn ends(
         &mut self,
         id: Option<String>,
-        is_failed: bool,
-        exit: Option<i64>,
+        (is_failed, exit): (bool, Option<i64>),
         result: &str,
         line: &Value,
     ) -> Vec<AgentEvent> {

@@ -52,7 +52,18 @@ pub(super) fn ended(call: Said, state: State, exit: Option<i64>, result: &str) -
         Said::Search { query, .. } => Said::Search { query, state },
         Said::Web { query, .. } => Said::Web { query, state },
         Said::Tool { name, input, .. } => Said::Tool { name, input, state, output: bounded::output(result) },
-        other => other,
+        Said::Plan { .. }
+        | Said::Session { .. }
+        | Said::Message { .. }
+        | Said::Reasoning { .. }
+        | Said::Retry { .. }
+        | Said::Warning { .. }
+        | Said::Compacted { .. }
+        | Said::RateLimit { .. }
+        | Said::Usage { .. }
+        | Said::Finished
+        | Said::Failed { .. }
+        | Said::Unknown { .. } => call,
     }
 }
 

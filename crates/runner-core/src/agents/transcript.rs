@@ -179,7 +179,9 @@ impl Transcript {
         match self.dialect {
             Dialect::Codex => codex::read(&value, &mut self.findings),
             Dialect::Claude | Dialect::Qwen => self.claude.read(&value, &mut self.findings),
-            other => self.preset.read(other, &value, &mut self.findings),
+            dialect @ (Dialect::Opencode | Dialect::Gemini | Dialect::Copilot | Dialect::Pi) => {
+                self.preset.read(dialect, &value, &mut self.findings)
+            }
         }
     }
 }
