@@ -63,8 +63,8 @@ impl Workshop<'_> {
         store::clear(&answer_path(&self.git, job))?;
         store::clear(&report_path(&self.git, job))?;
         write_context(&self.git, job)?;
-        let tree = store::read(&self.git.paths().doc(Doc::Tree), BYTES_MAX as u64)?.unwrap_or_default();
-        self.set_bench(job, base.clone(), index, &tree)?;
+        let tree = self.tree.clone().ok_or(Refusal::MissingDoc(Doc::Tree))?;
+        self.set_bench(job, base.clone(), index, tree.bytes())?;
         self.bench()?.sandbox = sandbox;
         let iteration = Box::new(Iteration {
             branch: job.run_id.branch(),
@@ -157,7 +157,7 @@ impl Workshop<'_> {
             has_changed_files: &has_changed_files,
             hear: &|source, bytes| ear.borrow_mut().hear(source, bytes),
         };
-        let ended = process::run(&launch, &self.control)?;
+        let ended = process::run(&launch, &self.control, &self.supervision)?;
         let by = self.signals.as_ref().and_then(Listener::caught).map_or(Interruption::Int, interruption_of);
         let how = if wrapped == Wrapped::Yes { unwrapped(ended.how) } else { ended.how };
         let heard = ear.into_inner().conclude(exit_of(how, by), &places.context_full);
@@ -279,7 +279,7 @@ impl Workshop<'_> {
             has_changed_files: &|| false,
             hear: &|_, _| (),
         };
-        let ended = process::run(&launch, &self.control)?;
+        let ended = process::run(&launch, &self.control, &self.supervision)?;
         self.bench()?.folder.guard_took(ended.elapsed);
         let output = || fs::read(&path).unwrap_or_default();
         Ok(match ended.how {
