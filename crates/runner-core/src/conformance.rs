@@ -146,7 +146,7 @@ run = { argv = ["sh", "-c", "echo true > check || rm -f check"] }
 [[session]]
 answer = { status = "done", summary = "easier now" }
 [[session.do]]
-run = { argv = ["sh", "-c", "echo '[guard]' > .runner/state/config.toml; echo easy > .runner/GOAL.md"] }
+run = { argv = ["sh", "-c", "state=$(dirname $RUNNER_TREE); echo '[guard]' > $state/config.toml; echo easy > $state/../GOAL.md"] }
 "#,
     },
     Played {
@@ -189,7 +189,7 @@ remove_node = { node = "b" }
 [[session]]
 answer = { status = "decomposed", summary = "half written" }
 [[session.do]]
-write = { path = ".runner/state/tree.json", text = "{\"version\": 1, \"root\": {" }
+run = { argv = ["sh", "-c", "echo '{\"version\": 1, \"root\": {' > $RUNNER_TREE"] }
 "#,
     },
     Played {

@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use runner_core::agents::Agent;
-use runner_core::config::{Config, Executor, Sandbox};
+use runner_core::config::{Config, Executor, ExecutorKind, Sandbox};
 use runner_core::layout::{Doc, RUNNER_DIR};
 
 use crate::error::Error;
@@ -196,6 +196,9 @@ fn sandbox_point(git: &Git, config: &Config) -> Point {
     let name = "sandbox";
     if config.executor.sandbox == Sandbox::Off {
         return Point::good(name, "off, as configured: the agent can write wherever you can");
+    }
+    if config.executor.kind == ExecutorKind::Codex {
+        return Point::good(name, "Codex's own, around its commands");
     }
     match Bubblewrap::find(git.root()) {
         Ok(found) => {

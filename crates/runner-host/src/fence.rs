@@ -3,7 +3,7 @@
 //! It judges by where a path really leads. What it lets through is still put back where it must not change.
 
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -34,13 +34,13 @@ pub fn folders_to_keep_to() -> Option<Vec<PathBuf>> {
 }
 
 /// Answers one question, which comes by standard input.
-#[expect(clippy::print_stderr, reason = "what a hook prints here is told to the agent")]
 pub fn judge(folders: &[PathBuf]) -> ExitCode {
     let mut question = Vec::new();
     let _ = std::io::stdin().take(QUESTION_BYTES_MAX).read_to_end(&mut question);
     match refusal(&question, folders) {
         Some(why) => {
-            eprintln!("{why}");
+            // What a hook says here is told to the agent.
+            let _ = writeln!(std::io::stderr(), "{why}");
             ExitCode::from(REFUSED)
         }
         None => ExitCode::SUCCESS,

@@ -57,7 +57,7 @@ pub(crate) fn run(dir: &Path, args: &ConformanceArgs, out: &Out) -> Result<Answe
     if let (Subject::Agent(_), false) = (&subject, args.yes) {
         return Err(Report::new("costs", Exit::REFUSED, format!("{WHAT} `{agent}`"))
             .cause(format!("its {} sessions use your login and cost some thousand tokens each", TASKS.len()))
-            .hint("let it work: runner conformance --yes")
+            .hint("let it work: the same with --yes")
             .hint("or check the runner itself, free of charge: runner conformance --agent script"));
     }
     let place = std::env::temp_dir().join(format!("runner-conformance-{}", std::process::id()));

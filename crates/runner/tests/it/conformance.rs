@@ -67,7 +67,7 @@ fn the_scripted_agent_conforms_however_it_is_started() {
 fn a_real_agent_is_asked_for_nothing_without_leave() {
     let sandbox = Sandbox::empty(RUNNER);
     let refused = sandbox.runner(&["conformance", "--agent", "codex"]).refused(2);
-    for words in ["use your login and cost", "runner conformance --yes", "--agent script"] {
+    for words in ["use your login and cost", "the same with --yes", "--agent script"] {
         assert!(refused.contains(words), "{refused}");
     }
 }
