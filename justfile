@@ -45,7 +45,7 @@ lint:
 # All tests
 test:
     @if git grep -qE '^ *//[/!] *```rust' -- 'crates/*/src/*.rs'; then cargo test --workspace --locked --doc; fi
-    cargo nextest run --workspace --locked
+    cargo nextest run --workspace --locked -E 'not test(/^presets::/)'
 
 # Generated files (schemas, reference pages) are held by ordinary tests named *is_generated: each compares the file
 # with what the code gives now, here and in CI alike, so a stale file fails `test` and no check has to rewrite
@@ -184,6 +184,10 @@ mutants *ARGS:
 # Install the agents that are not part of the check: 1 GB, some minutes
 agents:
     for agent in opencode gemini qwen copilot pi; do scripts/tool "$agent" >/dev/null; done
+
+# A session of each of them against a scripted model on this machine
+agents-test: agents
+    cargo nextest run --locked -p runner -E 'test(/^presets::/)'
 
 # Install `runner`, its page and its evaluation from this repository
 install:

@@ -13,14 +13,18 @@ mod fault;
 mod launch;
 mod money;
 mod preset;
+mod preset_lines;
 mod reset;
+mod tool;
 mod transcript;
 
+pub use claude_launch::can_be_started_through;
+pub use codex_launch::{SWITCHES as CODEX_SWITCHES, Switch};
 pub use event::{AgentEvent, Change, FileChange, PlanItem, PlanState, Said, State};
 pub use fault::Aftermath;
-pub use launch::{CommandLine, Places, Ready, Variables, agent_schema, command_line};
+pub use launch::{CommandLine, Fence, Places, Ready, Variables, agent_schema, command_line};
 pub use preset::{Preset, PresetFacts};
-pub use transcript::{Conclusion, Identity, Transcript};
+pub use transcript::{Conclusion, Dialect, Identity, Transcript};
 
 use crate::config::ExecutorKind;
 

@@ -17,6 +17,7 @@ pub enum Doc {
     Tree,
     TreeSchema,
     OutputSchema,
+    ToolsSchema,
     Config,
     RunState,
     Assumptions,
@@ -27,12 +28,13 @@ pub enum Doc {
 
 impl Doc {
     /// All of them, in the order in which they are listed and written.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Gitignore,
         Self::Goal,
         Self::Tree,
         Self::TreeSchema,
         Self::OutputSchema,
+        Self::ToolsSchema,
         Self::Config,
         Self::RunState,
         Self::Assumptions,
@@ -49,6 +51,7 @@ impl Doc {
             Self::Tree => ".runner/state/tree.json",
             Self::TreeSchema => ".runner/state/schema.json",
             Self::OutputSchema => ".runner/state/agent_output.schema.json",
+            Self::ToolsSchema => ".runner/state/tools.schema.json",
             Self::Config => ".runner/state/config.toml",
             Self::RunState => ".runner/state/run_state.json",
             Self::Assumptions => ".runner/state/assumptions.md",
@@ -67,7 +70,9 @@ impl Doc {
     pub fn owner(self) -> Owner {
         match self {
             Self::Goal | Self::Config | Self::Gitignore => Owner::User,
-            Self::Tree | Self::TreeSchema | Self::OutputSchema | Self::RunState => Owner::Runner,
+            Self::Tree | Self::TreeSchema | Self::OutputSchema | Self::ToolsSchema | Self::RunState => {
+                Owner::Runner
+            }
             Self::Assumptions | Self::Questions | Self::Feedback | Self::Improvements => Owner::Memory,
         }
     }
@@ -85,6 +90,7 @@ impl Doc {
             Self::Tree => crate::start::unseeded_tree().bytes().to_vec(),
             Self::TreeSchema => Document::Tree.schema_bytes(),
             Self::OutputSchema => Document::AgentOutput.schema_bytes(),
+            Self::ToolsSchema => Document::Tools.schema_bytes(),
             Self::Config => Config::documented_file().into(),
             Self::RunState => RunState::new(None).to_bytes(),
             Self::Assumptions => memory("Assumptions", "what agents took for granted in order to go on"),

@@ -8,6 +8,7 @@ pub mod agent_report;
 pub mod agents;
 pub mod bisect;
 pub mod config;
+pub mod conformance;
 pub mod digest;
 pub mod document;
 pub mod fork;

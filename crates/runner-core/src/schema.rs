@@ -7,6 +7,7 @@ use crate::agent_output::AgentOutput;
 use crate::config::Config;
 use crate::document::canonical_json;
 use crate::run_state::RunState;
+use crate::step::Recorded;
 use crate::tools::Tools;
 use crate::tree::TreeDocument;
 
@@ -23,11 +24,14 @@ pub enum Document {
     Config,
     /// `nodes/<node-id>/tools.json`
     Tools,
+    /// A line of `events.jsonl`, which a newer runner may add to.
+    Event,
 }
 
 impl Document {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Tree, Self::RunState, Self::AgentOutput, Self::Config, Self::Tools];
+    pub const ALL: [Self; 6] =
+        [Self::Tree, Self::RunState, Self::AgentOutput, Self::Config, Self::Tools, Self::Event];
 
     /// The name of its file in `schemas/`.
     pub fn file_name(self) -> &'static str {
@@ -37,6 +41,7 @@ impl Document {
             Self::AgentOutput => "agent_output.schema.json",
             Self::Config => "config.schema.json",
             Self::Tools => "tools.schema.json",
+            Self::Event => "event.schema.json",
         }
     }
 
@@ -53,6 +58,7 @@ impl Document {
             Self::AgentOutput => of::<AgentOutput>(settings),
             Self::Config => of::<Config>(settings),
             Self::Tools => of::<Tools>(settings),
+            Self::Event => of::<Recorded<'_>>(settings.for_serialize()),
         }
     }
 
@@ -76,7 +82,8 @@ mod tests {
         for document in Document::ALL {
             let schema = schema(document);
             assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
-            assert_eq!(schema["additionalProperties"], false, "{document:?}");
+            let is_strict = document != Document::Event;
+            assert_eq!(schema["additionalProperties"] == false, is_strict, "{document:?}");
             assert!(schema["description"].is_string(), "{document:?}");
             assert!(document.schema_bytes().ends_with(b"}\n"));
         }
@@ -92,7 +99,8 @@ mod tests {
                 "run_state.schema.json",
                 "agent_output.schema.json",
                 "config.schema.json",
-                "tools.schema.json"
+                "tools.schema.json",
+                "event.schema.json"
             ]
         );
     }

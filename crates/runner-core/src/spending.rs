@@ -29,7 +29,7 @@ fn plus(sum: Amount, more: u64) -> Amount {
 }
 
 /// What one session cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Cost {
     /// Tokens read and written, if known.
     pub tokens: Option<u64>,
@@ -155,7 +155,7 @@ impl LeafSpent {
 }
 
 /// The limits that a budget can set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetLimit {
     RunTokens,

@@ -156,7 +156,7 @@ pub fn compose(id: &RunId, goal: &[u8], sources: Sources<'_>, wish: &Wish) -> Re
             Doc::Gitignore => complete_gitignore(&choose(doc, sources).unwrap_or_default()),
             Doc::Tree => tree.bytes().to_vec(),
             Doc::RunState => choose_run_state(id, sources)?.to_bytes(),
-            Doc::TreeSchema | Doc::OutputSchema => doc.scaffold(),
+            Doc::TreeSchema | Doc::OutputSchema | Doc::ToolsSchema => doc.scaffold(),
             Doc::Assumptions | Doc::Questions | Doc::Feedback | Doc::Improvements => {
                 choose(doc, sources).unwrap_or_else(|| doc.scaffold())
             }
@@ -215,7 +215,7 @@ fn choose_goal(goal: &[u8], sources: Sources<'_>) -> Result<Vec<u8>, StartFault>
 /// Refuses a switch of branches that would throw away what the user changed in files that are not carried over.
 fn refuse_loss(sources: Sources<'_>) -> Result<(), StartFault> {
     let Some(tip) = is_switch(sources) else { return Ok(()) };
-    let schemas = [Doc::TreeSchema, Doc::OutputSchema];
+    let schemas = [Doc::TreeSchema, Doc::OutputSchema, Doc::ToolsSchema];
     let lost: Vec<Doc> = Doc::ALL
         .into_iter()
         .filter(|doc| doc.owner() != Owner::User && !schemas.contains(doc) && is_changed(*doc, sources))

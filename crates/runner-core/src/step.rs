@@ -31,7 +31,7 @@ pub use attempt::{
     Attempt, CostSource, Exit, FileLeft, GuardExit, ProtectedPath, ProviderFault, Usage, Verdict, Work,
 };
 pub use bookkeeping::{GUARD_OUTPUT_BYTES_MAX, SUMMARY_BYTES_MAX};
-pub use event::{Event, GuardEnd, Judgement};
+pub use event::{Event, GuardEnd, Judgement, Recorded};
 pub use interpret::{Claim, Finding, ProtectedReport, REJECTED_BYTES_MAX, interpret};
 pub use judge::{Violation, judge};
 pub use ladder::{Chosen, UsageLimit, choose, next_agent, pending_wait};

@@ -5,16 +5,19 @@
 //! next list above names, and the topmost list is the user's own word. The model is no permission: the nearest file
 //! that names one decides.
 
+use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::config::{Executor, ExecutorKind};
+use crate::agents::{Agent, CODEX_SWITCHES};
+use crate::config::{Config, Executor, ExecutorKind, Sandbox};
 use crate::document::{Fields, Problem, text_of};
 use crate::id::NodeId;
 use crate::layout::tools_path;
+use crate::tree::Tree;
 
 /// What an agent may use on a node and below it. A key that is absent says nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -28,7 +31,7 @@ pub struct Tools {
     /// Tools that it may not use, whatever else is allowed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<ToolName>,
-    /// Whether its commands may use the network; absent: as the agent has it.
+    /// Whether its commands and tools may use the network; absent: as the agent has it.
     #[schemars(with = "bool")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<bool>,
@@ -119,19 +122,37 @@ pub enum ToolsFault {
         above: NodeId,
     },
     /// A key that the agent cannot keep to.
-    #[error(
-        "node `{node}`: `{}`: `{key}` cannot be honoured by agents of kind \"{}\": remove the key, or choose an agent \
-         that can keep to it",
-        tools_path(.node),
-        .kind.as_str()
-    )]
+    #[error("node `{node}`: `{}`: `{key}` cannot be honoured {obstacle}", tools_path(.node))]
     CannotHonour {
         /// The node whose file says it.
         node: NodeId,
         /// The key.
         key: &'static str,
-        /// The agent's kind.
-        kind: ExecutorKind,
+        /// What is in the way.
+        obstacle: Obstacle,
+    },
+}
+
+/// Why an agent cannot keep to a key.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Obstacle {
+    /// Agents of this kind have nothing like it.
+    #[error("by agents of kind \"{}\": remove the key, or choose an agent that can keep to it", .0.as_str())]
+    Kind(ExecutorKind),
+    /// A preset would lose its own provider with the network.
+    #[error("by a preset, which needs the network itself: remove the key, or choose another agent")]
+    Preset,
+    /// What is not confined cannot be limited.
+    #[error("with sandbox = \"off\" under [executor]: remove the key, or set sandbox = \"auto\"")]
+    NoSandbox,
+    /// A tool that Codex cannot do without.
+    #[error(
+        "by Codex for `{name}`: the tools that can be denied there are {}",
+        CODEX_SWITCHES.map(|switch| format!("`{}`", switch.tool)).join(", ")
+    )]
+    Tool {
+        /// Its name.
+        name: String,
     },
 }
 
@@ -204,20 +225,65 @@ impl Held {
         Ok(self)
     }
 
-    /// Refuses what the agent cannot keep to, rather than ignoring it. So far agents can be asked for a model; the
-    /// other keys are handed over to their adapters, and none of those keeps to them yet.
+    /// Refuses what the agent cannot keep to, rather than ignoring it.
     pub fn check(&self, agent: &Executor) -> Result<(), ToolsFault> {
-        let asks_for_models = match agent.kind {
-            ExecutorKind::Codex | ExecutorKind::Claude => true,
-            ExecutorKind::Command => agent.preset.is_some(),
-            ExecutorKind::Script => false,
-        };
-        let unkept = self.said_by.iter().rev().find(|(key, _)| *key != "model" || !asks_for_models);
-        match unkept {
-            Some((key, node)) => Err(ToolsFault::CannotHonour { node: node.clone(), key, kind: agent.kind }),
-            None => Ok(()),
+        for (key, node) in self.said_by.iter().rev() {
+            if let Some(obstacle) = self.obstacle(key, agent) {
+                return Err(ToolsFault::CannotHonour { node: node.clone(), key, obstacle });
+            }
+        }
+        Ok(())
+    }
+
+    fn obstacle(&self, key: &str, agent: &Executor) -> Option<Obstacle> {
+        let known = Agent::of_kind(agent.kind);
+        let is_preset = agent.preset.is_some();
+        let needs_sandbox = (agent.sandbox == Sandbox::Off).then_some(Obstacle::NoSandbox);
+        match key {
+            "model" if known.is_none() && !is_preset => Some(Obstacle::Kind(agent.kind)),
+            "allow" if known != Some(Agent::Claude) => Some(Obstacle::Kind(agent.kind)),
+            "deny" => match known {
+                Some(Agent::Claude) => None,
+                Some(Agent::Codex) => {
+                    let is_unknown =
+                        |name: &&ToolName| !CODEX_SWITCHES.iter().any(|switch| switch.tool == name.as_str());
+                    self.tools
+                        .deny
+                        .iter()
+                        .find(is_unknown)
+                        .map(|name| Obstacle::Tool { name: name.0.clone() })
+                }
+                None => Some(Obstacle::Kind(agent.kind)),
+            },
+            "network" if self.tools.network == Some(true) => None,
+            "network" if is_preset => Some(Obstacle::Preset),
+            "network" | "writable" => needs_sandbox,
+            _ => None,
         }
     }
+}
+
+/// What is wrong with files that can be read: what a node asks for beyond its ancestors, and what one of the agents
+/// cannot keep to. Files of nodes that are not in the tree hold nothing yet.
+pub fn faults(tree: &Tree, files: &BTreeMap<NodeId, Tools>, config: &Config) -> Vec<ToolsFault> {
+    let agents: Vec<&Executor> =
+        std::iter::once(&config.executor).chain(config.ladder.iter().map(|rung| &rung.executor)).collect();
+    let mut faults = Vec::new();
+    for node in files.keys() {
+        let path = tree.path_to(node).unwrap_or_default();
+        let on_path = path.iter().filter_map(|node| Some((&node.id, files.get(&node.id)?)));
+        match Held::along(on_path) {
+            Ok(held) => faults.extend(agents.iter().filter_map(|agent| held.check(agent).err())),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    let mut told: Vec<ToolsFault> = Vec::new();
+    for fault in faults {
+        if !told.contains(&fault) {
+            told.push(fault);
+        }
+    }
+    told
 }
 
 fn sorted<T: Ord>(mut all: Vec<T>) -> Vec<T> {
@@ -275,20 +341,76 @@ mod tests {
         assert!(held(&[("root", r#"{"writable": []}"#), ("y", root)]).is_err(), "none allows none");
     }
 
+    fn refused(text: &str, executor: &str) -> String {
+        let config = Config::decode(format!("[executor]\n{executor}").as_bytes()).unwrap();
+        let held = held(&[("root", "{}"), ("x", text)]).unwrap();
+        held.check(&config.executor).err().map(|fault| fault.to_string()).unwrap_or_default()
+    }
+
     #[test]
     fn what_cannot_be_honoured_is_refused_by_node_file_and_key() {
-        let held = held(&[("root", r#"{"deny": ["Web"]}"#), ("x", r#"{"network": false}"#)]).unwrap();
-        let of = |kind| Executor { kind, ..Executor::default() };
-        assert_eq!(
-            held.check(&of(ExecutorKind::Script)).unwrap_err().to_string(),
-            "node `x`: `.runner/nodes/x/tools.json`: `network` cannot be honoured by agents of kind \"script\": \
-             remove the key, or choose an agent that can keep to it"
-        );
-        assert!(held.check(&of(ExecutorKind::Claude)).is_err());
-        let model = self::held(&[("root", r#"{"model": "m"}"#)]).unwrap();
-        assert_eq!(model.check(&of(ExecutorKind::Claude)), Ok(()));
-        assert!(model.check(&of(ExecutorKind::Command)).is_err());
-        assert_eq!(Held::default().check(&of(ExecutorKind::Command)), Ok(()));
+        const COMMAND: &str = "kind = \"command\"\ncommand = [\"a\"]";
+        const PRESET: &str = "kind = \"command\"\npreset = \"qwen\"";
+        for (text, executor, why) in [
+            (r#"{"model": "m"}"#, COMMAND, "by agents of kind \"command\""),
+            (r#"{"allow": ["Read"]}"#, COMMAND, "by agents of kind \"command\""),
+            (r#"{"allow": ["Read"]}"#, "", "by agents of kind \"codex\""),
+            (r#"{"deny": ["Read"]}"#, COMMAND, "by agents of kind \"command\""),
+            (
+                r#"{"deny": ["shell", "apply_patch"]}"#,
+                "",
+                "by Codex for `apply_patch`: the tools that can be denied",
+            ),
+            (r#"{"network": false}"#, PRESET, "by a preset, which needs the network itself"),
+            (r#"{"network": false}"#, "sandbox = \"off\"", "with sandbox = \"off\""),
+            (r#"{"writable": []}"#, "kind = \"claude\"\nsandbox = \"off\"", "with sandbox = \"off\""),
+        ] {
+            let told = refused(text, executor);
+            assert!(
+                told.starts_with("node `x`: `.runner/nodes/x/tools.json`: `"),
+                "{text} {executor}: {told}"
+            );
+            assert!(told.contains(&format!("cannot be honoured {why}")), "{text} {executor}: {told}");
+        }
+    }
+
+    #[test]
+    fn what_an_agent_can_keep_to_is_not_refused() {
+        let script = "kind = \"script\"\nscenario = \"s\"";
+        for (text, executor) in [
+            (
+                r#"{"allow": ["Read"], "deny": ["Bash"], "network": false, "writable": ["/a"]}"#,
+                "kind = \"claude\"",
+            ),
+            (r#"{"deny": ["web_search"], "network": false, "writable": [], "model": "m"}"#, ""),
+            (r#"{"network": true}"#, "sandbox = \"off\""),
+            (
+                r#"{"model": "m", "network": true, "writable": ["/a"]}"#,
+                "kind = \"command\"\npreset = \"qwen\"",
+            ),
+            (r#"{"network": false, "writable": ["/a"]}"#, script),
+        ] {
+            assert_eq!(refused(text, executor), "", "{text} {executor}");
+        }
+    }
+
+    #[test]
+    fn the_files_of_a_tree_are_held_against_every_agent() {
+        let tree = crate::start::unseeded_tree();
+        let of = |files: &[(&str, &str)], config: &str| {
+            let files = files
+                .iter()
+                .map(|(node, text)| (id(node), Tools::decode(text.as_bytes()).unwrap()))
+                .collect();
+            let config = Config::decode(config.as_bytes()).unwrap();
+            faults(&tree, &files, &config).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let root = tree.root().id.to_string();
+        let allow = (root.as_str(), r#"{"allow": ["Read"]}"#);
+        let claude = "[executor]\nkind = \"claude\"\n";
+        assert_eq!(of(&[allow, ("elsewhere", r#"{"allow": []}"#)], claude), [""; 0]);
+        let told = of(&[allow], &format!("{claude}[[ladder]]\nkind = \"codex\"\n"));
+        assert!(told.len() == 1 && told[0].contains("by agents of kind \"codex\""), "{told:?}");
     }
 
     #[test]

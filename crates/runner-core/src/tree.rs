@@ -96,7 +96,7 @@ impl Node {
 }
 
 /// A count of leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Leaves {
     /// All of them.
     pub total: usize,

@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use runner_core::agents::Agent;
-use runner_core::config::{Config, Executor, Sandbox};
+use runner_core::config::{Config, Executor, ExecutorKind, Sandbox};
 use runner_core::layout::{Doc, RUNNER_DIR};
 
 use crate::error::Error;
@@ -128,13 +128,14 @@ fn program_points(git: &Git, config: &Config) -> Vec<Point> {
     };
     let guard_fix = format!("{install}, or change [guard] command in {}", Doc::Config.path());
     vec![
-        program_point(git, "guard", guard, guard_fix),
-        agent_point(git, &config.executor),
+        program_point(git.root(), "guard", guard, guard_fix),
+        agent_point(git.root(), &config.executor),
         sandbox_point(git, config),
     ]
 }
 
-fn agent_point(git: &Git, executor: &Executor) -> Point {
+/// The agent: its program, its version and its login. A program inside `root` must be named by its path.
+pub(crate) fn agent_point(root: &Path, executor: &Executor) -> Point {
     let check = |key: &str| format!("check [executor] {key} in {}", Doc::Config.path());
     let install = |package: &str| match &executor.program {
         Some(_) => check("program"),
@@ -147,15 +148,15 @@ fn agent_point(git: &Git, executor: &Executor) -> Point {
     if let Some(agent) = Agent::of_kind(executor.kind) {
         let facts = agent.facts();
         let fix = format!("{}; then log in with '{}'", install(facts.package), facts.login);
-        let point = program_point(git, "agent", &named(facts.program), fix);
+        let point = program_point(root, "agent", &named(facts.program), fix);
         return known_version(agent, logged_in(agent, executor, point));
     }
     match (executor.preset, &executor.command) {
         (Some(preset), _) => {
             let facts = preset.facts();
-            program_point(git, "agent", &named(facts.program), install(facts.package))
+            program_point(root, "agent", &named(facts.program), install(facts.package))
         }
-        (None, Some(command)) => program_point(git, "agent", command.program(), check("command")),
+        (None, Some(command)) => program_point(root, "agent", command.program(), check("command")),
         (None, None) => Point::good("agent", "a script: nothing to install"),
     }
 }
@@ -196,6 +197,9 @@ fn sandbox_point(git: &Git, config: &Config) -> Point {
     if config.executor.sandbox == Sandbox::Off {
         return Point::good(name, "off, as configured: the agent can write wherever you can");
     }
+    if config.executor.kind == ExecutorKind::Codex {
+        return Point::good(name, "Codex's own, around its commands");
+    }
     match Bubblewrap::find(git.root()) {
         Ok(found) => {
             let version = programs::version_of(found.program()).unwrap_or_default();
@@ -210,8 +214,8 @@ fn sandbox_point(git: &Git, config: &Config) -> Point {
     }
 }
 
-fn program_point(git: &Git, name: &'static str, program: &str, fix: String) -> Point {
-    let Some(path) = programs::find(program, Some(git.root())) else {
+fn program_point(root: &Path, name: &'static str, program: &str, fix: String) -> Point {
+    let Some(path) = programs::find(program, Some(root)) else {
         return Point::other(name, Verdict::Bad, format!("`{program}` is not on the PATH"), fix);
     };
     let version = programs::version_of(&path).map(|version| format!("{version}, ")).unwrap_or_default();

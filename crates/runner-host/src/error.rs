@@ -202,6 +202,12 @@ pub enum Refusal {
     /// An object that a partial or damaged clone does not have.
     #[error("git object `{0}` is not in this clone")]
     MissingObject(String),
+    /// Files that say what agents may use, and cannot be kept to.
+    #[error("what agents may use on some nodes cannot be taken in")]
+    Tools {
+        /// What is wrong, with node and file.
+        faults: Vec<String>,
+    },
     /// A sandbox is required, and there is none.
     #[error("agents have to run in a sandbox here, and bubblewrap cannot be used")]
     NoSandbox {

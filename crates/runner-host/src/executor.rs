@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use runner_core::agents::{self, Agent, CommandLine, Preset, Ready};
+use runner_core::agents::{self, Agent, CommandLine, Fence, Preset, Ready};
 use runner_core::config::{Argv, ExecutorKind};
 use runner_core::layout::Doc;
 use runner_core::step::Job;
@@ -45,6 +45,10 @@ pub(crate) struct Places {
     pub(crate) settings: PathBuf,
     /// Appears when the agent was stopped because its context was full.
     pub(crate) context_full: PathBuf,
+    /// Folders outside of the repository that may be written to.
+    pub(crate) writable: Vec<PathBuf>,
+    /// What keeps an agent in that has no sandbox of its own.
+    pub(crate) fence: Option<Fence>,
 }
 
 /// The agent of a job, or why there is none.
@@ -90,7 +94,17 @@ impl Program {
 fn of_agent(agent: Agent, job: &Job, places: &Places) -> Result<Program, String> {
     let facts = agent.facts();
     let path = named_program(job.executor.program.as_deref(), facts.program, facts.package, &places.root)?;
-    let line = with_places(places, |places| agents::command_line(agent, &job.executor, places));
+    let line = with_places(places, |places| agents::command_line(agent, &job.executor, &job.tools, places));
+    if job.tools.network == Some(false)
+        && places.fence.is_some()
+        && !agents::can_be_started_through(&places.settings)
+    {
+        return Err(
+            "the path of the repository holds a space before a dash, so the network cannot be taken from \
+                    Claude's commands: remove `network` from tools.json, or move the repository"
+                .to_owned(),
+        );
+    }
     Ok(Program {
         argv: std::iter::once(path.into()).chain(line.arguments).collect(),
         environment: line.environment.into_iter().collect(),
@@ -121,6 +135,8 @@ fn with_places(places: &Places, make: impl FnOnce(&agents::Places<'_>) -> Comman
         schema_bytes: &schema_bytes,
         context_full: places.context_full.clone(),
         settings: places.settings.clone(),
+        writable: places.writable.clone(),
+        fence: places.fence.clone(),
         user: &user,
         is_root: rustix::process::geteuid().is_root(),
     })

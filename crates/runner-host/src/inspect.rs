@@ -1,5 +1,6 @@
 //! Reading a repository without changing anything: no lock, no write.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use runner_core::config::Config;
@@ -157,6 +158,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
         let left_ms = wait.left_ms(since_ms, now_ms());
         (left_ms > 0).then_some((wait.end_ms(since_ms), left_ms))
     });
+    let tree = Read::of(docs.get(&Doc::Tree), Tree::decode);
     Ok(Inspection {
         root: git.root().to_owned(),
         dirty: show_paths(&status.outside),
@@ -168,21 +170,25 @@ pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
         goal: Read::of(docs.get(&Doc::Goal), read_goal),
         state,
         waiting,
-        tools: tools_faults(&git)?,
-        tree: Read::of(docs.get(&Doc::Tree), Tree::decode),
+        tools: tools_faults(&git, tree.good(), config.good())?,
+        tree,
         config,
         head: status.head,
     })
 }
 
-/// Every fault in every tools.json, with its file.
-fn tools_faults(git: &Git) -> Result<Vec<String>, Error> {
+/// Every fault in every tools.json, with its file; those that no tree or configuration is needed for in any case.
+pub(crate) fn tools_faults(
+    git: &Git,
+    tree: Option<&Tree>,
+    config: Option<&Config>,
+) -> Result<Vec<String>, Error> {
     let entries = std::fs::read_dir(git.root().join(NODES_DIR)).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
-    let mut faults = Vec::new();
-    for path in names.iter().filter_map(|name| NodeId::new(name.as_str()).ok()).map(|node| tools_path(&node))
-    {
+    let (mut faults, mut files) = (Vec::new(), BTreeMap::new());
+    for node in names.iter().filter_map(|name| NodeId::new(name.as_str()).ok()) {
+        let path = tools_path(&node);
         let bytes = match store::read(&git.root().join(&path), SMALL_BYTES_MAX) {
             Ok(bytes) => bytes,
             Err(Error::Refused(refusal)) => {
@@ -191,8 +197,16 @@ fn tools_faults(git: &Git) -> Result<Vec<String>, Error> {
             }
             Err(error) => return Err(error),
         };
-        let problems = bytes.and_then(|bytes| Tools::decode(&bytes).err()).unwrap_or_default();
-        faults.extend(problems.iter().map(|problem| format!("`{path}`: {problem}")));
+        match bytes.map(|bytes| Tools::decode(&bytes)) {
+            Some(Ok(tools)) => drop(files.insert(node, tools)),
+            Some(Err(problems)) => {
+                faults.extend(problems.iter().map(|problem| format!("`{path}`: {problem}")));
+            }
+            None => {}
+        }
+    }
+    if let (Some(tree), Some(config)) = (tree, config) {
+        faults.extend(runner_core::tools::faults(tree, &files, config).iter().map(ToString::to_string));
     }
     Ok(faults)
 }

@@ -5,10 +5,12 @@
 
 pub mod blame;
 pub mod clock;
+pub mod conformance;
 pub mod doctor;
 mod error;
 pub mod executor;
 mod failpoint;
+pub mod fence;
 pub mod fork;
 pub mod git;
 mod history;

@@ -88,9 +88,11 @@ const VERSION_WAIT: Duration = Duration::from_secs(10);
 /// The first line of what a program says of its version; none if it fails, or takes too long.
 pub fn version_of(program: &Path) -> Option<String> {
     let mut command = Command::new(program);
-    command.arg("--version").stdout(Stdio::piped()).stderr(Stdio::null());
+    command.arg("--version").stdout(Stdio::piped()).stderr(Stdio::piped());
     let (mut child, status) = ended(&mut command)?;
-    first_line(child.stdout.take()?).filter(|_| status.success())
+    // Some say it where others complain.
+    let told = first_line(child.stdout.take()?).or_else(|| first_line(child.stderr.take()?));
+    told.filter(|_| status.success())
 }
 
 /// Whether a program succeeds with these arguments; if not, the first line of what it says about that.

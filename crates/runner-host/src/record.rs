@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use runner_core::id::{Iteration, RunId};
-use runner_core::step::{Event, Meta};
+use runner_core::step::{Event, Meta, Recorded};
 use serde_json::{Value, json};
 
 use crate::error::Error;
@@ -82,10 +82,7 @@ impl Folder {
 
     /// Adds a line to events.jsonl. What cannot be logged is not worth stopping for.
     pub(crate) fn tell(&self, event: &Event) {
-        let mut line = json!({ "t_ms": now_ms() });
-        if let (Value::Object(line), Ok(Value::Object(event))) = (&mut line, serde_json::to_value(event)) {
-            line.extend(event);
-        }
+        let Ok(line) = serde_json::to_string(&Recorded { t_ms: now_ms(), event }) else { return };
         let _ = store::make_folders(&self.root, &self.path).and_then(|()| {
             let path = self.file("events.jsonl");
             let file = File::options().create(true).append(true).open(&path);

@@ -29,26 +29,15 @@ pub(crate) enum Level {
     /// Nothing.
     #[default]
     None,
-    /// Bubblewrap.
+    /// The agent's own sandbox, which its commands run in.
+    Own,
+    /// Bubblewrap: around the agent, or around its commands where its login must stay within its reach.
     Bubblewrap,
 }
 
-impl Level {
-    /// Whether the program that is started is the sandbox, and the agent another one inside it.
-    pub(crate) fn is_wrapped(self) -> bool {
-        self == Self::Bubblewrap
-    }
-
-    /// How the agent ended, from how the program that was started did: a sandbox tells a signal by its exit code, as a
-    /// shell does.
-    pub(crate) fn unwrapped(self, how: How) -> How {
-        if let How::Exited(code @ 129..=192) = how
-            && self.is_wrapped()
-        {
-            return How::Signalled(code - 128);
-        }
-        how
-    }
+/// How the agent ended, from how the sandbox around it did, which tells a signal by its exit code, as a shell does.
+pub(crate) fn unwrapped(how: How) -> How {
+    if let How::Exited(code @ 129..=192) = how { How::Signalled(code - 128) } else { how }
 }
 
 /// A bubblewrap that works.
@@ -61,8 +50,8 @@ pub(crate) struct Bubblewrap {
 #[derive(Clone, Debug)]
 pub(crate) struct Room {
     pub(crate) root: PathBuf,
-    /// What becomes `/tmp`.
-    pub(crate) temporary: PathBuf,
+    /// What becomes `/tmp`; without it, that is as outside.
+    pub(crate) temporary: Option<PathBuf>,
     pub(crate) writable: Vec<PathBuf>,
     pub(crate) read_only: Vec<PathBuf>,
     /// Where the answer goes and what lies ready for the session, which is inside of what is read-only.
@@ -128,15 +117,38 @@ impl Bubblewrap {
     /// A program inside a room.
     pub(crate) fn around(&self, mut program: Program, room: &Room) -> Program {
         let argv = std::mem::take(&mut program.argv);
+        let needed = still_needed(&argv, &program.environment, &room.root);
+        let mut line = self.line_for(room, &needed);
+        line.words(&["--chdir"]).0.push(room.root.clone().into());
+        line.words(&["--"]).0.extend(argv);
+        for (name, value) in &mut program.environment {
+            if TEMPORARY_VARIABLES.iter().any(|variable| name == variable) {
+                *value = TEMPORARY.into();
+            }
+        }
+        program.argv = line.0;
+        program
+    }
+
+    /// What stands before a command that is to run inside a room, in the folder that it is started in.
+    pub(crate) fn before_commands(&self, room: &Room) -> Vec<OsString> {
+        let mut line = self.line_for(room, &[]);
+        line.words(&["--"]);
+        line.0
+    }
+
+    fn line_for(&self, room: &Room, needed: &[PathBuf]) -> Line {
         let mut line = Line(vec![self.program.clone().into()]);
         line.words(&ALWAYS);
         if !room.has_network {
             line.words(&["--unshare-net"]);
         }
         line.hide_services();
-        line.mount("--bind", &room.temporary, Path::new(TEMPORARY));
-        for path in still_needed(&argv, &program.environment, &room.root) {
-            line.mount("--ro-bind", &path, &path);
+        if let Some(temporary) = &room.temporary {
+            line.mount("--bind", temporary, Path::new(TEMPORARY));
+        }
+        for path in needed {
+            line.mount("--ro-bind", path, path);
         }
         for path in std::iter::once(&room.root).chain(&room.writable) {
             line.mount("--bind", path, path);
@@ -147,15 +159,7 @@ impl Bubblewrap {
         for path in &room.own {
             line.mount("--bind", path, path);
         }
-        line.words(&["--chdir"]).0.push(room.root.clone().into());
-        line.words(&["--"]).0.extend(argv);
-        for (name, value) in &mut program.environment {
-            if TEMPORARY_VARIABLES.iter().any(|variable| name == variable) {
-                *value = TEMPORARY.into();
-            }
-        }
-        program.argv = line.0;
-        program
+        line
     }
 }
 
@@ -207,11 +211,11 @@ impl Room {
             .chain(protected.iter().take(protected_max).map(|path| git.root().join(path_of(path))));
         // A folder that something is mounted on cannot be moved away, and what is read-only inside it stays in its place.
         let in_place = RUNNER_FOLDERS.iter().map(|folder| git.root().join(folder));
-        let named = job.executor.writable.iter().filter_map(|path| in_home(path));
+        let named = folders_of(job);
         let state = state_of(job)?;
         Ok(Self {
             root: real(git.root()),
-            temporary: real(&paths.private()).join(paths.temporary().file_name().unwrap_or_default()),
+            temporary: Some(real(&paths.private()).join(paths.temporary().file_name().unwrap_or_default())),
             writable: in_place.chain(named).chain(state).map(|path| real(&path)).collect(),
             read_only: read_only.filter(|path| is_plain(path)).map(|path| real(&path)).collect(),
             own: [paths.answers(), paths.session()]
@@ -219,9 +223,33 @@ impl Room {
                 .filter(|path| is_plain(path))
                 .map(|path| real(path))
                 .collect(),
-            has_network: true,
+            has_network: job.tools.network != Some(false),
         })
     }
+
+    /// The same for the commands of an agent that itself stays outside: temporary files are shared with it, and what is
+    /// laid ready for it is none of their business.
+    pub(crate) fn for_commands(git: &Git, job: &Job, protected: &PathSet) -> Result<Self, Error> {
+        let mut room = Self::of(git, job, protected)?;
+        room.own.clear();
+        room.temporary = None;
+        room.writable.extend(shared_temporary());
+        Ok(room)
+    }
+}
+
+/// Where temporary files go outside.
+pub(crate) fn shared_temporary() -> Vec<PathBuf> {
+    let named = std::env::var_os("TMPDIR").map(PathBuf::from);
+    let all = named.into_iter().chain([PathBuf::from(TEMPORARY)]);
+    all.filter(|path| path.is_dir()).map(|path| real(&path)).collect()
+}
+
+/// The folders outside of the repository that a job's agent may write to, those of them that are there.
+pub(crate) fn folders_of(job: &Job) -> Vec<PathBuf> {
+    let of_node = job.tools.writable.iter().flatten().map(|folder| PathBuf::from(folder.as_str()));
+    let configured = job.executor.writable.iter().filter_map(|path| in_home(path));
+    configured.chain(of_node).filter(|path| path.exists()).collect()
 }
 
 /// A path without links in it: a link means something else inside.
@@ -247,11 +275,10 @@ fn state_of(job: &Job) -> Result<Vec<PathBuf>, Error> {
     Ok(folders)
 }
 
-/// A folder of the configuration, if it is there.
+/// A folder of the configuration.
 fn in_home(path: &str) -> Option<PathBuf> {
-    let path = match path.strip_prefix("~/") {
-        Some(rest) => Path::new(&std::env::var_os("HOME")?).join(rest),
-        None => PathBuf::from(path),
-    };
-    path.exists().then_some(path)
+    match path.strip_prefix("~/") {
+        Some(rest) => Some(Path::new(&std::env::var_os("HOME")?).join(rest)),
+        None => Some(PathBuf::from(path)),
+    }
 }

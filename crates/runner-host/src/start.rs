@@ -11,11 +11,12 @@ use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::plan::{Grafted, Import};
 use runner_core::start::{self, Composed, DocSet, Sources, Wish};
 use runner_core::step::Event;
+use runner_core::tree::Tree;
 
 use crate::error::{Error, Refusal};
 use crate::failpoint;
 use crate::git::{EntryMode, Git, Head, IndexEntry, OLDEST, Status, TreeEntry, path_of};
-use crate::inspect::{docs_of, read_docs, show_paths};
+use crate::inspect::{docs_of, read_docs, show_paths, tools_faults};
 use crate::journal::Move;
 use crate::moving;
 use crate::paths::RUNNER_LOCAL;
@@ -81,6 +82,7 @@ pub fn start(dir: &Path, wish: &Wish) -> Result<Started, Error> {
     let scene =
         Scene { git: &git, status: &status, docs: &docs, run: &run, base, old_tip: old_tip.as_deref() };
     let composed = scene.compose(&goal, wish)?;
+    refuse_bad_tools(&git, &composed)?;
     let new_tip = scene.commit(&composed, wish)?;
     scene.go_to(&new_tip)?;
     let how = match &old_tip {
@@ -113,6 +115,14 @@ fn refuse_import(run: &RunId, status: &Status, exists: bool) -> Result<(), Error
         return Err(Refusal::RunnerChanged { paths, more }.into());
     }
     Ok(())
+}
+
+/// Tells now what would end the run at the first leaf that it concerns.
+fn refuse_bad_tools(git: &Git, composed: &Composed) -> Result<(), Error> {
+    let tree = composed.docs.get(&Doc::Tree).and_then(|bytes| Tree::decode(bytes).ok());
+    let config = composed.docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok());
+    let faults = tools_faults(git, tree.as_ref(), config.as_ref())?;
+    if faults.is_empty() { Ok(()) } else { Err(Refusal::Tools { faults }.into()) }
 }
 
 pub(crate) fn check_version(git: &Git) -> Result<(), Error> {

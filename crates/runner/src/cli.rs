@@ -87,11 +87,52 @@ pub(crate) enum Command {
     Blame(BlameArgs),
     Plan(PlanArgs),
     Doctor(DoctorArgs),
+    Conformance(ConformanceArgs),
     Demo(DemoArgs),
     Ui(UiArgs),
     Eval(EvalArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
+}
+
+/// Check an agent: sessions in repositories made for them, what each must come to, and what it came to
+///
+/// The scripted agent plays honest and misbehaving sessions, which tells whether the runner holds on this machine. A real
+/// agent is asked for three small tasks: it is found and logged in, answers as it should, splits a goal, reports what it
+/// used, and ends in time with everything it started. That uses your login and costs some thousand tokens, so it needs
+/// --yes. Without --agent it is the agent of this repository's configuration, or else the scripted one.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner conformance                        the agent configured here
+  runner conformance --agent script         played sessions, free of charge
+  runner conformance --agent claude --yes   three sessions with your own login
+  runner conformance --json | jq '.rows[] | select(.verdict == \"bad\")'")]
+pub(crate) struct ConformanceArgs {
+    /// The agent to check
+    #[arg(long, value_name = "KIND")]
+    pub(crate) agent: Option<Backend>,
+    /// Let a real agent work, with your login and at your cost
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// How long the session may take that does not end by itself
+    #[arg(long, value_name = "SECS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: u32,
+}
+
+/// An agent that can be checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Backend {
+    /// Scenarios, played by the runner itself
+    Script,
+    /// The program configured here, or else the runner itself, started as a program
+    Command,
+    Codex,
+    Claude,
+    Opencode,
+    Gemini,
+    Qwen,
+    Copilot,
+    Pi,
 }
 
 /// Set a repository up: write what is missing under .runner/

@@ -2,6 +2,7 @@
 
 mod blame;
 mod completions;
+mod conformance;
 mod demo;
 mod doctor;
 mod eval;
@@ -47,6 +48,7 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Plan(args) => plan::run(dir, args)?,
         Command::Verify(args) => Box::new(verify::run(dir, args, out)?),
         Command::Doctor(_) => Box::new(doctor::run(dir)),
+        Command::Conformance(args) => Box::new(conformance::run(dir, args, out)?),
         Command::Demo(args) => Box::new(demo::run(args, out)?),
         Command::Ui(args) => return Err(ui::run(dir, cli.global.json, args)),
         Command::Eval(args) => return Err(eval::run(dir, (cli.global.json, cli.global.quiet), args)),

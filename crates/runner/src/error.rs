@@ -200,11 +200,15 @@ fn explain(refusal: &Refusal) -> (&'static str, Vec<String>, Vec<String>) {
             none(),
             hint("put a plain file or folder in its place: the runner follows no links"),
         ),
+        Refusal::Tools { faults } => {
+            ("tools", faults.clone(), hint("mend or remove those files, then run 'runner start' again"))
+        }
         Refusal::NoSandbox { why } => (
             "no_sandbox",
             vec![why.clone()],
             vec![format!(
-                "{SANDBOX_FIX}, or set sandbox = \"auto\" under [executor] in {}",
+                "{SANDBOX_FIX}, or set sandbox = \"auto\" under [executor] in {} and let no tools.json limit the \
+                 network or folders",
                 Doc::Config.path()
             )],
         ),

@@ -1,4 +1,4 @@
-//! The `runner` command, which is also its own supervisor and the scripted agent.
+//! The `runner` command, which is also its own supervisor, the scripted agent and a hook for agents.
 
 use std::process::ExitCode;
 
@@ -8,6 +8,9 @@ fn main() -> ExitCode {
     }
     if let Some(scenario) = runner_host::script::scenario_to_play() {
         return runner_host::script::play(&scenario);
+    }
+    if let Some(folders) = runner_host::fence::folders_to_keep_to() {
+        return runner_host::fence::judge(&folders);
     }
     // A disk quota is an error to be told, not the runner's death. Where it cannot be arranged, a crash is recovered.
     let _ = runner_host::signals::survive_file_size_limit();

@@ -1,12 +1,13 @@
-//! The lines of `claude -p --output-format stream-json`.
+//! The lines of `claude -p --output-format stream-json`, and those of qwen, which are like them.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::bounded::{self, number, some_text, text};
-use super::event::{AgentEvent, Change, FileChange, PlanItem, PlanState, Said, State};
+use super::event::{AgentEvent, Said, State};
 use super::money::microdollars;
+use super::tool;
 use super::transcript::{End, Failure, Findings};
 use crate::step::{CostSource, Usage};
 
@@ -21,9 +22,24 @@ pub(super) struct Reader {
     error: Option<String>,
     /// When the limit ends that was reached, by the program's own event.
     resets_unix_secs: Option<u64>,
+    cached: Cached,
+}
+
+/// How tokens from a cache are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Cached {
+    /// Beside the input, as Anthropic does.
+    #[default]
+    Apart,
+    /// Among the input.
+    Within,
 }
 
 impl Reader {
+    pub(super) fn counting(cached: Cached) -> Self {
+        Self { cached, ..Self::default() }
+    }
+
     /// What one line means.
     pub(super) fn read(&mut self, line: &Value, findings: &mut Findings) -> Vec<AgentEvent> {
         let parent = some_text(line, "parent_tool_use_id");
@@ -54,7 +70,7 @@ impl Reader {
                 "thinking" => Said::Reasoning { text: bounded::said(text(block, "thinking")) },
                 "redacted_thinking" => continue,
                 "tool_use" => {
-                    let said = call(text(block, "name"), block.get("input").unwrap_or(&Value::Null));
+                    let said = tool::begun(text(block, "name"), block.get("input").unwrap_or(&Value::Null));
                     let id = some_text(block, "id");
                     id.iter().for_each(|id| drop(self.calls.insert(id.clone(), said.clone())));
                     events.push(AgentEvent { id, parent: None, said });
@@ -69,7 +85,7 @@ impl Reader {
 
     /// Adds what a message cost, so that something is known of a session that ends without a sum.
     fn count(&mut self, message: &Value, findings: &mut Findings) {
-        let Some(usage) = message.get("usage").map(usage_of) else { return };
+        let Some(usage) = message.get("usage").map(|usage| usage_of(usage, self.cached)) else { return };
         let id = text(message, "id").to_owned();
         let before = match &self.counted {
             Some((counted, before)) if *counted == id => *before,
@@ -115,20 +131,10 @@ impl Reader {
         let is_error = block.get("is_error").and_then(Value::as_bool).unwrap_or(false);
         let state = if is_error { State::Failed } else { State::Done };
         let result = result_text(block.get("content").unwrap_or(&Value::Null));
+        let exit = if is_error { exit_code(&result) } else { Some(0) };
         let call = id.as_ref().and_then(|id| self.calls.remove(id));
         let said = match call {
-            Some(Said::Command { command, .. }) => {
-                let exit = if is_error { exit_code(&result) } else { Some(0) };
-                Said::Command { command, state, exit, output: bounded::output(&result) }
-            }
-            Some(Said::Edit { files, .. }) => Said::Edit { files, state },
-            Some(Said::Read { path, .. }) => Said::Read { path, state },
-            Some(Said::Search { query, .. }) => Said::Search { query, state },
-            Some(Said::Web { query, .. }) => Said::Web { query, state },
-            Some(Said::Tool { name, input, .. }) => {
-                Said::Tool { name, input, state, output: bounded::output(&result) }
-            }
-            Some(plan) => plan,
+            Some(call) => tool::ended(call, state, exit, &result),
             None => Said::Unknown { raw: bounded::raw(block) },
         };
         AgentEvent { id, parent: None, said }
@@ -145,7 +151,7 @@ impl Reader {
     }
 
     fn result(&mut self, line: &Value, findings: &mut Findings) -> Vec<AgentEvent> {
-        let usage = total(line).unwrap_or(findings.usage);
+        let usage = total(line, self.cached).unwrap_or(findings.usage);
         findings.usage = usage;
         let is_error = line.get("is_error").and_then(Value::as_bool).unwrap_or(false);
         findings.answer = line.get("structured_output").filter(|answer| answer.is_object()).cloned();
@@ -198,7 +204,8 @@ fn init(line: &Value, findings: &mut Findings) -> Said {
     let identity = &mut findings.identity;
     identity.session_id = some_text(line, "session_id");
     identity.model = some_text(line, "model");
-    identity.version = some_text(line, "claude_code_version");
+    identity.version =
+        some_text(line, "claude_code_version").or_else(|| some_text(line, "qwen_code_version"));
     let tools = line.get("tools").and_then(Value::as_array);
     Said::Session {
         session_id: identity.session_id.clone(),
@@ -206,42 +213,6 @@ fn init(line: &Value, findings: &mut Findings) -> Said {
         version: identity.version.clone(),
         tools: tools.into_iter().flatten().filter_map(Value::as_str).map(bounded::name).collect(),
     }
-}
-
-/// A call of a tool, by what it is for.
-fn call(name: &str, input: &Value) -> Said {
-    let state = State::Started;
-    let of = |key: &str| bounded::name(text(input, key));
-    let edit = |key: &str, change| Said::Edit { files: vec![FileChange { path: of(key), change }], state };
-    match name {
-        "Bash" => Said::Command { command: of("command"), state, exit: None, output: String::new() },
-        "Write" => edit("file_path", Change::Write),
-        "Edit" | "MultiEdit" => edit("file_path", Change::Update),
-        "NotebookEdit" => edit("notebook_path", Change::Update),
-        "Read" => Said::Read { path: of("file_path"), state },
-        "Grep" | "Glob" => Said::Search { query: of("pattern"), state },
-        "WebSearch" => Said::Web { query: of("query"), state },
-        "WebFetch" => Said::Web { query: of("url"), state },
-        "TodoWrite" => Said::Plan { items: todo(input) },
-        _ => Said::Tool {
-            name: bounded::name(name),
-            input: bounded::name(&input.to_string()),
-            state,
-            output: String::new(),
-        },
-    }
-}
-
-fn todo(input: &Value) -> Vec<PlanItem> {
-    let entry = |entry: &Value| PlanItem {
-        text: bounded::name(text(entry, "content")),
-        state: match text(entry, "status") {
-            "completed" => PlanState::Done,
-            "in_progress" => PlanState::Active,
-            _ => PlanState::Open,
-        },
-    };
-    input.get("todos").and_then(Value::as_array).into_iter().flatten().map(entry).collect()
 }
 
 /// What a tool gave back: a text, or blocks of which some are.
@@ -261,12 +232,13 @@ fn exit_code(result: &str) -> Option<i64> {
     result.strip_prefix("Exit code ")?.split_whitespace().next()?.parse().ok()
 }
 
-/// The cost of one message or of all. Anthropic counts cached tokens beside the input; here they are part of it.
-fn usage_of(usage: &Value) -> Usage {
+/// The cost of one message or of all. Here tokens from a cache are part of the input.
+fn usage_of(usage: &Value, how: Cached) -> Usage {
     let of = |key: &str| number(usage, key).unwrap_or(0);
     let cached = of("cache_read_input_tokens");
+    let beside = if how == Cached::Apart { cached } else { 0 };
     Usage {
-        input_tokens: Some(of("input_tokens") + of("cache_creation_input_tokens") + cached),
+        input_tokens: Some(of("input_tokens") + of("cache_creation_input_tokens") + beside),
         cached_input_tokens: Some(cached),
         output_tokens: number(usage, "output_tokens"),
         reasoning_tokens: None,
@@ -276,7 +248,7 @@ fn usage_of(usage: &Value) -> Usage {
 }
 
 /// The sum at the end: over all models that took part, if they are listed.
-fn total(line: &Value) -> Option<Usage> {
+fn total(line: &Value, cached: Cached) -> Option<Usage> {
     let models = line.get("modelUsage").and_then(Value::as_object).filter(|models| !models.is_empty());
     let sum = match models {
         Some(models) => {
@@ -289,7 +261,7 @@ fn total(line: &Value) -> Option<Usage> {
                 ..Usage::default()
             }
         }
-        None => usage_of(line.get("usage")?),
+        None => usage_of(line.get("usage")?, cached),
     };
     let cost = line.get("total_cost_usd").and_then(Value::as_number).and_then(microdollars);
     let source = if cost.is_some() { CostSource::Reported } else { CostSource::Unknown };

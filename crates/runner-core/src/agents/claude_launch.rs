@@ -1,8 +1,14 @@
 //! The table of Claude Code: every flag and variable that a session of it is started with.
 
-use super::launch::{CommandLine, Places, Ready, agent_schema, key_names};
+use std::ffi::OsString;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::launch::{CommandLine, Fence, Places, Ready, agent_schema, key_names};
 use super::{Agent, Facts};
 use crate::config::Executor;
+use crate::tools::{ToolName, Tools};
 
 pub(super) const FACTS: Facts = Facts {
     program: "claude",
@@ -18,7 +24,7 @@ pub(super) const FACTS: Facts = Facts {
 /// A fresh session that prints its events, keeps nothing and asks nobody. Without setting sources neither the
 /// repository's nor the user's hooks run, and no CLAUDE.md is read: the prompt is the whole of what an agent is
 /// told. The tools that are denied would outlive the session, leave the work tree, or wait for a person.
-const FLAGS: [&str; 13] = [
+const FLAGS: [&str; 10] = [
     "--print",
     "--output-format",
     "stream-json",
@@ -29,17 +35,32 @@ const FLAGS: [&str; 13] = [
     "--setting-sources",
     "",
     "--strict-mcp-config",
-    "--disallowedTools",
-    "AskUserQuestion,CronCreate,CronDelete,CronList,ScheduleWakeup,EnterWorktree,ExitWorktree",
-    "--json-schema",
 ];
+
+const DENIED: [&str; 7] = [
+    "AskUserQuestion",
+    "CronCreate",
+    "CronDelete",
+    "CronList",
+    "ScheduleWakeup",
+    "EnterWorktree",
+    "ExitWorktree",
+];
+
+/// The tools that use the network.
+const WEB: [&str; 2] = ["WebFetch", "WebSearch"];
+
+/// The tools that change files in its own process.
+const FILE_TOOLS: &str = "Edit|MultiEdit|NotebookEdit|Write";
 
 /// No compaction: a session whose context is full ends. No traffic but to the provider.
 const VARIABLES: [(&str, &str); 2] =
     [("DISABLE_AUTO_COMPACT", "1"), ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")];
 
-pub(super) fn complete(line: &mut CommandLine, executor: &Executor, places: &Places<'_>) {
+pub(super) fn complete(line: &mut CommandLine, executor: &Executor, tools: &Tools, places: &Places<'_>) {
     line.args(FLAGS);
+    permissions(line, tools, places);
+    line.arg("--json-schema");
     line.arg(agent_schema(places.schema_bytes).unwrap_or_default());
     if let Some(model) = &executor.model {
         line.args(["--model", model]);
@@ -67,24 +88,59 @@ pub(super) fn complete(line: &mut CommandLine, executor: &Executor, places: &Pla
     commands(line, executor, places);
 }
 
+/// What it may use. The list of allowed tools is the whole of what it is given; with questions switched off, the flag
+/// of that name would allow nothing less.
+fn permissions(line: &mut CommandLine, tools: &Tools, places: &Places<'_>) {
+    if let Some(allowed) = &tools.allow {
+        let names: Vec<&str> = allowed.iter().map(ToolName::as_str).collect();
+        line.args(["--tools", &names.join(",")]);
+    }
+    let web: &[&str] = if tools.network == Some(false) { &WEB } else { &[] };
+    let denied: Vec<&str> =
+        DENIED.iter().chain(web).copied().chain(tools.deny.iter().map(ToolName::as_str)).collect();
+    line.args(["--disallowedTools", &denied.join(",")]);
+    for folder in &places.writable {
+        line.arg("--add-dir");
+        line.arg(folder);
+    }
+    if let Some(Fence { before_files, .. }) = &places.fence {
+        let hook = json!({ "type": "command", "command": shell_words(before_files) });
+        let settings = json!({ "hooks": { "PreToolUse": [{ "matcher": FILE_TOOLS, "hooks": [hook] }] } });
+        line.args(["--settings", &settings.to_string()]);
+    }
+}
+
 /// Claude Code has no filter for what its commands see, but starts them through a program of one's choice: one that
-/// takes the keys away. (Its own scrubbing forces questions, needs more programs, and litters the work tree.)
+/// takes the keys away, and puts the command into the sandbox. (Its own scrubbing forces questions, needs more programs,
+/// and litters the work tree.)
 fn commands(line: &mut CommandLine, executor: &Executor, places: &Places<'_>) {
     let path = places.settings.join("claude-shell");
-    // Its value is split at the last ` -`.
-    if path.to_string_lossy().contains(" -") {
+    if !can_be_started_through(&path) {
         return;
     }
     let keys = key_names(Agent::Claude, executor).join(" ");
+    let fence =
+        places.fence.as_ref().map(|fence| shell_words(&fence.around_commands) + " ").unwrap_or_default();
     let text = format!(
         "#!/bin/sh\n\
          # Starts a command of the agent without the keys of the agent.\n\
          unset {keys} CLAUDE_CODE_SHELL_PREFIX\n\
          case ${{SHELL:-}} in\n\
-         */bash | */zsh) exec \"$SHELL\" -c \"$1\" ;;\n\
-         *) exec bash -c \"$1\" ;;\n\
+         */bash | */zsh) exec {fence}\"$SHELL\" -c \"$1\" ;;\n\
+         *) exec {fence}bash -c \"$1\" ;;\n\
          esac\n"
     );
     line.set("CLAUDE_CODE_SHELL_PREFIX", &path);
     line.files.push(Ready { path, text, is_program: true });
+}
+
+/// Claude Code splits the name of such a program at the last ` -`.
+pub fn can_be_started_through(path: &Path) -> bool {
+    !path.to_string_lossy().contains(" -")
+}
+
+/// Words as a shell reads them back.
+fn shell_words(words: &[OsString]) -> String {
+    let quoted = words.iter().map(|word| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''")));
+    quoted.collect::<Vec<_>>().join(" ")
 }

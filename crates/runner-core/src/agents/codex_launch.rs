@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::launch::{CommandLine, Places, key_names};
 use super::{Agent, Facts};
-use crate::config::Executor;
+use crate::config::{Executor, Sandbox};
+use crate::tools::{ToolName, Tools};
 
 pub(super) const FACTS: Facts = Facts {
     program: "codex",
@@ -64,9 +65,29 @@ const HOOK: [(&str, &str); 2] = [
 /// The name of the provider that stands in the configuration.
 const PROVIDER: &str = "runner";
 
-pub(super) fn complete(line: &mut CommandLine, executor: &Executor, places: &Places<'_>) {
+/// A tool that Codex can do without, by the name under which tools.json denies it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// The tool.
+    pub tool: &'static str,
+    off: [&'static str; 2],
+}
+
+/// All of them. The others cannot be taken from it.
+pub const SWITCHES: [Switch; 5] = [
+    Switch { tool: "shell", off: ["--disable", "shell_tool"] },
+    Switch { tool: "web_search", off: NO_SEARCH },
+    Switch { tool: "view_image", off: ["--disable", "view_image"] },
+    Switch { tool: "multi_agent", off: ["--disable", "multi_agent"] },
+    Switch { tool: "goals", off: ["--disable", "goals"] },
+];
+
+const NO_SEARCH: [&str; 2] = ["-c", "web_search=\"disabled\""];
+
+pub(super) fn complete(line: &mut CommandLine, executor: &Executor, tools: &Tools, places: &Places<'_>) {
     line.args(FLAGS);
-    line.args(["--sandbox", "workspace-write"]);
+    confinement(line, executor, tools, places);
+    denied(line, tools);
     if let Some(model) = &executor.model {
         line.args(["--model", model]);
     }
@@ -88,6 +109,31 @@ pub(super) fn complete(line: &mut CommandLine, executor: &Executor, places: &Pla
     line.args(["-"]);
     line.set(CONTEXT_FULL, &places.context_full);
     temporary_folder(line, places);
+}
+
+/// Codex's own sandbox, unless the user wants none.
+fn confinement(line: &mut CommandLine, executor: &Executor, tools: &Tools, places: &Places<'_>) {
+    if executor.sandbox == Sandbox::Off {
+        return line.args(["--sandbox", "danger-full-access"]);
+    }
+    line.args(["--sandbox", "workspace-write"]);
+    if let Some(network) = tools.network {
+        setting(line, "sandbox_workspace_write.network_access", if network { "true" } else { "false" });
+    }
+    if !places.writable.is_empty() {
+        let roots: Vec<String> =
+            places.writable.iter().map(|folder| toml_text(&folder.to_string_lossy())).collect();
+        setting(line, "sandbox_workspace_write.writable_roots", &format!("[{}]", roots.join(",")));
+    }
+}
+
+/// What is switched off. A search goes out through the provider, so it goes with the network.
+fn denied(line: &mut CommandLine, tools: &Tools) {
+    let is_off = |switch: &&Switch| {
+        let without_network = tools.network == Some(false) && switch.off == NO_SEARCH;
+        without_network || tools.deny.iter().map(ToolName::as_str).any(|name| name == switch.tool)
+    };
+    SWITCHES.iter().filter(is_off).for_each(|switch| line.args(switch.off));
 }
 
 fn setting(line: &mut CommandLine, key: &str, value: &str) {

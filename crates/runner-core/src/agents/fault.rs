@@ -1,9 +1,9 @@
 //! Why a session failed, from what the agent's program itself says of it: its last event, or its own error output
 //! when it printed nothing else. What the model wrote or a command printed is never looked at.
 
+use super::bounded;
 use super::reset::moment;
-use super::transcript::{Conclusion, End, Failure, Transcript};
-use super::{Agent, bounded};
+use super::transcript::{Conclusion, Dialect, End, Failure, Transcript};
 use crate::step::{Exit, ProviderFault};
 use crate::text::one_line;
 
@@ -42,10 +42,15 @@ fn fault(transcript: &Transcript, aftermath: &Aftermath<'_>) -> Option<ProviderF
     let findings = &transcript.findings;
     match (&findings.end, &aftermath.exit) {
         (End::Finished, _) => None,
-        (End::Failed(failure), _) => match transcript.agent {
-            Agent::Codex => Some(codex(&failure.message, aftermath.now_unix_secs)),
-            Agent::Claude => claude(failure),
+        (End::Failed(failure), _) => match transcript.dialect {
+            Dialect::Codex => Some(codex(&failure.message, aftermath.now_unix_secs)),
+            Dialect::Claude => claude(failure),
+            Dialect::Opencode | Dialect::Gemini | Dialect::Qwen | Dialect::Copilot | Dialect::Pi => {
+                by_status(failure)
+            }
         },
+        // A preset's answer is a file, and that alone tells how it went.
+        (End::Unsaid, _) if !matches!(transcript.dialect, Dialect::Codex | Dialect::Claude) => None,
         (End::Unsaid, _) if aftermath.is_context_full => Some(ProviderFault::ContextFull),
         (End::Unsaid, Exit::Finished { code }) => {
             let own = String::from_utf8_lossy(aftermath.stderr);
@@ -67,6 +72,17 @@ fn crashed(said: &str, code: i32) -> String {
 
 fn shown(message: &str) -> String {
     bounded::bounded(&one_line(message), WHY_BYTES_MAX)
+}
+
+/// What a provider's status means, for programs that say no more. Without one, nothing is known.
+fn by_status(failure: &Failure) -> Option<ProviderFault> {
+    let why = || shown(&failure.message);
+    Some(match failure.status? {
+        401 | 403 => ProviderFault::NotLoggedIn { why: why() },
+        429 => ProviderFault::RateLimited { retry_after_secs: None },
+        500..=599 => ProviderFault::Overloaded,
+        _ => ProviderFault::Refused { why: why() },
+    })
 }
 
 /// Codex has one message for each kind of failure. Each is known by its beginning, so that what a provider's own
@@ -169,8 +185,8 @@ mod tests {
 
     const NOW: u64 = 1_794_789_000;
 
-    fn concluded(agent: Agent, lines: &str, exit: Exit, stderr: &str, is_context_full: bool) -> Exit {
-        let mut transcript = Transcript::new(agent);
+    fn concluded(dialect: Dialect, lines: &str, exit: Exit, stderr: &str, is_context_full: bool) -> Exit {
+        let mut transcript = Transcript::new(dialect);
         transcript.push(lines.as_bytes());
         transcript.finish();
         let stderr = stderr.as_bytes();
@@ -179,7 +195,7 @@ mod tests {
 
     fn codex_says(message: &str) -> ProviderFault {
         let line = serde_json::json!({ "type": "turn.failed", "error": { "message": message } }).to_string();
-        let exit = concluded(Agent::Codex, &line, Exit::Finished { code: 1 }, "", false);
+        let exit = concluded(Dialect::Codex, &line, Exit::Finished { code: 1 }, "", false);
         let Exit::Provider { fault } = exit else { panic!("{exit:?}") };
         fault
     }
@@ -236,12 +252,12 @@ mod tests {
     fn a_session_that_says_nothing_of_its_end_is_known_by_what_is_left() {
         let finished = || Exit::Finished { code: 1 };
         let begun = "{\"type\":\"thread.started\",\"thread_id\":\"x\"}\n";
-        let full = concluded(Agent::Codex, begun, finished(), "", true);
+        let full = concluded(Dialect::Codex, begun, finished(), "", true);
         assert_eq!(full, Exit::Provider { fault: ProviderFault::ContextFull });
         let why = "Error: Model provider `x` not found".to_owned();
-        let crashed = concluded(Agent::Codex, "", finished(), &format!("\n{why}\n"), false);
+        let crashed = concluded(Dialect::Codex, "", finished(), &format!("\n{why}\n"), false);
         assert_eq!(crashed, Exit::Provider { fault: ProviderFault::Crashed { why } });
-        let silent = concluded(Agent::Claude, "", Exit::Finished { code: 3 }, "", false);
+        let silent = concluded(Dialect::Claude, "", Exit::Finished { code: 3 }, "", false);
         assert_eq!(
             silent,
             Exit::Provider {
@@ -249,14 +265,14 @@ mod tests {
             }
         );
         let killed = Exit::Killed { signal: 9 };
-        assert_eq!(concluded(Agent::Claude, "", killed.clone(), "", false), killed);
+        assert_eq!(concluded(Dialect::Claude, "", killed.clone(), "", false), killed);
     }
 
     #[test]
     fn how_the_runner_ended_a_session_stays_as_it_is() {
         let line = "{\"type\":\"turn.failed\",\"error\":{\"message\":\"Connection failed: x\"}}";
         for exit in [Exit::TimedOut, Exit::Idle, Exit::NotStarted { why: "x".to_owned() }] {
-            assert_eq!(concluded(Agent::Codex, line, exit.clone(), "", false), exit);
+            assert_eq!(concluded(Dialect::Codex, line, exit.clone(), "", false), exit);
         }
     }
 
@@ -269,7 +285,7 @@ mod tests {
             line[key] = value.clone();
         }
         let lines = format!("{error}\n{result}\n");
-        let exit = concluded(Agent::Claude, &lines, Exit::Finished { code: 1 }, "", false);
+        let exit = concluded(Dialect::Claude, &lines, Exit::Finished { code: 1 }, "", false);
         if let Exit::Provider { fault } = exit {
             return Some(fault);
         }
@@ -305,8 +321,13 @@ mod tests {
     fn a_usage_limit_of_claude_names_its_end() {
         let limit = "{\"type\":\"rate_limit_event\",\"rate_limit_info\":{\"status\":\"rejected\",\"resetsAt\":1900000000}}";
         let result = "{\"type\":\"result\",\"is_error\":true,\"api_error_status\":429}";
-        let exit =
-            concluded(Agent::Claude, &format!("{limit}\n{result}\n"), Exit::Finished { code: 1 }, "", false);
+        let exit = concluded(
+            Dialect::Claude,
+            &format!("{limit}\n{result}\n"),
+            Exit::Finished { code: 1 },
+            "",
+            false,
+        );
         let fault = ProviderFault::UsageLimit { resets_unix_secs: Some(1_900_000_000) };
         assert_eq!(exit, Exit::Provider { fault: fault.clone() });
         let told = serde_json::json!({ "api_error_status": 429, "result": "Claude AI usage limit reached|1900000000" });

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{Agent, claude_launch, codex_launch};
 use crate::config::Executor;
+use crate::tools::Tools;
 
 /// Variables by name.
 pub type Variables = BTreeMap<OsString, OsString>;
@@ -72,10 +73,23 @@ pub struct Places<'a> {
     pub context_full: PathBuf,
     /// A folder for settings that the session alone needs.
     pub settings: PathBuf,
+    /// Folders outside of the repository that may be written to.
+    pub writable: Vec<PathBuf>,
+    /// What keeps an agent in that has no sandbox of its own, if anything does.
+    pub fence: Option<Fence>,
     /// The user's variables.
     pub user: &'a Variables,
     /// Whether the runner is root.
     pub is_root: bool,
+}
+
+/// How an agent is kept in whose own process must stay outside, because its login lies there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fence {
+    /// The words before a command of the agent's that start it in a sandbox.
+    pub around_commands: Vec<OsString>,
+    /// A command that is asked before a file is changed, and refuses what lies outside.
+    pub before_files: Vec<OsString>,
 }
 
 /// A program's arguments and variables, and what must lie ready for it.
@@ -117,7 +131,7 @@ impl CommandLine {
 }
 
 /// The command line of an agent's session. The prompt comes by standard input.
-pub fn command_line(agent: Agent, executor: &Executor, places: &Places<'_>) -> CommandLine {
+pub fn command_line(agent: Agent, executor: &Executor, tools: &Tools, places: &Places<'_>) -> CommandLine {
     let mut line =
         CommandLine { environment: inherited(agent, executor, places.user), ..CommandLine::default() };
     for (name, value) in
@@ -126,8 +140,8 @@ pub fn command_line(agent: Agent, executor: &Executor, places: &Places<'_>) -> C
         line.set(name, value);
     }
     match agent {
-        Agent::Codex => codex_launch::complete(&mut line, executor, places),
-        Agent::Claude => claude_launch::complete(&mut line, executor, places),
+        Agent::Codex => codex_launch::complete(&mut line, executor, tools, places),
+        Agent::Claude => claude_launch::complete(&mut line, executor, tools, places),
     }
     line
 }

@@ -4,19 +4,58 @@
 use serde_json::Value;
 
 use super::event::{AgentEvent, Said};
-use super::{Agent, bounded, claude, codex};
+use super::{Agent, Preset, bounded, claude, codex, preset_lines};
+use crate::config::Executor;
 use crate::step::Usage;
 
 /// The longest line that is read. Beyond it, the line is not understood and its beginning is kept.
 const LINE_BYTES_MAX: usize = 16 << 20;
 
+/// Whose lines are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    Codex,
+    Claude,
+    Opencode,
+    Gemini,
+    Qwen,
+    Copilot,
+    Pi,
+}
+
+impl Dialect {
+    /// What an agent's program prints, if it is one that is understood.
+    pub fn of(executor: &Executor) -> Option<Self> {
+        let of_agent = Agent::of_kind(executor.kind).map(Self::of_agent);
+        of_agent.or_else(|| executor.preset.map(Self::of_preset))
+    }
+
+    fn of_agent(agent: Agent) -> Self {
+        match agent {
+            Agent::Codex => Self::Codex,
+            Agent::Claude => Self::Claude,
+        }
+    }
+
+    fn of_preset(preset: Preset) -> Self {
+        match preset {
+            Preset::Opencode => Self::Opencode,
+            Preset::Gemini => Self::Gemini,
+            Preset::Qwen => Self::Qwen,
+            Preset::Copilot => Self::Copilot,
+            Preset::Pi => Self::Pi,
+        }
+    }
+}
+
 /// A session's output, read so far.
 #[derive(Clone, Debug)]
 pub struct Transcript {
-    pub(super) agent: Agent,
+    pub(super) dialect: Dialect,
     line: Vec<u8>,
     is_too_long: bool,
     claude: claude::Reader,
+    preset: preset_lines::Reader,
     pub(super) findings: Findings,
 }
 
@@ -84,12 +123,14 @@ pub struct Conclusion {
 
 impl Transcript {
     /// Nothing read yet.
-    pub fn new(agent: Agent) -> Self {
+    pub fn new(dialect: Dialect) -> Self {
+        let cached = if dialect == Dialect::Qwen { claude::Cached::Within } else { claude::Cached::Apart };
         Self {
-            agent,
+            dialect,
             line: Vec::new(),
             is_too_long: false,
-            claude: claude::Reader::default(),
+            claude: claude::Reader::counting(cached),
+            preset: preset_lines::Reader::default(),
             findings: Findings::default(),
         }
     }
@@ -117,6 +158,11 @@ impl Transcript {
         self.end_line()
     }
 
+    /// What the session used, as far as it has said so.
+    pub fn usage(&self) -> Usage {
+        self.findings.usage
+    }
+
     fn end_line(&mut self) -> Vec<AgentEvent> {
         let line = std::mem::take(&mut self.line);
         let is_too_long = std::mem::take(&mut self.is_too_long);
@@ -130,9 +176,12 @@ impl Transcript {
             return vec![AgentEvent::of(Said::Unknown { raw })];
         };
         self.findings.is_begun = true;
-        match self.agent {
-            Agent::Codex => codex::read(&value, &mut self.findings),
-            Agent::Claude => self.claude.read(&value, &mut self.findings),
+        match self.dialect {
+            Dialect::Codex => codex::read(&value, &mut self.findings),
+            Dialect::Claude | Dialect::Qwen => self.claude.read(&value, &mut self.findings),
+            dialect @ (Dialect::Opencode | Dialect::Gemini | Dialect::Copilot | Dialect::Pi) => {
+                self.preset.read(dialect, &value, &mut self.findings)
+            }
         }
     }
 }

@@ -65,11 +65,11 @@ pub struct Executor {
     #[schemars(extend("examples" = ["demo.toml"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
-    /// What keeps an agent of kind "command" or "script" from writing outside the repository: "auto" uses bubblewrap
-    /// where it works, "require" starts no session without it, "off" lets the agent write wherever you can.
+    /// What keeps an agent from writing outside the repository: "auto" uses Codex's own sandbox, and bubblewrap for the
+    /// others where it works, "require" starts no session without it, "off" lets the agent write wherever you can.
     pub sandbox: Sandbox,
-    /// Folders outside the repository that such an agent may write to all the same, by absolute path or from your
-    /// home folder (`~/…`): where it keeps its own state, or a build keeps its caches.
+    /// Folders outside the repository that the agent may write to all the same, by absolute path or from your home
+    /// folder (`~/…`): where it keeps its own state, or a build keeps its caches.
     #[schemars(extend("examples" = [["~/.my-agent"]]), inner(pattern(r"^(/|~/)")))]
     pub writable: Vec<String>,
 }
@@ -152,6 +152,16 @@ impl Default for Executor {
             sandbox: Sandbox::Auto,
             writable: Vec::new(),
         }
+    }
+}
+
+impl Executor {
+    /// The table as the configuration has it, without its head.
+    pub fn table(&self) -> String {
+        // Text, numbers and lists of text are the same in JSON and TOML.
+        let keys = serde_json::to_value(self).unwrap_or_default();
+        let keys = keys.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+        keys.map(|(key, value)| format!("{key} = {value}\n")).collect()
     }
 }
 
@@ -314,6 +324,19 @@ mod tests {
     fn told(executor: &str) -> Vec<String> {
         let text = format!("[executor]\n{executor}\n");
         Config::decode(text.as_bytes()).err().unwrap_or_default().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_table_can_be_written_and_read_again() {
+        for keys in [
+            "kind = \"codex\"\nmodel = \"m\"\neffort = \"high\"\nbase_url = \"http://127.0.0.1:1\"\nretries = 0",
+            "kind = \"command\"\ncommand = [\"a\", \"b c\"]\nsandbox = \"require\"\nwritable = [\"~/x\"]",
+            "kind = \"command\"\npreset = \"pi\"",
+        ] {
+            let read =
+                |keys: &str| Config::decode(format!("[executor]\n{keys}\n").as_bytes()).unwrap().executor;
+            assert_eq!(read(&read(keys).table()), read(keys), "{keys}");
+        }
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub enum FileLeft {
 }
 
 /// How a session ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Exit {
     /// By itself. The code is recorded and decides nothing.
@@ -65,7 +65,7 @@ pub enum Exit {
 }
 
 /// How a provider fails an agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "fault", rename_all = "snake_case")]
 pub enum ProviderFault {
     /// Too many requests.
@@ -264,7 +264,7 @@ pub enum Verdict {
 }
 
 /// How the guard's process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GuardExit {
     /// With this code; 0 alone means that the work is good.

@@ -2,6 +2,7 @@
 //!
 //! An event says what happened, never when: whoever records it adds the time.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::attempt::{Exit, GuardExit, Usage, Verdict};
@@ -23,7 +24,7 @@ use crate::spending::{BudgetLimit, Cost, Spent};
 use crate::tree::Leaves;
 
 /// One thing that happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// A session is about to begin.
@@ -82,8 +83,18 @@ pub enum Event {
     Stopped { stop: Stop, exit_code: u8 },
 }
 
+/// A line of events.jsonl.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Recorded<'e> {
+    /// When it happened, in milliseconds since 1970.
+    pub t_ms: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: &'e Event,
+}
+
 /// What the judging came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Judgement {
     /// No answer that counts.
@@ -97,7 +108,7 @@ pub enum Judgement {
 }
 
 /// How a run of the guard ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GuardEnd {
     Ended,

@@ -1,5 +1,6 @@
 //! Marks: what was lawful or undone, and should still be seen by whoever trusts the result.
 
+use schemars::JsonSchema;
 use std::fmt;
 
 use serde::Serialize;
@@ -13,7 +14,7 @@ use super::settle::Ruling;
 use crate::repo_path::RepoPath;
 
 /// One mark on an iteration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "mark", rename_all = "snake_case")]
 pub enum Mark {
     /// A protected file was changed and put back.

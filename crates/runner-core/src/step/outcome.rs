@@ -234,7 +234,7 @@ impl fmt::Display for Outcome {
 }
 
 /// Who or what broke a session off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Interruption {
     /// Ctrl-C.
@@ -248,7 +248,7 @@ pub enum Interruption {
 }
 
 /// Why a run stops.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Stop {
     /// The root passes.
@@ -340,7 +340,7 @@ impl Stop {
 }
 
 /// What follows an iteration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "then", rename_all = "snake_case")]
 pub enum Next {
     /// The next iteration.

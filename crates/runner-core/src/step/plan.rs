@@ -126,7 +126,7 @@ pub struct Job {
 }
 
 /// One of so many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Nth {
     /// From 1.
     pub nth: u32,

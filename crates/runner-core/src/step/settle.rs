@@ -18,6 +18,7 @@ use crate::id::NodeId;
 use crate::repo_path::RepoPath;
 use crate::run_state::{GuardResult, RunState};
 use crate::tree::{MAX_ATTEMPTS_RANGE, Node, Tree};
+use schemars::JsonSchema;
 
 /// So many failures in a row that waiting does not mend stop the loop.
 pub const FAILURES_MAX: u32 = 3;
@@ -42,7 +43,7 @@ pub struct Transition {
 }
 
 /// Whether the iteration cost the node an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Charge {
     /// It did.

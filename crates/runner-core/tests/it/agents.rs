@@ -7,35 +7,54 @@ use proptest::collection::vec;
 use proptest::prop_assert_eq;
 use proptest::sample::Index;
 use runner_core::agents::{
-    Aftermath, Agent, AgentEvent, CommandLine, Conclusion, Places, Preset, Transcript, Variables,
-    command_line,
+    Aftermath, Agent, AgentEvent, CommandLine, Conclusion, Dialect, Fence, Places, Preset, Transcript,
+    Variables, command_line,
 };
 use runner_core::config::{Config, Executor};
+use runner_core::id::Iteration;
 use runner_core::schema::Document;
-use runner_core::step::{CostSource, Exit};
+use runner_core::step::{CostSource, Event, Exit};
+use runner_core::tools::Tools;
 
 use crate::holds;
 
 /// The transcripts, with the exit code that each session had.
-const SAMPLES: [(Agent, &str, i32); 18] = [
-    (Agent::Codex, "codex-401", 1),
-    (Agent::Codex, "codex-500", 1),
-    (Agent::Codex, "codex-context-exceeded", 1),
-    (Agent::Codex, "codex-failed-command", 0),
-    (Agent::Codex, "codex-file-change", 0),
-    (Agent::Codex, "codex-precompact-hook-stopped", 1),
-    (Agent::Codex, "codex-sigint", 1),
-    (Agent::Codex, "codex-success", 0),
-    (Agent::Codex, "codex-usage-limit", 1),
-    (Agent::Claude, "claude-500", 1),
-    (Agent::Claude, "claude-compacted", 0),
-    (Agent::Claude, "claude-context-full", 1),
-    (Agent::Claude, "claude-max-budget", 1),
-    (Agent::Claude, "claude-max-turns", 1),
-    (Agent::Claude, "claude-schema-ignored", 0),
-    (Agent::Claude, "claude-schema-violated", 1),
-    (Agent::Claude, "claude-sigint", 1),
-    (Agent::Claude, "claude-success", 0),
+const SAMPLES: [(Dialect, &str, i32); 25] = [
+    (Dialect::Codex, "codex-401", 1),
+    (Dialect::Codex, "codex-500", 1),
+    (Dialect::Codex, "codex-context-exceeded", 1),
+    (Dialect::Codex, "codex-failed-command", 0),
+    (Dialect::Codex, "codex-file-change", 0),
+    (Dialect::Codex, "codex-precompact-hook-stopped", 1),
+    (Dialect::Codex, "codex-sigint", 1),
+    (Dialect::Codex, "codex-success", 0),
+    (Dialect::Codex, "codex-usage-limit", 1),
+    (Dialect::Claude, "claude-500", 1),
+    (Dialect::Claude, "claude-compacted", 0),
+    (Dialect::Claude, "claude-context-full", 1),
+    (Dialect::Claude, "claude-max-budget", 1),
+    (Dialect::Claude, "claude-max-turns", 1),
+    (Dialect::Claude, "claude-schema-ignored", 0),
+    (Dialect::Claude, "claude-schema-violated", 1),
+    (Dialect::Claude, "claude-sigint", 1),
+    (Dialect::Claude, "claude-success", 0),
+    (Dialect::Copilot, "copilot-success", 0),
+    (Dialect::Gemini, "gemini-401", 145),
+    (Dialect::Gemini, "gemini-success", 0),
+    (Dialect::Opencode, "opencode-success", 0),
+    (Dialect::Pi, "pi-success", 0),
+    (Dialect::Qwen, "qwen-401", 0),
+    (Dialect::Qwen, "qwen-success", 0),
+];
+
+const DIALECTS: [Dialect; 7] = [
+    Dialect::Codex,
+    Dialect::Claude,
+    Dialect::Copilot,
+    Dialect::Gemini,
+    Dialect::Opencode,
+    Dialect::Pi,
+    Dialect::Qwen,
 ];
 
 #[expect(clippy::disallowed_methods, reason = "the recordings are files")]
@@ -46,11 +65,11 @@ fn sample(name: &str) -> Vec<u8> {
 
 /// The events and the end of a transcript that comes in these pieces.
 fn heard<'p>(
-    agent: Agent,
+    dialect: Dialect,
     code: i32,
     pieces: impl Iterator<Item = &'p [u8]>,
 ) -> (Vec<AgentEvent>, Conclusion) {
-    let mut transcript = Transcript::new(agent);
+    let mut transcript = Transcript::new(dialect);
     let mut events: Vec<AgentEvent> = pieces.flat_map(|piece| transcript.push(piece)).collect();
     events.extend(transcript.finish());
     let aftermath = Aftermath {
@@ -69,6 +88,10 @@ fn every_recorded_session_means_what_its_snapshot_says() {
     for (agent, name, code) in SAMPLES {
         let bytes = sample(name);
         let (events, end) = heard(agent, code, std::iter::once(bytes.as_slice()));
+        for (seq, what) in (1..).zip(events.clone()) {
+            let iter = Iteration::FIRST;
+            crate::schema::assert_recorded_as_described(&Event::Agent { iter, seq, what });
+        }
         let lines =
             events.iter().map(|event| serde_json::to_string(event).unwrap() + "\n").collect::<String>();
         let answer = end.answer.map(|answer| String::from_utf8(answer).unwrap());
@@ -87,15 +110,22 @@ fn where_the_pieces_end_makes_no_difference() {
         let single = heard(agent, code, bytes.chunks(1));
         assert_eq!(single, whole, "{name}, byte by byte");
     }
-    let (agent, name, code) = SAMPLES[17];
-    let bytes = sample(name);
-    let whole = heard(agent, code, std::iter::once(bytes.as_slice()));
-    holds(vec(proptest::prelude::any::<Index>(), 0..20), |cuts| {
+    let wholes: Vec<_> = SAMPLES
+        .iter()
+        .map(|(dialect, name, code)| {
+            let bytes = sample(name);
+            let whole = heard(*dialect, *code, std::iter::once(bytes.as_slice()));
+            (*dialect, *code, bytes, whole)
+        })
+        .collect();
+    let cuts = vec(proptest::prelude::any::<Index>(), 0..20);
+    holds((proptest::prelude::any::<Index>(), cuts), |(which, cuts)| {
+        let (dialect, code, bytes, whole) = which.get(&wholes);
         let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len())).collect();
         ends.extend([0, bytes.len()]);
         ends.sort_unstable();
         let pieces = ends.windows(2).map(|pair| &bytes[pair[0]..pair[1]]);
-        prop_assert_eq!(&heard(agent, code, pieces), &whole);
+        prop_assert_eq!(&heard(*dialect, *code, pieces), whole);
         Ok(())
     });
 }
@@ -113,26 +143,34 @@ fn no_line_is_too_odd_to_be_read() {
         b"{\"type\":\"result\",\"is_error\":\"no\",\"usage\":[]}\n",
         b"\xff\xfe{\"type\":\"result\"\n",
     ];
-    for agent in Agent::ALL {
+    for dialect in DIALECTS {
         for line in odd {
-            heard(agent, 0, std::iter::once(line));
+            heard(dialect, 0, std::iter::once(line));
         }
     }
     holds(vec(proptest::prelude::any::<u8>(), 0..200), |bytes| {
-        for agent in Agent::ALL {
-            heard(agent, 0, std::iter::once(bytes.as_slice()));
+        for dialect in DIALECTS {
+            heard(dialect, 0, std::iter::once(bytes.as_slice()));
         }
         Ok(())
     });
 }
 
 #[test]
-fn both_agents_mean_the_same_by_input() {
+fn all_agents_mean_the_same_by_input() {
     let of = |name: &str| {
         let (agent, _, code) = *SAMPLES.iter().find(|sample| sample.1 == name).unwrap();
         heard(agent, code, std::iter::once(sample(name).as_slice())).1.usage
     };
-    // Both scripts let the model read 1,000 tokens twice, 200 of them from a cache, and write 50.
+    for preset in ["gemini-success", "opencode-success", "pi-success", "qwen-success"] {
+        let usage = of(preset);
+        assert_eq!(
+            (usage.input_tokens, usage.cached_input_tokens, usage.output_tokens),
+            (Some(2_000), Some(400), Some(100)),
+            "{preset}"
+        );
+    }
+    // All scripts let the model read 1,000 tokens twice, 200 of them from a cache, and write 50.
     let (codex, claude) = (of("codex-success"), of("claude-success"));
     for usage in [codex, claude] {
         assert_eq!(
@@ -171,6 +209,8 @@ fn places<'a>(user: &'a Variables, schema: &'a [u8]) -> Places<'a> {
         schema_bytes: schema,
         context_full: "/git/runner/answers/0001.full".into(),
         settings: "/git/runner/answers".into(),
+        writable: Vec::new(),
+        fence: None,
         user,
         is_root: true,
     }
@@ -191,14 +231,27 @@ fn shown(line: &CommandLine) -> String {
 #[test]
 fn the_command_lines_are_as_their_snapshots_say() {
     let (user, schema) = (user(), Document::AgentOutput.schema_bytes());
-    let places = places(&user, &schema);
+    let (places, tools) = (places(&user, &schema), Tools::default());
+    let limits = br#"{"allow": ["Read", "Bash"], "deny": ["web_search", "shell"], "network": false}"#;
+    let limits = Tools::decode(limits).unwrap();
+    let fenced = Places {
+        writable: vec!["/var/cache/it's".into()],
+        fence: Some(Fence {
+            around_commands: ["/usr/bin/bwrap", "--unshare-net", "--"].map(OsString::from).into(),
+            before_files: ["/usr/bin/runner", "__fence", "/repo"].map(OsString::from).into(),
+        }),
+        ..places.clone()
+    };
     let more = "model = \"m\"\neffort = \"high\"\nbase_url = \"http://127.0.0.1:1/v1\"\nkey_env = \"MY_KEY\"\n\
                 retries = 1\nenv_inherit = [\"MY_T*\"]\n";
     for (agent, kind) in [(Agent::Codex, "codex"), (Agent::Claude, "claude")] {
-        let plain = command_line(agent, &executor(&format!("kind = \"{kind}\"\n")), &places);
+        let plain =
+            command_line(agent, &executor(&format!("kind = \"{kind}\"\n")), &Tools::default(), &places);
         insta::assert_snapshot!(format!("{kind}-command-line"), shown(&plain));
-        let full = command_line(agent, &executor(&format!("kind = \"{kind}\"\n{more}")), &places);
+        let full = command_line(agent, &executor(&format!("kind = \"{kind}\"\n{more}")), &tools, &places);
         insta::assert_snapshot!(format!("{kind}-command-line-with-everything"), shown(&full));
+        let limited = command_line(agent, &executor(&format!("kind = \"{kind}\"\n")), &limits, &fenced);
+        insta::assert_snapshot!(format!("{kind}-command-line-with-limits"), shown(&limited));
     }
     for preset in Preset::ALL {
         let name = preset.facts().program;
@@ -222,7 +275,8 @@ fn an_agent_sees_no_variable_that_is_not_meant_for_it() {
         (Agent::Claude, "ANTHROPIC_API_KEY", "CODEX_API_KEY"),
     ] {
         let kind = agent.facts().program;
-        let line = command_line(agent, &executor(&format!("kind = \"{kind}\"\n")), &places);
+        let line =
+            command_line(agent, &executor(&format!("kind = \"{kind}\"\n")), &Tools::default(), &places);
         let has = |name: &str| line.environment.contains_key(OsStr::new(name));
         assert!(has("PATH") && has("LC_TIME") && has(own), "{kind}");
         assert!(!has("AWS_SECRET_ACCESS_KEY") && !has("MY_KEY") && !has("GIT_DIR") && !has(other), "{kind}");
@@ -234,7 +288,8 @@ fn a_home_of_codex_among_temporary_files_gets_another_folder_for_them() {
     let schema = Document::AgentOutput.schema_bytes();
     let mut user = user();
     let temporary = |user: &Variables| {
-        let line = command_line(Agent::Codex, &Executor::default(), &places(user, &schema));
+        let line =
+            command_line(Agent::Codex, &Executor::default(), &Tools::default(), &places(user, &schema));
         (line.environment.get(OsStr::new("TMPDIR")).cloned(), line.folders)
     };
     assert_eq!(temporary(&user), (None, Vec::new()));

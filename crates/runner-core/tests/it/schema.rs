@@ -5,6 +5,8 @@
 //! kind: ids that are not unique, order, attempts over their maximum, passes, depth, count and size of a tree,
 //! and rules between the keys of `[executor]`.
 
+use std::sync::LazyLock;
+
 use jsonschema::Validator;
 use proptest::prelude::*;
 use runner_core::agent_output::AgentOutput;
@@ -12,12 +14,35 @@ use runner_core::config::Config;
 use runner_core::document::{Fault, Problem};
 use runner_core::run_state::RunState;
 use runner_core::schema::Document;
+use runner_core::step::{Event, Recorded};
 use runner_core::tools::Tools;
 use runner_core::tree::{Tree, TreeFault};
 use serde_json::{Value, json};
 
 use crate::documents::{agent_output, changed, config, run_state, toml_of, tree, without_null};
 use crate::{holds, told};
+
+/// Holds an event against the schema of the lines that record it.
+pub(crate) fn assert_recorded_as_described(event: &Event) {
+    static EVENTS: LazyLock<Validator> = LazyLock::new(|| validator(Document::Event));
+    let line = serde_json::to_value(Recorded { t_ms: 1, event }).unwrap();
+    let faults: Vec<String> = EVENTS.iter_errors(&line).map(|fault| fault.to_string()).collect();
+    assert!(faults.is_empty(), "{line:#}: {faults:#?}");
+}
+
+#[test]
+fn a_line_that_is_no_event_is_none_by_the_schema() {
+    let validator = validator(Document::Event);
+    let good = json!({ "t_ms": 1, "event": "agent", "iter": 1, "seq": 1, "kind": "finished" });
+    assert!(validator.is_valid(&good));
+    for (key, value) in
+        [("event", json!("odd")), ("kind", json!("odd")), ("t_ms", json!("now")), ("seq", json!(null))]
+    {
+        let mut bad = good.clone();
+        bad[key] = value;
+        assert!(!validator.is_valid(&bad), "{bad}");
+    }
+}
 
 fn validator(document: Document) -> Validator {
     jsonschema::validator_for(&document.schema().to_value()).unwrap()
@@ -62,6 +87,7 @@ fn shape_faults(document: Document, text: &str) -> Vec<String> {
         Document::AgentOutput => of(AgentOutput::decode(text.as_bytes()).map(drop)),
         Document::Config => of(Config::decode(text.as_bytes()).map(drop)),
         Document::Tools => of(Tools::decode(text.as_bytes()).map(drop)),
+        Document::Event => vec!["events are written and never read".to_owned()],
     }
 }
 

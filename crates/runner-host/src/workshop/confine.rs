@@ -1,42 +1,75 @@
 //! Which sandbox a session gets, and the agent inside it.
 
+use runner_core::agents::Fence;
 use runner_core::config::{ExecutorKind, Sandbox};
 use runner_core::step::Job;
 
 use super::{Bench, Workshop};
 use crate::error::{Error, Refusal};
 use crate::executor::Program;
+use crate::fence;
 use crate::git::PathSet;
-use crate::sandbox::{Bubblewrap, Level, Room};
+use crate::sandbox::{Bubblewrap, Level, Room, folders_of, shared_temporary};
 use crate::store;
 
 impl Workshop<'_> {
-    /// What keeps the session of a job in. Refuses one that must not run without a sandbox where there is none.
+    /// What keeps the session of a job in. Refuses one that must not run without a sandbox where there is none: because
+    /// the configuration says so, or because its node limits what only a sandbox can.
     pub(super) fn sandbox_for(&mut self, job: &Job) -> Result<Level, Error> {
-        if matches!(job.executor.kind, ExecutorKind::Codex | ExecutorKind::Claude) {
-            return Ok(Level::None);
-        }
         if job.executor.sandbox == Sandbox::Off {
             return Ok(Level::None);
         }
+        if job.executor.kind == ExecutorKind::Codex {
+            return Ok(Level::Own);
+        }
+        let is_needed = job.executor.sandbox == Sandbox::Require
+            || job.tools.network == Some(false)
+            || job.tools.writable.is_some();
         let root = self.git.root();
         match self.sandbox.get_or_insert_with(|| Bubblewrap::find(root)) {
             Ok(_) => Ok(Level::Bubblewrap),
-            Err(why) if job.executor.sandbox == Sandbox::Require => {
-                Err(Refusal::NoSandbox { why: why.clone() }.into())
-            }
+            Err(why) if is_needed => Err(Refusal::NoSandbox { why: why.clone() }.into()),
             Err(_) => Ok(Level::None),
         }
     }
 
-    /// The agent, inside what the bench says.
-    pub(super) fn confined(&self, program: Program, job: &Job, bench: &Bench) -> Result<Program, Error> {
-        let (Level::Bubblewrap, Some(Ok(bubblewrap))) = (bench.sandbox, &self.sandbox) else {
-            return Ok(program);
+    /// What keeps Claude Code in: its commands run inside bubblewrap, and a hook refuses files outside. It stays outside
+    /// itself, because it renews its login in the user's home, with a lock beside its folder there.
+    pub(super) fn fence(&self, job: &Job, bench: &Bench) -> Result<Option<Fence>, Error> {
+        let (Level::Bubblewrap, Some(Ok(bubblewrap)), ExecutorKind::Claude) =
+            (bench.sandbox, &self.sandbox, job.executor.kind)
+        else {
+            return Ok(None);
+        };
+        let room = Room::for_commands(&self.git, job, self.at_head.as_ref().unwrap_or(&PathSet::new()))?;
+        let folders = folders_of(job).into_iter().chain(shared_temporary()).collect();
+        let before_files = fence::command(self.git.root(), folders)?;
+        Ok(Some(Fence { around_commands: bubblewrap.before_commands(&room), before_files }))
+    }
+
+    /// The agent, inside what the bench says; none where it is not to be wrapped.
+    pub(super) fn confined(
+        &self,
+        program: Program,
+        job: &Job,
+        bench: &Bench,
+    ) -> Result<(Program, Wrapped), Error> {
+        let (Level::Bubblewrap, Some(Ok(bubblewrap)), None) = (bench.sandbox, &self.sandbox, program.agent)
+        else {
+            return Ok((program, Wrapped::No));
         };
         let room = Room::of(&self.git, job, self.at_head.as_ref().unwrap_or(&PathSet::new()))?;
-        store::clear(&room.temporary)?;
-        store::ensure_folder(&room.temporary)?;
-        Ok(bubblewrap.around(program, &room))
+        if let Some(temporary) = &room.temporary {
+            store::clear(temporary)?;
+            store::ensure_folder(temporary)?;
+        }
+        Ok((bubblewrap.around(program, &room), Wrapped::Yes))
     }
+}
+
+/// Whether the program that is started is the sandbox, and the agent another one inside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wrapped {
+    Yes,
+    No,
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use runner_core::agents::{Aftermath, Agent, AgentEvent, Conclusion, Transcript};
+use runner_core::agents::{Aftermath, AgentEvent, Conclusion, Dialect, Transcript};
 use runner_core::id::Iteration;
 use runner_core::step::{Event, Exit, Usage};
 
@@ -24,12 +24,12 @@ pub(super) struct Ear<'e> {
 
 impl<'e> Ear<'e> {
     pub(super) fn new(
-        agent: Option<Agent>,
+        dialect: Option<Dialect>,
         iter: Iteration,
         folder: &'e Folder,
         audience: &'e mut (dyn FnMut(&Event) + 'e),
     ) -> Self {
-        let transcript = agent.map(Transcript::new);
+        let transcript = dialect.map(Transcript::new);
         Self { transcript, stderr: Vec::new(), iter, seq: 0, folder, audience }
     }
 

@@ -1,12 +1,15 @@
 //! What the next command does with something that a crash left unfinished.
 
+use std::path::Path;
+
+use runner_core::agents::{Dialect, Transcript};
 use runner_core::document::canonical_json;
-use runner_core::step::{Exit, Interruption, Plan, StepEnd, World, plan, resume};
+use runner_core::step::{Exit, Interruption, Job, Plan, StepEnd, Usage, World, plan, resume};
 
 use serde::{Deserialize, Serialize};
 
 use super::Workshop;
-use super::session::{Ended, reported};
+use super::session::{Ended, OUTPUT, reported};
 use crate::error::Error;
 use crate::executor;
 use crate::git::Git;
@@ -110,7 +113,9 @@ fn take_up_iteration(workshop: &mut Workshop<'_>, iteration: &Iteration) -> Resu
     let ended = match iteration.phase.clone() {
         Phase::Session => {
             let exit = Exit::Interrupted { by: Interruption::Crash };
-            Ended { exit, usage: reported(&workshop.git, &job).usage, processes_left: 0 }
+            let usage = used(&prompt.with_file_name(OUTPUT), &job);
+            let usage = usage.unwrap_or_else(|| reported(&workshop.git, &job).usage);
+            Ended { exit, usage, processes_left: 0 }
         }
         Phase::Ended { exit, usage, processes_left } => Ended { exit, usage, processes_left },
     };
@@ -122,6 +127,16 @@ fn take_up_iteration(workshop: &mut Workshop<'_>, iteration: &Iteration) -> Resu
     let end = resume(workshop, attempt)?;
     workshop.resuming = None;
     Ok(Some(Taken::Iteration(Box::new(end))))
+}
+
+/// What a session had used when the runner died, from what its agent had printed until then.
+fn used(output: &Path, job: &Job) -> Option<Usage> {
+    let bytes = store::read(output, job.limits.executor_output_bytes.saturating_mul(2)).ok()??;
+    let mut transcript = Transcript::new(Dialect::of(&job.executor)?);
+    transcript.push(&bytes);
+    transcript.finish();
+    let usage = transcript.usage();
+    (usage != Usage::default()).then_some(usage)
 }
 
 /// The index that was pinned before the session, or one made anew from the commit.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use runner_core::agent_report::AgentReport;
-use runner_core::agents::{Agent, Identity, Ready};
+use runner_core::agents::{Agent, Dialect, Identity, Ready};
 use runner_core::layout::Doc;
 use runner_core::repo_path::RepoPath;
 use runner_core::step::{
@@ -16,6 +16,7 @@ use runner_core::step::{
 };
 use runner_core::tree::BYTES_MAX;
 
+use super::confine::Wrapped;
 use super::listen::Ear;
 use super::{Begun, Bench, Workshop, interruption_of};
 use crate::error::{Error, Refusal};
@@ -28,10 +29,13 @@ use crate::pins::{Mended, Pins, SessionName};
 use crate::process::{self, How, Input, Launch, Limits, Log, Output, Polite, Reach};
 use crate::programs;
 use crate::record::Folder;
-use crate::sandbox::Level;
+use crate::sandbox::{Level, folders_of, unwrapped};
 use crate::signals::Listener;
 use crate::store;
 use crate::worktree;
+
+/// The file that an agent's output goes to.
+pub(super) const OUTPUT: &str = "executor.log";
 
 /// The most bytes of an answer.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
@@ -114,9 +118,10 @@ impl Workshop<'_> {
     /// Runs the agent to its end.
     pub(super) fn run_session(&mut self, job: &Job) -> Result<Ended, Error> {
         let bench = self.bench.as_ref().ok_or(Refusal::NoCommit)?;
-        let places = places(&self.git, job, &bench.folder);
+        let mut places = places(&self.git, job, &bench.folder);
+        places.fence = self.fence(job, bench)?;
         let program = executor::agent(job, &places).and_then(|program| lay_ready(&places, program));
-        let Program { argv, environment, agent, .. } = match program {
+        let (Program { argv, environment, agent, .. }, wrapped) = match program {
             Ok(program) => self.confined(program, job, bench)?,
             Err(why) => {
                 let exit = Exit::NotStarted { why };
@@ -124,9 +129,10 @@ impl Workshop<'_> {
             }
         };
         let version = agent.and_then(|agent| version(&mut self.version, agent, argv.first()?));
+        let dialect = Dialect::of(&job.executor);
         let log =
             |name: &str| Log { path: bench.folder.file(name), bytes_max: job.limits.executor_output_bytes };
-        let ear = RefCell::new(Ear::new(agent, job.iteration, &bench.folder, &mut *self.audience));
+        let ear = RefCell::new(Ear::new(dialect, job.iteration, &bench.folder, &mut *self.audience));
         // Looked at only when the agent seems idle; whether anything changed before the first look is not known.
         let seen = RefCell::new(None);
         let has_changed_files = || {
@@ -138,23 +144,23 @@ impl Workshop<'_> {
             folder: self.git.root().to_owned(),
             environment,
             input: Input::File(places.prompt.clone()),
-            output: match agent {
-                Some(_) => Output::Apart { stdout: log("executor.log"), stderr: log("executor.err.log") },
-                None => Output::Together(log("executor.log")),
+            output: match dialect {
+                Some(_) => Output::Apart { stdout: log(OUTPUT), stderr: log("executor.err.log") },
+                None => Output::Together(log(OUTPUT)),
             },
             stream: Some(log("stream.jsonl")),
             limits: Limits {
                 wall: bench.deadline.saturating_duration_since(Instant::now()),
                 idle: Duration::from_secs(job.limits.idle_secs.unwrap_or(0)),
             },
-            stop: process::Stop { is_wrapped: bench.sandbox.is_wrapped(), ..how_to_stop(agent) },
+            stop: process::Stop { is_wrapped: wrapped == Wrapped::Yes, ..how_to_stop(agent) },
             has_changed_files: &has_changed_files,
             hear: &|source, bytes| ear.borrow_mut().hear(source, bytes),
         };
         let ended = process::run(&launch, &self.control, &self.supervision)?;
         let by = self.signals.as_ref().and_then(Listener::caught).map_or(Interruption::Int, interruption_of);
-        let heard =
-            ear.into_inner().conclude(exit_of(bench.sandbox.unwrapped(ended.how), by), &places.context_full);
+        let how = if wrapped == Wrapped::Yes { unwrapped(ended.how) } else { ended.how };
+        let heard = ear.into_inner().conclude(exit_of(how, by), &places.context_full);
         if let Some(answer) = &heard.answer {
             store::write(&places.output, answer)?;
         }
@@ -319,6 +325,8 @@ fn places(git: &Git, job: &Job, folder: &Folder) -> Places {
         tree: git.paths().doc(Doc::Tree),
         context_full: settings.join("context-full.json"),
         settings,
+        writable: folders_of(job),
+        fence: None,
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod agents;
 mod blaming;
+mod conformance;
 mod corpus;
 mod crash;
 mod determinism;
@@ -17,8 +18,10 @@ mod loop_manners;
 mod means;
 mod output;
 mod planning;
+mod presets;
 mod reading;
 mod real_agents;
+mod real_limits;
 mod recorded;
 mod sandbox;
 mod scenes;

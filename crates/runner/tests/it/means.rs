@@ -243,25 +243,48 @@ fn a_used_up_agent_makes_room_for_the_next_one() {
 fn what_an_agent_may_use_is_the_users_to_say() {
     let tools = ".runner/nodes/root/tools.json";
     let sandbox = Setup::of(RUNNER).agent("answer done").start();
-    sandbox.write(tools, "{\"network\": false}");
+    sandbox.write(tools, "{\"network\": true}");
     let refused = sandbox.runner(&["step"]).refused(2);
     assert!(refused.contains("runner start"), "{refused}");
-    sandbox.runner(&["start"]).ok();
-    for command in ["step", "loop"] {
-        let refused = sandbox.runner(&[command]).refused(2);
-        let why = "node `root`: `.runner/nodes/root/tools.json`: `network` cannot be honoured by agents of kind \"command\"";
-        assert!(refused.contains(why), "{refused}");
+    for (text, why) in [
+        (r#"{"deny": ["Bash"]}"#, "`deny` cannot be honoured by agents of kind \"command\""),
+        (r#"{"networks": false}"#, "`networks` is not a known key; did you mean `network`?"),
+    ] {
+        sandbox.write(tools, text);
+        let refused = sandbox.runner(&["start"]).refused(2);
+        assert!(refused.contains(tools) && refused.contains(why), "{refused}");
+        let validated = sandbox.runner(&["validate"]);
+        assert_eq!(validated.code, Some(2));
+        assert!(validated.stdout.contains("nodes/root/tools.json"), "{}", show(&validated));
     }
-    sandbox.write(tools, "{\"networks\": false}");
-    sandbox.runner(&["start"]);
-    let refused = sandbox.runner(&["step"]).refused(2);
-    assert!(refused.contains("`networks` is not a known key; did you mean `network`?"), "{refused}");
-    let validated = sandbox.runner(&["validate"]);
-    assert_eq!(validated.code, Some(2));
-    assert!(validated.stdout.contains("nodes/root/tools.json"), "{}", show(&validated));
     std::fs::remove_file(sandbox.path(tools)).unwrap();
     sandbox.runner(&["start"]).ok();
     sandbox.runner(&["loop"]).ok();
+    assert_sound(&sandbox);
+}
+
+#[test]
+fn a_node_takes_the_network_and_gives_folders_to_what_runs_in_a_sandbox() {
+    let script = r#"if test "$RUNNER_NODE_ID" = root; then split; exit; fi
+        {
+            bash -c 'exec 3<>/dev/tcp/127.0.0.1/$(cat $HOME/port)' 2> /dev/null && echo net || echo no net
+            (echo x > $AROUND/cache/x) 2> /dev/null && echo cache || echo no cache
+        } > seen-$RUNNER_NODE_ID.txt
+        answer done"#;
+    let sandbox = Setup::of(RUNNER).executor_keys("").agent(script).start();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    std::fs::write(sandbox.outside().join("home/port"), listener.local_addr().unwrap().port().to_string())
+        .unwrap();
+    let cache = sandbox.outside().join("cache");
+    std::fs::create_dir(&cache).unwrap();
+    sandbox.write(
+        ".runner/nodes/a/tools.json",
+        format!("{{\"network\": false, \"writable\": [\"{}\"]}}", cache.display()),
+    );
+    sandbox.runner(&["start"]).ok();
+    sandbox.runner(&["loop"]).ok();
+    assert_eq!(sandbox.read("seen-a.txt"), "no net\ncache\n");
+    assert_eq!(sandbox.read("seen-b.txt"), "net\nno cache\n");
     assert_sound(&sandbox);
 }
 

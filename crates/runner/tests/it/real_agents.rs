@@ -1,8 +1,8 @@
 //! Whole runs with the real Codex and Claude Code, at their pinned versions, against a scripted model on this machine.
 #![expect(clippy::indexing_slicing, reason = "here a fault is a failed test")]
 
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use scripted_model::{Script, ScriptedModel};
 use serde_json::Value;
@@ -16,14 +16,14 @@ use crate::RUNNER;
 
 const WHOLE_RUN: &str = include_str!("../../../scripted-model/scripts/whole-run.toml");
 const GUARD: &str = "test ! -e two.txt || grep -qx right two.txt";
-const BOTH: [&str; 2] = ["codex", "claude"];
+pub(crate) const BOTH: [&str; 2] = ["codex", "claude"];
 
-fn model_of(script: &str) -> ScriptedModel {
+pub(crate) fn model_of(script: &str) -> ScriptedModel {
     ScriptedModel::start(Script::parse(script).unwrap()).unwrap()
 }
 
 /// A run of an agent whose provider is at this address.
-fn setup(kind: &str, url: &str) -> Setup {
+pub(crate) fn setup(kind: &str, url: &str) -> Setup {
     let program = agents::program(kind);
     let (url, model) =
         if kind == "codex" { (format!("{url}/v1"), "gpt-5.5") } else { (url.to_owned(), "scripted") };
@@ -31,22 +31,22 @@ fn setup(kind: &str, url: &str) -> Setup {
         "kind = \"{kind}\"\nprogram = \"{}\"\nmodel = \"{model}\"\nbase_url = \"{url}\"\nkey_env = \"OWN_KEY\"\nretries = 0",
         program.display()
     );
-    Setup::of(RUNNER).executor(&keys).guard(GUARD)
+    Setup::of(RUNNER).executor(&keys).executor_keys("").guard(GUARD)
 }
 
 /// A repository on a disk: Codex's own sandbox hides what is in memory.
-fn started(setup: &Setup) -> Sandbox {
+pub(crate) fn started(setup: &Setup) -> Sandbox {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     setup.start_in(Sandbox::empty_in(RUNNER, folder))
 }
 
-fn command(sandbox: &Sandbox, args: &[&str]) -> Command {
+pub(crate) fn command(sandbox: &Sandbox, args: &[&str]) -> Command {
     let mut command = sandbox.runner_command(args);
     command.env("OWN_KEY", "sk-dummy").env("TERM", "dumb");
     command
 }
 
-fn ran(sandbox: &Sandbox, args: &[&str]) -> Ran {
+pub(crate) fn ran(sandbox: &Sandbox, args: &[&str]) -> Ran {
     run(&mut command(sandbox, args))
 }
 
@@ -126,8 +126,79 @@ fn a_provider_that_is_not_there_ends_the_session() {
     }
 }
 
+#[test]
+fn a_provider_that_says_nothing_is_given_up() {
+    for kind in BOTH {
+        let model = model_of("[[part]]\n[[part.step]]\nfault = [{ what = 'hang' }]\n");
+        let sandbox = started(&setup(kind, &model.url()).keys("idle_timeout_secs = 4"));
+        let begun = Instant::now();
+        ran(&sandbox, &["step"]);
+        assert!(begun.elapsed() < Duration::from_secs(20), "{kind}");
+        assert_eq!(sandbox.outcomes(), ["idle"], "{kind}");
+        assert_eq!(sandbox.tree()["root"]["attempts"], 0, "{kind}");
+        assert_eq!(processes_of(sandbox.outside()), [""; 0], "{kind}");
+        assert_sound(&sandbox);
+    }
+}
+
+#[test]
+fn an_answer_that_breaks_the_schema_is_none() {
+    for (kind, answer) in [("codex", "'Sure, done!'"), ("claude", "{ status = 'nonsense', summary = 7 }")] {
+        let model = model_of(&format!("[[part]]\n[[part.step]]\ndo.final = {answer}\n"));
+        let sandbox = started(&setup(kind, &model.url()));
+        ran(&sandbox, &["step"]);
+        assert_eq!(sandbox.outcomes(), ["no_answer"], "{kind}: {}", sandbox.logged(1, "executor.log"));
+        assert_eq!(sandbox.tree()["root"]["attempts"], 0, "{kind}");
+        assert_sound(&sandbox);
+    }
+}
+
+#[test]
+fn a_usage_limit_of_a_subscription_of_claude_names_its_end() {
+    let headers = "'anthropic-ratelimit-unified-status' = 'rejected', 'anthropic-ratelimit-unified-reset' = '1900000000', \
+        'anthropic-ratelimit-unified-representative-claim' = 'five_hour', 'x-should-retry' = 'false'";
+    let body = "{ type = 'error', error = { type = 'rate_limit_error', message = 'over' } }";
+    let model = model_of(&format!(
+        "[[part]]\n[[part.step]]\nfault = [{{ what.http = {{ status = 429, headers = {{ {headers} }}, body = {body} }} }}]\n"
+    ));
+    let sandbox = started(&setup("claude", &model.url()));
+    let config = sandbox.read(".runner/state/config.toml").replace("key_env = \"OWN_KEY\"\n", "");
+    sandbox.write(".runner/state/config.toml", config);
+    sandbox.runner(&["start"]).ok();
+    run(command(&sandbox, &["step"]).env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-dummy")).ok();
+    assert_eq!(sandbox.outcomes(), ["usage_limit"], "{}", sandbox.logged(1, "executor.log"));
+    assert_eq!(sandbox.meta(1)["exit"]["fault"]["resets_unix_secs"], 1_900_000_000);
+    let state = sandbox.runner(&["status", "--json"]).ok().stdout;
+    assert_eq!(serde_json::from_str::<Value>(&state).unwrap()["state"], "waiting");
+    assert_sound(&sandbox);
+}
+
 const LEAVES_A_PROCESS: &str = "[[part]]\n[[part.step]]\n\
     do.shell = 'echo partial > partial.txt; setsid sleep 600 & sleep 600'\n";
+
+/// How long a session may live on.
+const GONE_WITHIN: Duration = Duration::from_secs(10);
+
+/// A run whose session is in the middle of a command that started a process in a session of its own.
+fn in_the_middle(kind: &str) -> (Sandbox, ScriptedModel, Child) {
+    let model = model_of(LEAVES_A_PROCESS);
+    let sandbox = started(&setup(kind, &model.url()));
+    let child = command(&sandbox, &["loop"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for("the command", || sandbox.path("partial.txt").exists());
+    std::thread::sleep(Duration::from_millis(200));
+    (sandbox, model, child)
+}
+
+fn assert_gone_since(sandbox: &Sandbox, since: Instant, kind: &str) {
+    wait_for("the session's end", || processes_of(sandbox.outside()).is_empty());
+    assert!(since.elapsed() < GONE_WITHIN, "{kind}: {:?}", since.elapsed());
+}
+
+fn assert_interrupted(sandbox: &Sandbox, kind: &str) {
+    assert_eq!(sandbox.outcomes(), ["interrupted"], "{kind}");
+    assert_eq!(sandbox.git(&["show", "HEAD:partial.txt"]), "partial", "{kind}");
+    assert_sound(sandbox);
+}
 
 #[test]
 fn nothing_of_a_session_outlives_its_time() {
@@ -144,20 +215,39 @@ fn nothing_of_a_session_outlives_its_time() {
 #[test]
 fn nothing_of_a_session_outlives_the_runner() {
     for kind in BOTH {
-        let model = model_of(LEAVES_A_PROCESS);
-        let sandbox = started(&setup(kind, &model.url()));
-        let mut child =
-            command(&sandbox, &["loop"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        wait_for("the command", || sandbox.path("partial.txt").exists());
-        std::thread::sleep(Duration::from_millis(200));
+        let (sandbox, _model, mut child) = in_the_middle(kind);
+        let killed = Instant::now();
         child.kill().unwrap();
         child.wait().unwrap();
-        wait_for("the session's end", || processes_of(sandbox.outside()).is_empty());
+        assert_gone_since(&sandbox, killed, kind);
         sandbox.runner(&["start"]).ok();
-        assert_eq!(sandbox.outcomes(), ["interrupted"], "{kind}");
-        assert_eq!(sandbox.git(&["show", "HEAD:partial.txt"]), "partial", "{kind}");
-        assert_sound(&sandbox);
+        assert_interrupted(&sandbox, kind);
     }
+}
+
+#[test]
+fn nothing_of_a_session_outlives_a_break() {
+    for kind in BOTH {
+        let (sandbox, _model, mut child) = in_the_middle(kind);
+        let asked = Instant::now();
+        run(sandbox.command("kill").args(["-INT".to_owned(), child.id().to_string()])).ok();
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{kind}");
+        assert_gone_since(&sandbox, asked, kind);
+        assert_interrupted(&sandbox, kind);
+    }
+}
+
+#[test]
+fn what_a_killed_session_of_claude_had_used_is_read_from_what_it_said() {
+    let (sandbox, _model, mut child) = in_the_middle("claude");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    sandbox.runner(&["start"]).ok();
+    let usage = &sandbox.meta(1)["usage"];
+    assert_eq!(usage["input_tokens"], 1000, "{usage}");
+    let state: Value = serde_json::from_str(&sandbox.read(".runner/state/run_state.json")).unwrap();
+    assert!(state["spent"]["tokens"].as_u64() >= Some(1000), "{}", state["spent"]);
+    assert_interrupted(&sandbox, "claude");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! What is durable survives a crash; a journal entry that was written and not yet flushed may be lost with it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 
 use runner_core::config::{Budget, Config, Protect};
 use runner_core::document::Int;
@@ -314,10 +315,21 @@ impl World for Sim {
     }
 
     fn announce(&mut self, event: &Event) {
-        self.oracle.seen.events.insert(event.name());
+        let is_first = self.oracle.seen.events.insert(event.name());
+        // To look at all of them would take most of the time.
+        let mut looked_at = LOOKED_AT.lock().unwrap();
+        let count = looked_at.entry(event.name()).or_insert(0);
+        if is_first && *count < LOOKED_AT_MOST {
+            *count += 1;
+            crate::schema::assert_recorded_as_described(event);
+        }
         self.oracle.heard(event);
     }
 }
+
+/// How many events of each kind were held against their schema so far, and how many are at most.
+static LOOKED_AT: Mutex<BTreeMap<&str, u32>> = Mutex::new(BTreeMap::new());
+const LOOKED_AT_MOST: u32 = 30;
 
 /// What a session says that it used; many say nothing, or not all.
 fn usage(exit: &Exit, random: &mut Random) -> Usage {

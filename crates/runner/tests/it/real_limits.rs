@@ -1,0 +1,117 @@
+//! What the real Codex and Claude Code cannot use, touch or reach, with the sandbox that each has here.
+
+use scripted_model::ScriptedModel;
+use testkit::oracle::assert_sound;
+use testkit::repo::Sandbox;
+
+use crate::real_agents::{BOTH, model_of, ran, setup, started};
+
+/// Ends a session without an answer that would be judged.
+const RETRY: &str = "[[part.step]]\ndo.final = { status = 'retry', summary = 'tried' }\n";
+
+const TOOLS: &str = ".runner/nodes/root/tools.json";
+
+/// One session that tries these steps, with this on what it may use.
+fn tried(kind: &str, tools: &str, steps: &str) -> (Sandbox, ScriptedModel) {
+    let model = model_of(&format!("[[part]]\n{steps}{RETRY}"));
+    let port = model.url().rsplit(':').next().unwrap().to_owned();
+    let sandbox = started(&setup(kind, &model.url()).file("port.txt", port));
+    sandbox.write(TOOLS, tools);
+    sandbox.runner(&["start"]).ok();
+    let step = ran(&sandbox, &["step"]);
+    assert_eq!(sandbox.outcomes(), ["retry"], "{kind}: {}{}", step.stdout, sandbox.logged(1, "executor.log"));
+    assert_sound(&sandbox);
+    (sandbox, model)
+}
+
+/// Connects to the model itself, which is on this machine, and to nothing else.
+const CONNECT: &str = "[[part.step]]\ndo.shell = '(exec 3<>/dev/tcp/127.0.0.1/$(cat port.txt)) && \
+    echo reached > net.txt || echo cut off > net.txt'\n";
+
+/// The tools that the model was offered, each once.
+fn offered(model: &ScriptedModel) -> Vec<String> {
+    let mut tools: Vec<String> = model.requests().iter().flat_map(|request| request.tools.clone()).collect();
+    tools.sort();
+    tools.dedup();
+    tools
+}
+
+#[test]
+fn what_a_node_may_not_use_claude_does_not_get() {
+    let (sandbox, model) = tried("claude", r#"{"deny": ["NotebookEdit"], "network": false}"#, CONNECT);
+    let tools = offered(&model);
+    assert!(tools.contains(&"Bash".to_owned()), "{tools:?}");
+    for denied in ["NotebookEdit", "WebFetch", "WebSearch"] {
+        assert!(!tools.contains(&denied.to_owned()), "{denied} among {tools:?}");
+    }
+    assert_eq!(sandbox.read("net.txt"), "cut off\n", "{}", sandbox.logged(1, "executor.log"));
+    let (_, model) = tried("claude", r#"{"allow": ["Read", "Bash"], "deny": ["Bash"]}"#, "");
+    assert_eq!(offered(&model), ["Read", "StructuredOutput"]);
+}
+
+#[test]
+fn what_a_node_may_not_use_codex_does_not_get() {
+    let (sandbox, model) = tried("codex", r#"{"deny": ["view_image"], "network": false}"#, CONNECT);
+    let tools = offered(&model);
+    assert!(tools.contains(&"exec_command".to_owned()), "{tools:?}");
+    assert!(!tools.iter().any(|tool| tool == "view_image" || tool == "web_search"), "{tools:?}");
+    assert_eq!(sandbox.read("net.txt"), "cut off\n");
+    let (sandbox, _) = tried("codex", r#"{"network": true}"#, CONNECT);
+    assert_eq!(sandbox.read("net.txt"), "reached\n", "what is allowed is there");
+    let (_, model) = tried("codex", r#"{"deny": ["shell"]}"#, "");
+    assert!(!offered(&model).contains(&"exec_command".to_owned()));
+}
+
+/// Writes to four places, and says of each whether that went well.
+const PLACES: &str = "[[part.step]]\ndo.shell = 'for place in $HOME/x .git/x inside.txt ../cache/x; do \
+    (echo x > $place) && echo could || echo could not; done > tried.txt'\n";
+
+#[test]
+fn the_commands_of_both_agents_are_kept_in() {
+    for (kind, level) in [("codex", "own"), ("claude", "bubblewrap")] {
+        let (sandbox, _) = tried(kind, "{}", PLACES);
+        let log = sandbox.logged(1, "executor.log");
+        assert_eq!(sandbox.read("tried.txt"), "could not\ncould not\ncould\ncould not\n", "{kind}: {log}");
+        assert_eq!(sandbox.meta(1)["sandbox"], level);
+    }
+}
+
+#[test]
+fn a_node_gives_folders_to_both_agents_and_without_a_sandbox_all_are_theirs() {
+    for kind in BOTH {
+        let model = model_of(&format!("[[part]]\n{PLACES}{RETRY}"));
+        let sandbox = started(&setup(kind, &model.url()));
+        let cache = sandbox.outside().join("cache");
+        std::fs::create_dir(&cache).unwrap();
+        sandbox.write(TOOLS, format!("{{\"writable\": [\"{}\"]}}", cache.display()));
+        sandbox.runner(&["start"]).ok();
+        ran(&sandbox, &["step"]);
+        let log = sandbox.logged(1, "executor.log");
+        assert_eq!(sandbox.read("tried.txt"), "could not\ncould not\ncould\ncould\n", "{kind}: {log}");
+
+        let off = started(&setup(kind, &model.url()).executor_keys("sandbox = \"off\""));
+        ran(&off, &["step"]);
+        assert!(off.read("tried.txt").starts_with("could\n"), "{kind}: {}", off.read("tried.txt"));
+        assert_eq!(off.meta(1)["sandbox"], "none");
+    }
+}
+
+#[test]
+fn claude_changes_no_file_outside_by_its_own_tools() {
+    let write = |path: &std::path::Path| {
+        let path = path.display();
+        format!(
+            "[[part.step]]\ndo.tool = {{ name = 'Write', arguments = {{ file_path = '{path}', content = 'x' }} }}\n"
+        )
+    };
+    let sandbox = started(&setup("claude", "http://127.0.0.1:1"));
+    let (outside, inside) = (sandbox.outside().join("x.txt"), sandbox.path("x.txt"));
+    let model = model_of(&format!("[[part]]\n{}{}{RETRY}", write(&outside), write(&inside)));
+    let config = sandbox.read(".runner/state/config.toml").replace("http://127.0.0.1:1", &model.url());
+    sandbox.write(".runner/state/config.toml", config);
+    sandbox.runner(&["start"]).ok();
+    ran(&sandbox, &["step"]);
+    let log = sandbox.logged(1, "executor.log");
+    assert_eq!((outside.exists(), inside.exists()), (false, true), "{log}");
+    assert!(log.contains("lies outside of what this session may write to"), "{log}");
+}
