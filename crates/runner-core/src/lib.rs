@@ -21,6 +21,7 @@ pub mod scenario;
 pub mod schema;
 pub mod spending;
 pub mod start;
+pub mod steer;
 pub mod step;
 pub mod text;
 pub mod tools;
