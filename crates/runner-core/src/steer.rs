@@ -5,6 +5,7 @@
 
 mod memory;
 mod message;
+mod parts;
 mod plan;
 mod slug;
 
@@ -14,6 +15,7 @@ use thiserror::Error;
 pub use memory::{Question, questions};
 pub(crate) use message::EDIT;
 pub use message::message;
+pub use parts::{Part, parts};
 pub use slug::fresh_id;
 
 use crate::id::NodeId;
@@ -163,10 +165,22 @@ pub enum SteerFault {
 
 impl NewNode {
     /// A node with its texts made safe to show. Without a goal, its title is its goal.
-    pub fn new(id: NodeId, title: &str, goal: Option<&str>, acceptance: &[String], max_attempts: u32) -> Self {
+    pub fn new(
+        id: NodeId,
+        title: &str,
+        goal: Option<&str>,
+        acceptance: &[String],
+        max_attempts: u32,
+    ) -> Self {
         let title = one_line(title);
         let goal = goal.map_or_else(|| title.clone(), text_of);
-        Self { id, goal, title, acceptance: acceptance.iter().map(|point| text_of(point)).collect(), max_attempts }
+        Self {
+            id,
+            goal,
+            title,
+            acceptance: acceptance.iter().map(|point| text_of(point)).collect(),
+            max_attempts,
+        }
     }
 }
 
@@ -187,6 +201,34 @@ impl UserEdit {
             | Self::Allow { .. } => Doc::Tree,
             Self::Answer { .. } => Doc::Questions,
             Self::Note { .. } => Doc::Feedback,
+        }
+    }
+
+    /// The document that it changes, as it is after it.
+    pub fn written(&self, after: &Steered) -> (Doc, Vec<u8>) {
+        let bytes = match self {
+            Self::Answer { .. } => after.questions.clone(),
+            Self::Note { .. } => after.feedback.clone(),
+            Self::Add { .. }
+            | Self::Edit { .. }
+            | Self::Split { .. }
+            | Self::Remove { .. }
+            | Self::Move { .. }
+            | Self::Allow { .. } => after.tree.to_bytes(),
+        };
+        (self.doc(), bytes)
+    }
+
+    /// The node that it is about.
+    pub fn node(&self) -> Option<&NodeId> {
+        match self {
+            Self::Add { node, .. } => Some(&node.id),
+            Self::Edit { node, .. }
+            | Self::Split { node, .. }
+            | Self::Remove { node }
+            | Self::Move { node, .. }
+            | Self::Allow { node, .. } => Some(node),
+            Self::Answer { .. } | Self::Note { .. } => None,
         }
     }
 

@@ -8,6 +8,7 @@
 mod audit;
 mod compare;
 mod documents;
+mod edit;
 mod files;
 mod iteration;
 mod rebuild;

@@ -64,7 +64,11 @@ impl Seen {
     pub fn node(&self) -> Option<&NodeId> {
         match &self.kind {
             Kind::Iteration { target: About::Node(node), .. } => Some(node),
-            Kind::Iteration { .. } | Kind::Start { .. } | Kind::Garbled { .. } | Kind::Own { .. } => None,
+            Kind::Iteration { .. }
+            | Kind::Start { .. }
+            | Kind::Edit { .. }
+            | Kind::Garbled { .. }
+            | Kind::Own { .. } => None,
         }
     }
 

@@ -49,6 +49,11 @@ impl Paths {
         self.private().join("journal.json")
     }
 
+    /// There while the run is paused.
+    pub(crate) fn pause(&self) -> PathBuf {
+        self.private().join("paused")
+    }
+
     /// What was last finished after a crash.
     pub(crate) fn recovery(&self) -> PathBuf {
         self.private().join("recovered.json")

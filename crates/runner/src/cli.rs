@@ -6,6 +6,13 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+mod steer;
+
+pub(crate) use steer::{
+    AddArgs, AnswerArgs, EditArgs, MoveArgs, NodeArgs, NodeCommand, NoteArgs, PauseArgs, PlaceArgs,
+    QuestionsArgs, ResumeArgs, SplitArgs,
+};
+
 /// Makes a coding agent finish a goal unattended, without trusting the agent.
 ///
 /// Write down a goal, run `runner start`, and every step from then on is one commit on a branch of its own.
@@ -75,6 +82,12 @@ pub(crate) enum Command {
     Log(LogArgs),
     Show(ShowArgs),
     Diff(DiffArgs),
+    Node(NodeArgs),
+    Questions(QuestionsArgs),
+    Answer(AnswerArgs),
+    Note(NoteArgs),
+    Pause(PauseArgs),
+    Resume(ResumeArgs),
     Verify(VerifyArgs),
     Replay(ReplayArgs),
     Doctor(DoctorArgs),
@@ -376,14 +389,18 @@ pub fn reference() -> String {
     command.build();
     let mut page =
         String::from("# Command line\n\nMade from the program itself: `just generate` writes it anew.\n");
-    let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
     push_help(&mut page, "runner", &mut command);
-    for name in names.iter().filter(|name| *name != "help") {
-        if let Some(sub) = command.find_subcommand_mut(name) {
-            push_help(&mut page, &format!("runner {name}"), sub);
-        }
-    }
+    push_below(&mut page, "runner", &mut command);
     page
+}
+
+/// The commands below a command, each behind the one it belongs to.
+fn push_below(page: &mut String, title: &str, command: &mut clap::Command) {
+    for sub in command.get_subcommands_mut().filter(|sub| sub.get_name() != "help") {
+        let title = format!("{title} {}", sub.get_name());
+        push_help(page, &title, sub);
+        push_below(page, &title, sub);
+    }
 }
 
 fn push_help(page: &mut String, title: &str, command: &mut clap::Command) {

@@ -6,6 +6,9 @@ mod doctor;
 mod init;
 mod log;
 mod man;
+mod memory;
+mod node;
+mod pause;
 mod replay;
 mod run;
 mod select;
@@ -37,6 +40,12 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Log(args) => log::run(dir, args, out)?,
         Command::Show(args) => show::run(dir, args)?,
         Command::Diff(args) => Box::new(show::diff(dir, args, out)?),
+        Command::Node(args) => Box::new(node::run(dir, args)?),
+        Command::Questions(args) => Box::new(memory::questions(dir, args)?),
+        Command::Answer(args) => Box::new(memory::answer(dir, args)?),
+        Command::Note(args) => Box::new(memory::note(dir, args)?),
+        Command::Pause(args) => Box::new(pause::pause(dir, args)?),
+        Command::Resume(_) => Box::new(pause::resume(dir)?),
         Command::Replay(args) => Box::new(replay::run(dir, args)?),
         Command::Verify(args) => Box::new(verify::run(dir, args, out)?),
         Command::Doctor(_) => Box::new(doctor::run(dir)),

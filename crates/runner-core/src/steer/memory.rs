@@ -105,12 +105,12 @@ pub(super) fn answered(file: &[u8], wanted: usize, text: &str) -> Result<Vec<u8>
 
 /// feedback.md with a note at its end.
 pub(super) fn noted(file: &[u8], text: &str) -> Vec<u8> {
-    let mut file = file.to_vec();
-    if !file.is_empty() && !file.ends_with(b"\n") {
-        file.push(b'\n');
+    let mut file = String::from_utf8_lossy(file).into_owned();
+    if !file.is_empty() && !file.ends_with('\n') {
+        file.push('\n');
     }
-    file.extend(format!("\n{NOTE}{}\n", text.trim()).into_bytes());
-    file
+    file.push_str(&format!("\n{NOTE}{}\n", text.trim()));
+    file.into_bytes()
 }
 
 #[cfg(test)]
@@ -148,13 +148,13 @@ mod tests {
             [vec!["8080\n\nno, 80"], vec!["tabs", "spaces"], vec![], vec!["1"], vec!["b"]],
             "{file}"
         );
-        assert!(file.contains("- Tabs?\n> Answer from the user: tabs\n> Answer from the user: spaces\n"), "{file}");
+        assert!(
+            file.contains("- Tabs?\n> Answer from the user: tabs\n> Answer from the user: spaces\n"),
+            "{file}"
+        );
         let none = SteerFault::NoSuchQuestion { wanted: 6, count: 5 };
         assert_eq!(answered(file.as_bytes(), 6, "x"), Err(none));
-        assert_eq!(
-            answered(b"a", 0, "x"),
-            Err(SteerFault::NoSuchQuestion { wanted: 0, count: 1 })
-        );
+        assert_eq!(answered(b"a", 0, "x"), Err(SteerFault::NoSuchQuestion { wanted: 0, count: 1 }));
     }
 
     #[test]

@@ -34,7 +34,8 @@ mod tests {
 
     #[test]
     fn an_id_is_made_of_the_titles_letters_and_is_new() {
-        let id = |title: &str| fresh_id(title, |id| ["log-in", "log-in-2"].contains(&id.as_str())).to_string();
+        let id =
+            |title: &str| fresh_id(title, |id| ["log-in", "log-in-2"].contains(&id.as_str())).to_string();
         assert_eq!(id("Read  the File!"), "read-the-file");
         assert_eq!(id("Log in"), "log-in-3");
         assert_eq!(id("日本語"), "node");

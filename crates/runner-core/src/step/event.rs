@@ -76,6 +76,10 @@ pub enum Event {
     Committed { iter: Iteration, commit: String, next: Next },
     /// The next iteration comes after a wait, which ends at this moment (milliseconds since 1970).
     Waiting { wait: Wait, ends_unix_ms: u64 },
+    /// The loop stands still until the user lets it go on.
+    Paused,
+    /// It goes on.
+    Continued,
     /// Limits of the budget cannot hold, because this agent does not say what they limit.
     BudgetBlind { limits: Vec<BudgetLimit>, agent: String },
     /// The run stops.
@@ -185,6 +189,8 @@ impl Event {
             Self::Settled { .. } => "settled",
             Self::Committed { .. } => "committed",
             Self::Waiting { .. } => "waiting",
+            Self::Paused => "paused",
+            Self::Continued => "continued",
             Self::BudgetBlind { .. } => "budget_blind",
             Self::Stopped { .. } => "stopped",
         }

@@ -21,6 +21,12 @@ pub enum Kind {
         status: Status,
         guard: GuardResult,
     },
+    /// An edit of the user's, made by a command.
+    Edit {
+        run_id: RunId,
+        /// The words behind `edit`: `node add login`.
+        edit: String,
+    },
     /// It begins like a commit of the runner's and goes on otherwise.
     Garbled { subject: String },
     /// The user's own.
@@ -55,10 +61,23 @@ pub fn kind(message: &[u8]) -> Kind {
         ["run", run, "iter", iter, "repair", status, guard] => {
             iteration(run, iter, Some(Target::Repair), status, guard)
         }
+        ["run", run, "edit", edit @ ..] if is_edit(edit) => {
+            RunId::new(*run).ok().map(|run_id| Kind::Edit { run_id, edit: edit.join(" ") })
+        }
         ["run" | "start", ..] => None,
         _ => return own(),
     }
     .unwrap_or_else(|| Kind::Garbled { subject: subject.to_owned() })
+}
+
+/// The words that name an edit; whether they are the right ones, its message says.
+fn is_edit(words: &[&str]) -> bool {
+    let verbs = ["add", "edit", "split", "remove", "move", "allow"];
+    match words {
+        ["node", verb, node] => verbs.contains(verb) && NodeId::new(*node).is_ok(),
+        ["answer", number] => number.parse::<usize>().is_ok(),
+        words => *words == ["note"],
+    }
 }
 
 fn iteration(run: &str, iter: &str, target: Option<Target>, status: &str, guard: &str) -> Option<Kind> {
@@ -80,7 +99,7 @@ impl Kind {
     pub fn iter(&self) -> Option<Iteration> {
         match self {
             Self::Iteration { iter, .. } => Some(*iter),
-            Self::Start { .. } | Self::Garbled { .. } | Self::Own { .. } => None,
+            Self::Start { .. } | Self::Edit { .. } | Self::Garbled { .. } | Self::Own { .. } => None,
         }
     }
 }
@@ -134,7 +153,13 @@ mod tests {
         ] {
             assert_eq!(word(good), "iteration", "{good}");
         }
+        for good in ["node add b", "node allow b.c", "answer 12", "note"] {
+            assert_eq!(word(&format!("chore(loop): run a edit {good}\n")), "edit", "{good}");
+        }
         for bad in [
+            "chore(loop): run a edit",
+            "chore(loop): run a edit node pass b",
+            "chore(loop): run a edit answer x",
             "chore(loop): run a iter 1 node b status=done guard=pass",
             "chore(loop): run a iter 0001 node b status=done guard=green",
             "chore(loop): run a iter 0001 node b status=done guard=pass ",

@@ -369,8 +369,16 @@ fn tidy_private(git: &Git, index: &Path, begun: &Begun) -> Result<(), Error> {
     if store::stamp(index) != begun.index {
         store::clear(index)?;
     }
-    let own =
-        [paths.lock(), paths.journal(), paths.recovery(), paths.asides(), paths.answers(), index.to_owned()];
+    let own = [
+        paths.lock(),
+        paths.journal(),
+        paths.recovery(),
+        // A person may have asked for a pause meanwhile. An agent that does so is seen to do it.
+        paths.pause(),
+        paths.asides(),
+        paths.answers(),
+        index.to_owned(),
+    ];
     for entry in fs::read_dir(&private).map_err(Error::io("look at", &private))?.flatten() {
         if !own.iter().any(|path| *path == entry.path()) {
             store::clear(&entry.path())?;

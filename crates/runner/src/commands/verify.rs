@@ -89,6 +89,7 @@ impl Told<'_> {
                 };
                 (format!("#{iter}"), target)
             }
+            Kind::Edit { edit, .. } => ("edit".to_owned(), edit.clone()),
             Kind::Garbled { subject } => ("garbled".to_owned(), short(subject)),
             Kind::Own { subject } => ("yours".to_owned(), short(subject)),
         }

@@ -89,6 +89,8 @@ impl Reply for Told<'_> {
                 .with("agent", clean(&wait.agent))
                 .with("until", in_utc(*ends_unix_ms))
                 .with("left", countdown(left_ms(*ends_unix_ms))),
+            Event::Paused => line.with("next", "runner resume"),
+            Event::Continued => line,
             Event::BudgetBlind { limits, agent } => line.with("warning", blind_text(limits, &clean(agent))),
             Event::Stopped { stop, exit_code } => line.with("reason", stop.as_str()).with("exit", exit_code),
         }]
@@ -101,6 +103,7 @@ impl Reply for Told<'_> {
                 let until = on_the_wall(*ends_unix_ms);
                 noted([format!("waiting until {until}: {}", clean(&reason(wait)))], pen)
             }
+            Event::Paused => noted(["paused; 'runner resume' goes on".to_owned()], pen),
             Event::BudgetBlind { limits, agent } => {
                 let text = blind_text(limits, &clean(agent));
                 format!("{} {}\n", pen.ink(Ink::Bad, "warning:"), pen.ink(Ink::Warn, &text))
@@ -113,6 +116,7 @@ impl Reply for Told<'_> {
             | Event::GuardEnded { .. }
             | Event::Settled { .. }
             | Event::Committed { .. }
+            | Event::Continued
             | Event::Stopped { .. } => String::new(),
         }
     }

@@ -76,7 +76,10 @@ fn what_passed_is_left_alone() {
     };
     assert_eq!(into("e", "b"), Err(SteerFault::Passed("root/a/b".to_owned())));
     assert_eq!(into("d", "e"), Err(SteerFault::UnderPassed("root/d".to_owned())));
-    assert_eq!(apply(&UserEdit::Allow { node: id("b"), more: 1 }), Err(SteerFault::Passed("root/a/b".to_owned())));
+    assert_eq!(
+        apply(&UserEdit::Allow { node: id("b"), more: 1 }),
+        Err(SteerFault::Passed("root/a/b".to_owned()))
+    );
 }
 
 #[test]
@@ -95,7 +98,10 @@ fn the_root_stays_and_nothing_goes_below_itself() {
 fn a_node_moves_with_what_is_below_it() {
     let edit = UserEdit::Move { node: id("a"), under: id("e"), place: Place::Last };
     let after = apply(&edit).unwrap();
-    assert_eq!((children(&after, "root"), children(&after, "a")), ("d2 e3 f4".to_owned(), "b1 c2".to_owned()));
+    assert_eq!(
+        (children(&after, "root"), children(&after, "a")),
+        ("d2 e3 f4".to_owned(), "b1 c2".to_owned())
+    );
     let first = UserEdit::Move { node: id("f"), under: id("root"), place: Place::Before(id("a")) };
     assert_eq!(children(&apply(&first).unwrap(), "root"), "f0 a1 d2 e3");
     let here = UserEdit::Move { node: id("f"), under: id("root"), place: Place::Order(4) };
@@ -106,7 +112,8 @@ fn a_node_moves_with_what_is_below_it() {
 fn a_parent_whose_open_children_go_passes_with_the_rest_or_is_a_leaf_again() {
     let after = apply(&UserEdit::Remove { node: id("c") }).unwrap();
     assert!(after.path_to(&id("a")).unwrap().last().unwrap().passes);
-    let alone = Steered { tree: tree(inner("root", vec![leaf("x")])), questions: Vec::new(), feedback: Vec::new() };
+    let alone =
+        Steered { tree: tree(inner("root", vec![leaf("x")])), questions: Vec::new(), feedback: Vec::new() };
     let after = UserEdit::Remove { node: id("x") }.apply(&alone).unwrap().tree;
     assert!(after.root().is_leaf() && !after.root().passes);
 }
@@ -132,8 +139,14 @@ fn attempts_are_allowed_and_never_taken_away() {
     assert_eq!(max(&UserEdit::Allow { node: id("c"), more: 4 }), Ok(7));
     assert_eq!(max(&UserEdit::Allow { node: id("c"), more: u32::MAX }), Ok(1_000_000));
     assert_eq!(max(&UserEdit::Allow { node: id("c"), more: 0 }), Err(SteerFault::Nothing));
-    assert_eq!(max(&UserEdit::Allow { node: id("a"), more: 1 }), Err(SteerFault::NotALeaf("root/a".to_owned())));
-    let to = |max| UserEdit::Edit { node: id("c"), to: Rewording { max_attempts: Some(max), ..Rewording::default() } };
+    assert_eq!(
+        max(&UserEdit::Allow { node: id("a"), more: 1 }),
+        Err(SteerFault::NotALeaf("root/a".to_owned()))
+    );
+    let to = |max| UserEdit::Edit {
+        node: id("c"),
+        to: Rewording { max_attempts: Some(max), ..Rewording::default() },
+    };
     assert_eq!(max(&to(2)), Ok(2));
     let below = SteerFault::BelowAttempts { node: "root/a/c".to_owned(), attempts: 2 };
     assert_eq!(max(&to(1)), Err(below));
@@ -143,7 +156,10 @@ fn attempts_are_allowed_and_never_taken_away() {
 #[test]
 fn texts_are_there_and_bounded() {
     let edit = |to| apply(&UserEdit::Edit { node: id("c"), to });
-    assert_eq!(edit(Rewording { title: Some(" ".to_owned()), ..Rewording::default() }), Err(SteerFault::NoTitle));
+    assert_eq!(
+        edit(Rewording { title: Some(" ".to_owned()), ..Rewording::default() }),
+        Err(SteerFault::NoTitle)
+    );
     let long = Some("x".repeat(TEXT_BYTES_MAX + 1));
     let bytes = TEXT_BYTES_MAX + 1;
     assert_eq!(edit(Rewording { goal: long, ..Rewording::default() }), Err(SteerFault::TooLong { bytes }));
