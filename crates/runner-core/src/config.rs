@@ -125,6 +125,9 @@ pub struct Guard {
     /// What happens to an agent's changes to them: "restore" puts the files back, "reject" refuses the session,
     /// "flag" lets them pass with a mark.
     pub protect: Protect,
+    /// Run the guard once on the untouched repository, before a run's first session, and record what it says: then it is
+    /// known what was red before any agent came. Turn it off where the guard takes very long.
+    pub baseline: bool,
 }
 
 /// The policies for protected files.
@@ -184,6 +187,7 @@ impl Default for Config {
                 command: Argv(words(&["just", "ci"])),
                 protected: words(&["justfile", ".justfile", "Justfile"]),
                 protect: Protect::Restore,
+                baseline: true,
             },
             plan: Plan { removal: Removal::Refuse },
             git: Git { filters: Vec::new() },
@@ -261,6 +265,7 @@ impl Guard {
             command: table.optional("command").unwrap_or(usual.command),
             protected: table.optional("protected").unwrap_or(usual.protected),
             protect: table.optional("protect").unwrap_or(usual.protect),
+            baseline: table.optional("baseline").unwrap_or(usual.baseline),
         }
     }
 }

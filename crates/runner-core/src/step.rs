@@ -9,6 +9,7 @@
 //! or talks nonsense is a value. An error means that the operator must look, and that nothing was changed.
 
 mod attempt;
+pub(crate) mod baseline;
 pub(crate) mod bookkeeping;
 mod event;
 mod interpret;
@@ -30,6 +31,7 @@ mod wait;
 pub use attempt::{
     Attempt, CostSource, Exit, FileLeft, GuardExit, ProtectedPath, ProviderFault, Usage, Verdict, Work,
 };
+pub use baseline::{Survey, Surveyed, baseline};
 pub use bookkeeping::{GUARD_OUTPUT_BYTES_MAX, SUMMARY_BYTES_MAX};
 pub use event::{Event, GuardEnd, Judgement};
 pub use interpret::{Claim, Finding, ProtectedReport, REJECTED_BYTES_MAX, interpret};

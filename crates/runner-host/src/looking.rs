@@ -66,6 +66,7 @@ impl Seen {
             Kind::Iteration { target: About::Node(node), .. } => Some(node),
             Kind::Iteration { .. }
             | Kind::Start { .. }
+            | Kind::Baseline { .. }
             | Kind::Edit { .. }
             | Kind::Garbled { .. }
             | Kind::Own { .. } => None,

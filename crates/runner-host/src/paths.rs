@@ -98,6 +98,11 @@ impl Paths {
         self.root.join(".runner/iterations")
     }
 
+    /// What the guard printed before a run's first session.
+    pub(crate) fn baseline_log(&self, run: &str) -> PathBuf {
+        self.iterations().join(run).join("baseline.log")
+    }
+
     /// The log of one iteration.
     pub(crate) fn iteration(&self, run: &str, iter: &str) -> PathBuf {
         self.iterations().join(run).join(iter)

@@ -72,7 +72,9 @@ impl Steering {
         let (doc, bytes) = edit.written(&after);
         let run = self.snapshot.run_id.clone();
         let message = steer::message(&run, edit, &after, &self.snapshot.state, self.snapshot.own_commits);
-        let commit = commit_doc(&self.git, &self.head, (doc, &bytes), &message)?;
+        let index = self.git.paths().private_index("commit");
+        let commit = commit_doc(&self.git, &index, &self.head, (doc, &bytes), &message)?;
+        store::remove(&index)?;
         failpoint::reach("steer.commit");
         go_to(&self.git, &run, (&self.head, &commit))?;
         Ok(Edited { run, commit, after, recovered: self.recovered })
@@ -89,20 +91,19 @@ pub fn questions(dir: &Path) -> Result<Vec<Question>, Error> {
     Ok(steer::questions(&String::from_utf8_lossy(&file)))
 }
 
-/// Stores a commit with one document changed.
+/// Stores a commit with one document changed. The index describes it then.
 pub(crate) fn commit_doc(
     git: &Git,
+    index: &Path,
     parent: &str,
     (doc, bytes): (Doc, &[u8]),
     message: &str,
 ) -> Result<String, Error> {
-    let index = git.paths().private_index("commit");
-    git.read_into_index(&index, parent)?;
+    git.read_into_index(index, parent)?;
     let object = git.store_blobs(&[bytes])?.pop().unwrap_or_default();
     let entry = TreeEntry { mode: EntryMode::File, object, path: doc.path().into() };
-    git.edit_index(&index, &[IndexEntry::Put(entry)])?;
-    let tree = git.write_tree(&index)?;
-    store::remove(&index)?;
+    git.edit_index(index, &[IndexEntry::Put(entry)])?;
+    let tree = git.write_tree(index)?;
     git.store_commit(&tree, parent, message)
 }
 

@@ -9,6 +9,7 @@ mod listen;
 mod recover;
 mod session;
 mod standby;
+mod survey;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -368,7 +369,9 @@ impl World for Workshop<'_> {
 
     fn announce(&mut self, event: &Event) {
         match (event, &self.bench, &self.last) {
-            (Event::Planned { .. }, _, _) => self.early.push(event.clone()),
+            (Event::Planned { .. } | Event::BaselineStarted { .. } | Event::BaselineEnded { .. }, _, _) => {
+                self.early.push(event.clone());
+            }
             // What comes between two iterations stands with the one before.
             (
                 Event::Committed { .. }

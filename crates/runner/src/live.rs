@@ -198,7 +198,9 @@ impl View {
             Event::Waiting { wait, ends_unix_ms } => {
                 self.waiting = Some(Waiting { reason: clean(&reason(wait)), ends_unix_ms: *ends_unix_ms });
             }
-            Event::Resumed { .. }
+            Event::BaselineStarted { .. }
+            | Event::BaselineEnded { .. }
+            | Event::Resumed { .. }
             | Event::Agent { .. }
             | Event::AgentEnded { .. }
             | Event::Judged { .. }
@@ -234,7 +236,9 @@ impl View {
             Event::GuardStarted { .. } => self.enter(Stage::Guard),
             Event::Settled { .. } => self.enter(Stage::Commit),
             Event::Stopped { .. } => self.now = None,
-            Event::Resumed { .. }
+            Event::BaselineStarted { .. }
+            | Event::BaselineEnded { .. }
+            | Event::Resumed { .. }
             | Event::AgentEnded { .. }
             | Event::Judged { .. }
             | Event::GuardEnded { .. }

@@ -47,10 +47,8 @@ fn open_leaf<'t>(root: &'t mut Node, tree: &Tree, id: &NodeId) -> Result<&'t mut
 
 /// A node that may get children.
 fn parent<'t>(root: &'t mut Node, tree: &Tree, id: &NodeId) -> Result<&'t mut Node, SteerFault> {
-    open(root, tree, id).map_err(|fault| match fault {
-        SteerFault::Passed(path) => SteerFault::UnderPassed(path),
-        other => other,
-    })
+    let node = root.find_mut(id).ok_or_else(|| SteerFault::NoSuchNode(id.clone()))?;
+    if node.passes { Err(SteerFault::UnderPassed(path_of(tree, id))) } else { Ok(node) }
 }
 
 fn refuse_taken(tree: &Tree, node: &NewNode) -> Result<(), SteerFault> {

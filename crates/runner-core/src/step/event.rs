@@ -42,6 +42,10 @@ pub enum Event {
         prompt_bytes: usize,
         prompt_sha256: Sha256,
     },
+    /// The guard is about to be run on the untouched repository.
+    BaselineStarted { command: Argv },
+    /// What it said is in git.
+    BaselineEnded { guard: GuardResult, exit: String, command: Argv },
     /// An iteration that a crash left unfinished is taken up again.
     Resumed { iter: Iteration, exit: Exit },
     /// The agent said or did something, if it is one that the runner understands. The numbers count from 1 in each
@@ -180,6 +184,8 @@ impl Event {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Planned { .. } => "planned",
+            Self::BaselineStarted { .. } => "baseline_started",
+            Self::BaselineEnded { .. } => "baseline_ended",
             Self::Resumed { .. } => "resumed",
             Self::Agent { .. } => "agent",
             Self::AgentEnded { .. } => "agent_ended",

@@ -15,6 +15,7 @@ use crate::layout::{Doc, RUNNER_DIR};
 use crate::repo_path::RepoPath;
 use crate::run_state::RunState;
 use crate::start::unseeded_tree;
+use crate::step::baseline;
 use crate::step::message::TAKEN_IN;
 use crate::step::{Outcome, Plan, plan};
 use crate::tree::{Node, Tree};
@@ -98,6 +99,7 @@ impl Auditor {
                 self.iterations += 1;
                 differences.extend(self.iteration((commit, &kind), &after, (&before, &text), &mut unchecked));
             }
+            Kind::Baseline { .. } => differences.extend(self.baseline(commit, &after, &text)),
             Kind::Edit { .. } => differences.extend(self.edit(commit, &after, (&before, &text))),
             Kind::Garbled { subject } => differences.push((
                 Rule::Message,
@@ -193,9 +195,10 @@ impl Auditor {
     /// The run that message, goal and state name.
     fn names(&self, kind: &Kind) -> Vec<Difference> {
         let in_message = match kind {
-            Kind::Start { run_id } | Kind::Iteration { run_id, .. } | Kind::Edit { run_id, .. } => {
-                Some(run_id)
-            }
+            Kind::Start { run_id }
+            | Kind::Iteration { run_id, .. }
+            | Kind::Baseline { run_id, .. }
+            | Kind::Edit { run_id, .. } => Some(run_id),
             Kind::Garbled { .. } | Kind::Own { .. } => None,
         };
         let mut wrong = Vec::new();
@@ -253,6 +256,27 @@ impl Auditor {
         }
         if self.is_begun && after.tree.is_none() && self.tree.is_some() {
             wrong.push((Rule::TreeInvalid, "a tree".to_owned(), "none that can be read".to_owned()));
+        }
+        wrong
+    }
+
+    /// What the guard said before the first session: recorded once, if it was to be asked, and nothing beside it.
+    fn baseline(&self, commit: &Commit, after: &After, text: &str) -> Vec<Difference> {
+        let mut wrong = edit::scope(commit, Doc::RunState);
+        let (Some(was), Some(is), Some(config)) = (&self.state, &after.state, &self.config) else {
+            return wrong;
+        };
+        let expected = RunState { baseline: is.baseline.clone(), ..was.clone() };
+        wrong.extend(compare::states(&expected, is));
+        let is_due = config.guard.baseline && was.baseline.is_none() && was.next_iter == Iteration::FIRST;
+        if !is_due || !is.baseline.as_ref().is_some_and(baseline::is_possible) {
+            let found = is.baseline.as_ref().map_or_else(|| "none".to_owned(), |it| it.exit.clone());
+            let expected = "the guard's first word, before the first iteration".to_owned();
+            wrong.push((Rule::Baseline, expected, format!("guard exit {}", shown(&found))));
+        }
+        if wrong.is_empty() {
+            let own_commits = u32::try_from(self.own.len()).unwrap_or(u32::MAX);
+            wrong.extend(compare::messages(&baseline::message(&self.run, is, own_commits), text, true));
         }
         wrong
     }

@@ -78,11 +78,11 @@ pub(super) fn states(expected: &RunState, found: &RunState) -> Option<Difference
     }
     let value = |state: &RunState| serde_json::to_value(state).unwrap_or_default();
     let (expected, found) = (value(expected), value(found));
-    let keys = expected.as_object().into_iter().flatten();
-    let (key, wanted) =
-        keys.map(|(key, value)| (key.clone(), value)).find(|(key, value)| found.get(key) != Some(value))?;
-    let told = |value: &Value| format!("{key} {}", shown(&value.to_string()));
-    Some((Rule::RunState, told(wanted), told(found.get(&key).unwrap_or(&Value::Null))))
+    let keys = [&expected, &found].into_iter().filter_map(Value::as_object).flatten().map(|(key, _)| key);
+    let key = keys.into_iter().find(|key| expected.get(key) != found.get(key))?;
+    let told =
+        |value: &Value| format!("{key} {}", shown(&value.get(key).unwrap_or(&Value::Null).to_string()));
+    Some((Rule::RunState, told(&expected), told(&found)))
 }
 
 /// Every difference between two messages. `edition` says whether the prompt can be derived here.

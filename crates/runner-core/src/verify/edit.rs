@@ -64,7 +64,7 @@ pub(super) fn differences(
 }
 
 /// Files that the edit is not about.
-fn scope(commit: &Commit, doc: Doc) -> Vec<Difference> {
+pub(super) fn scope(commit: &Commit, doc: Doc) -> Vec<Difference> {
     let others = commit.changes.iter().filter(|change| change.path != doc.path().as_bytes());
     let told = |path: RepoPath| (Rule::EditScope, format!("{} alone", doc.path()), format!("{path} changed"));
     others.map(|change| told(RepoPath::of_bytes(&change.path))).collect()

@@ -96,6 +96,7 @@ impl OfIteration {
     fn guard(&self) -> String {
         match &self.seen.kind {
             Kind::Iteration { guard, .. } => guard.as_str().to_owned(),
+            Kind::Baseline { guard, .. } => guard.as_str().to_owned(),
             Kind::Start { .. } | Kind::Edit { .. } | Kind::Garbled { .. } | Kind::Own { .. } => String::new(),
         }
     }

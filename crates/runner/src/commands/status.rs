@@ -160,7 +160,20 @@ impl Answer {
             }
         }
         rows.extend(self.blind().map(|text| ("warning", text)));
+        rows.extend(self.red_before().map(|text| ("baseline", text)));
         rows
+    }
+
+    /// What the guard said before the first session, unless it was green.
+    fn red_before(&self) -> Option<String> {
+        let baseline = self.found.state.good()?.baseline.as_ref()?;
+        match baseline.guard {
+            GuardResult::Pass => None,
+            GuardResult::Fail => {
+                Some(format!("the guard was red before any agent came (exit {})", clean(&baseline.exit)))
+            }
+            GuardResult::Skipped => Some(clean(baseline.output.as_deref().unwrap_or_default())),
+        }
     }
 
     /// What a person would want to do now.

@@ -51,7 +51,9 @@ impl Summary {
                     self.passed.extend(self.node.clone());
                 }
             }
-            Event::Resumed { .. }
+            Event::BaselineStarted { .. }
+            | Event::BaselineEnded { .. }
+            | Event::Resumed { .. }
             | Event::Agent { .. }
             | Event::AgentEnded { .. }
             | Event::Judged { .. }

@@ -299,11 +299,11 @@ pub(crate) fn assert_found(sandbox: &Sandbox, forgeries: &[(Forgery, Rule, u32)]
             wrong.push(format!("{nth}: {rule} in {iter} expected, {code:?} found {first:#}"));
         }
     }
-    assert!(forgeries.len() >= 40);
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), forgeries.len(), wrong.join("\n"));
 }
 
 #[test]
 fn every_forgery_is_found_and_named() {
+    assert!(FORGERIES.len() >= 40);
     assert_found(&good_run(), FORGERIES);
 }

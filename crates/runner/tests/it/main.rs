@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "here a fault is a failed test")]
 
 mod agents;
+mod baseline;
 mod corpus;
 mod crash;
 mod determinism;

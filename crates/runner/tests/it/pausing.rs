@@ -26,13 +26,11 @@ impl Loop {
     /// Reads on until an event of this name.
     fn until(&mut self, name: &str) {
         let mut line = String::new();
-        while self.lines.read_line(&mut line).unwrap() > 0 {
-            if line.contains(&format!("\"event\":\"{name}\"")) {
-                return;
-            }
+        while !line.contains(&format!("\"event\":\"{name}\"")) {
             line.clear();
+            let read = self.lines.read_line(&mut line).unwrap();
+            assert!(read > 0, "the loop ended before an event `{name}`");
         }
-        panic!("the loop ended before an event `{name}`");
     }
 
     fn end(mut self) -> Option<i32> {

@@ -1,4 +1,5 @@
 //! Edits of the plan, answers and notes: each a commit of its own, refused where the rules forbid it, and proven later.
+#![expect(clippy::indexing_slicing, reason = "a tree has what its schema says")]
 
 use testkit::oracle::assert_sound;
 use testkit::processes::wait_for;

@@ -8,7 +8,7 @@ use pulldown_cmark::{Event, Parser, Tag};
 use crate::repository::{File, assert_none, files, root};
 
 /// Document, and how many lines it may have.
-const LINES_MAX: &[(&str, usize)] = &[("README.md", 100), ("ARCHITECTURE.md", 150)];
+const LINES_MAX: &[(&str, usize)] = &[("README.md", 100), ("ARCHITECTURE.md", 190)];
 
 const MAP: &str = "ARCHITECTURE.md";
 
