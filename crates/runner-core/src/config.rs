@@ -5,6 +5,7 @@
 
 mod budget;
 mod executor;
+mod hooks;
 mod ladder;
 mod reference;
 
@@ -15,6 +16,7 @@ use toml::de::DeValue;
 
 pub use budget::{Budget, Price, Prices, TokenLimit, Usd};
 pub use executor::{Effort, Executor, ExecutorKind, Retries, Sandbox, Tokens};
+pub use hooks::{HookSeconds, Hooks};
 pub use ladder::{OnUsageLimit, Rung};
 
 use crate::document::{Fields, Int, Problem, text_of};
@@ -61,6 +63,8 @@ pub struct Config {
     pub plan: Plan,
     /// How the runner works with git.
     pub git: Git,
+    /// Programs that are told what happens.
+    pub hooks: Hooks,
     /// What the run may cost.
     pub budget: Budget,
     /// Further agents, in their order: each is asked once so many attempts at a leaf are spent.
@@ -191,6 +195,7 @@ impl Default for Config {
             },
             plan: Plan { removal: Removal::Refuse },
             git: Git { filters: Vec::new() },
+            hooks: Hooks::default(),
             budget: Budget::default(),
             ladder: Vec::new(),
             prices: Prices::new(),
@@ -249,6 +254,7 @@ impl Config {
             git: file.table("git", |table| Git {
                 filters: table.optional("filters").unwrap_or(usual.git.filters),
             }),
+            hooks: file.table("hooks", Hooks::take),
             budget: file.table("budget", Budget::take),
             ladder: file.tables("ladder", |table| Rung::take(table, &executor)),
             prices: file.tables_by_name("prices", Price::take),

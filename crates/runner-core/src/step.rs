@@ -12,6 +12,7 @@ mod attempt;
 pub(crate) mod baseline;
 pub(crate) mod bookkeeping;
 mod event;
+mod hook;
 mod interpret;
 mod judge;
 mod ladder;
@@ -34,6 +35,7 @@ pub use attempt::{
 pub use baseline::{Survey, Surveyed, baseline};
 pub use bookkeeping::{GUARD_OUTPUT_BYTES_MAX, SUMMARY_BYTES_MAX};
 pub use event::{Event, GuardEnd, Judgement};
+pub use hook::{Telling, Word};
 pub use interpret::{Claim, Finding, ProtectedReport, REJECTED_BYTES_MAX, interpret};
 pub use judge::{Violation, judge};
 pub use ladder::{Chosen, UsageLimit, choose, next_agent, pending_wait};

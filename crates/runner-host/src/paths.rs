@@ -54,6 +54,16 @@ impl Paths {
         self.private().join("paused")
     }
 
+    /// What a hook is told.
+    pub(crate) fn hook_input(&self) -> PathBuf {
+        self.private().join("hook.json")
+    }
+
+    /// What the last hook printed.
+    pub(crate) fn hook_log(&self) -> PathBuf {
+        self.private().join("hook.log")
+    }
+
     /// What was last finished after a crash.
     pub(crate) fn recovery(&self) -> PathBuf {
         self.private().join("recovered.json")

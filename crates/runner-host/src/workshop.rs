@@ -5,6 +5,7 @@
 
 mod confine;
 mod files;
+mod hooks;
 mod listen;
 mod recover;
 mod session;
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use runner_core::agents::Identity;
-use runner_core::config::Config;
+use runner_core::config::{Config, Hooks};
 use runner_core::goal::Goal;
 use runner_core::id::{NodeId, RunId};
 use runner_core::identity::{IdentityFault, Standing};
@@ -24,7 +25,7 @@ use runner_core::repo_path::RepoPath;
 use runner_core::run_state::RunState;
 use runner_core::start::{DocSet, StartFault};
 use runner_core::step::{
-    Attempt, Event, Interruption, Job, Memory, Record, Snapshot, Transition, Verdict, World,
+    Attempt, Event, Interruption, Job, Memory, Record, Snapshot, Telling, Transition, Verdict, World,
 };
 use runner_core::tree::{Selection, Tree, select};
 use serde_json::json;
@@ -83,6 +84,9 @@ pub struct Workshop<'a> {
     resuming: Option<String>,
     /// What the agent's program said of its version, by the program's path.
     version: Option<(PathBuf, Option<String>)>,
+    /// Programs that are told what happens, as the committed configuration has them.
+    hooks: Hooks,
+    telling: Telling,
 }
 
 /// How a repository looked after an iteration.
@@ -160,6 +164,8 @@ impl<'a> Workshop<'a> {
             sandbox: None,
             resuming: None,
             version: None,
+            hooks: Hooks::default(),
+            telling: Telling::default(),
         })
     }
 
@@ -294,10 +300,12 @@ impl World for Workshop<'_> {
         let (node, git) = (path.last(), &self.git);
         let note = |id: &NodeId| files.note(git, id).map(|text| (id.clone(), text));
         let kept = |id: &NodeId| (id.clone(), files.artifacts(git, id));
+        let config = decoded(docs, Doc::Config, |bytes| Config::decode(bytes).map_err(StartFault::Config))?;
+        self.hooks = config.hooks.clone();
         Ok(Snapshot {
             run_id,
             goal: decoded(docs, Doc::Goal, |bytes| Ok(Goal::parse(bytes)?.body().to_owned()))?,
-            config: decoded(docs, Doc::Config, |bytes| Config::decode(bytes).map_err(StartFault::Config))?,
+            config,
             memory: Memory {
                 assumptions: text_of(docs, Doc::Assumptions),
                 questions: text_of(docs, Doc::Questions),
@@ -387,6 +395,7 @@ impl World for Workshop<'_> {
             (_, None, _) => {}
         }
         (self.audience)(event);
+        self.tell_hooks(event);
     }
 }
 

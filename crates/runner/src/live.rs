@@ -198,7 +198,8 @@ impl View {
             Event::Waiting { wait, ends_unix_ms } => {
                 self.waiting = Some(Waiting { reason: clean(&reason(wait)), ends_unix_ms: *ends_unix_ms });
             }
-            Event::BaselineStarted { .. }
+            Event::HookRan { .. }
+            | Event::BaselineStarted { .. }
             | Event::BaselineEnded { .. }
             | Event::Resumed { .. }
             | Event::Agent { .. }
@@ -236,7 +237,8 @@ impl View {
             Event::GuardStarted { .. } => self.enter(Stage::Guard),
             Event::Settled { .. } => self.enter(Stage::Commit),
             Event::Stopped { .. } => self.now = None,
-            Event::BaselineStarted { .. }
+            Event::HookRan { .. }
+            | Event::BaselineStarted { .. }
             | Event::BaselineEnded { .. }
             | Event::Resumed { .. }
             | Event::AgentEnded { .. }

@@ -86,6 +86,8 @@ pub enum Event {
     Continued,
     /// Limits of the budget cannot hold, because this agent does not say what they limit.
     BudgetBlind { limits: Vec<BudgetLimit>, agent: String },
+    /// A program of the user's was told something; why that failed, if it did.
+    HookRan { hook: String, fault: Option<String> },
     /// The run stops.
     Stopped { stop: Stop, exit_code: u8 },
 }
@@ -198,6 +200,7 @@ impl Event {
             Self::Paused => "paused",
             Self::Continued => "continued",
             Self::BudgetBlind { .. } => "budget_blind",
+            Self::HookRan { .. } => "hook_ran",
             Self::Stopped { .. } => "stopped",
         }
     }

@@ -94,6 +94,10 @@ impl Reply for Told<'_> {
                 .with("until", in_utc(*ends_unix_ms))
                 .with("left", countdown(left_ms(*ends_unix_ms))),
             Event::Paused => line.with("next", "runner resume"),
+            Event::HookRan { hook, fault } => {
+                let line = line.with("hook", hook).with("ok", fault.is_none());
+                fault.iter().fold(line, |line, fault| line.with("fault", clean(fault)))
+            }
             Event::Continued => line,
             Event::BudgetBlind { limits, agent } => line.with("warning", blind_text(limits, &clean(agent))),
             Event::Stopped { stop, exit_code } => line.with("reason", stop.as_str()).with("exit", exit_code),
@@ -119,6 +123,9 @@ impl Reply for Told<'_> {
             Event::BudgetBlind { limits, agent } => {
                 let text = blind_text(limits, &clean(agent));
                 format!("{} {}\n", pen.ink(Ink::Bad, "warning:"), pen.ink(Ink::Warn, &text))
+            }
+            Event::HookRan { hook, fault } => {
+                noted(fault.iter().map(|fault| format!("hook {hook}: {}", clean(fault))), pen)
             }
             Event::Planned { .. }
             | Event::Resumed { .. }

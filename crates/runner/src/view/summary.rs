@@ -51,7 +51,8 @@ impl Summary {
                     self.passed.extend(self.node.clone());
                 }
             }
-            Event::BaselineStarted { .. }
+            Event::HookRan { .. }
+            | Event::BaselineStarted { .. }
             | Event::BaselineEnded { .. }
             | Event::Resumed { .. }
             | Event::Agent { .. }

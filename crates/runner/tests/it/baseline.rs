@@ -14,6 +14,10 @@ use crate::forgery::{Forgery, assert_found};
 
 const STATE: &str = ".runner/state/run_state.json";
 
+/// The points at which a first guard, or its record, may die.
+pub(crate) const POINTS: [&str; 6] =
+    ["baseline.guard", "baseline.commit", "move.journal", "move.branch", "move.documents", "move.index"];
+
 /// A run whose guard is asked before the first session.
 fn with_baseline() -> Setup {
     Setup::of(RUNNER).guard_keys("baseline = true")
@@ -103,9 +107,7 @@ fn what_the_first_guard_changes_is_put_back_and_kept_aside() {
 
 #[test]
 fn a_first_guard_that_dies_with_the_runner_is_asked_again() {
-    for point in
-        ["baseline.guard", "baseline.commit", "move.journal", "move.branch", "move.documents", "move.index"]
-    {
+    for point in POINTS {
         let sandbox = with_baseline().guard("echo x > made").start();
         let ran = run(sandbox.runner_command(&["loop"]).env("RUNNER_TEST_CRASH_AT", point));
         assert_eq!(ran.code, None, "{point} was not reached");

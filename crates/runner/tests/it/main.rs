@@ -9,6 +9,7 @@ mod determinism;
 mod forgery;
 mod generated;
 mod hardened;
+mod hooks;
 mod looking;
 mod loop_basics;
 mod loop_crash;

@@ -16,6 +16,17 @@ root) printf '\nWhich port?\n\n- Tabs or spaces?\n' >> .runner/state/questions.m
 esac
 "#;
 
+/// The points at which an edit may die.
+pub(crate) const POINTS: [&str; 7] = [
+    "steer.commit",
+    "move.journal",
+    "move.branch",
+    "move.files",
+    "move.documents",
+    "move.head",
+    "move.index",
+];
+
 /// A run in which a passed and b is open.
 pub(crate) fn half_done() -> Sandbox {
     let sandbox = Setup::of(RUNNER).agent(AGENT).start();
@@ -226,15 +237,7 @@ fn questions_are_listed_with_their_answers_and_the_next_prompt_shows_both() {
 
 #[test]
 fn an_edit_that_dies_at_any_point_is_finished_by_the_next_command() {
-    for point in [
-        "steer.commit",
-        "move.journal",
-        "move.branch",
-        "move.files",
-        "move.documents",
-        "move.head",
-        "move.index",
-    ] {
+    for point in POINTS {
         let sandbox = half_done();
         let ran = run(sandbox.runner_command(&["node", "allow", "b"]).env("RUNNER_TEST_CRASH_AT", point));
         assert_eq!(ran.code, None, "{point} was not reached");
