@@ -298,6 +298,11 @@ mod tests {
                 tokens: amount(9),
                 microdollars: amount(0),
             }],
+            baseline: Some(Baseline {
+                guard: GuardResult::Fail,
+                exit: "1".to_owned(),
+                output: Some("x".to_owned()),
+            }),
             semantics: SEMANTICS,
         };
         for state in [fresh, told] {
