@@ -85,6 +85,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_the_agents_with_a_table_are_known_by_their_kind() {
+        assert_eq!(Agent::of_kind(ExecutorKind::Codex), Some(Agent::Codex));
+        assert_eq!(Agent::of_kind(ExecutorKind::Claude), Some(Agent::Claude));
+        assert_eq!(Agent::of_kind(ExecutorKind::Command), None);
+    }
+
+    #[test]
     fn a_version_is_known_by_the_whole_word() {
         assert_eq!(Agent::Codex.tested_version("codex-cli 0.166.0, /usr/bin/codex"), Some("0.166.0"));
         assert_eq!(Agent::Claude.tested_version("2.1.197 (Claude Code)"), Some("2.1.197"));

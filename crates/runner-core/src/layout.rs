@@ -82,7 +82,7 @@ impl Doc {
         match self {
             Self::Gitignore => complete_gitignore(b""),
             Self::Goal => TEMPLATE.into(),
-            Self::Tree => crate::start::unseeded_tree().to_bytes(),
+            Self::Tree => crate::start::unseeded_tree().bytes().to_vec(),
             Self::TreeSchema => Document::Tree.schema_bytes(),
             Self::OutputSchema => Document::AgentOutput.schema_bytes(),
             Self::Config => Config::documented_file().into(),
@@ -163,6 +163,21 @@ mod tests {
             assert_eq!(Doc::at(doc.path().as_bytes()), Some(doc));
         }
         assert_eq!(Doc::at(b".runner/state"), None);
+    }
+
+    #[test]
+    fn agents_write_the_tree_and_the_memory_and_nothing_else() {
+        let open: Vec<Doc> = Doc::ALL.into_iter().filter(|doc| doc.is_for_agents()).collect();
+        assert_eq!(open, [Doc::Tree, Doc::Assumptions, Doc::Questions, Doc::Feedback, Doc::Improvements]);
+    }
+
+    #[test]
+    fn a_new_memory_file_says_what_belongs_into_it() {
+        let text = String::from_utf8(Doc::Questions.scaffold()).unwrap();
+        assert_eq!(
+            text,
+            "# Questions\n\n<!-- Appended to by agents: what agents would have asked a person. -->\n"
+        );
     }
 
     #[test]

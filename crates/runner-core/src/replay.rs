@@ -167,7 +167,7 @@ impl Again<'_> {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let pairs = [
             ("prompt", self.session.prompt.clone(), job.prompt.text.clone()),
-            ("tree.json", text(doc(self.after, Doc::Tree)), text(transition.tree.to_bytes())),
+            ("tree.json", text(doc(self.after, Doc::Tree)), text(transition.tree.bytes().to_vec())),
             ("run_state.json", text(doc(self.after, Doc::RunState)), text(transition.state.to_bytes())),
             ("message", self.commit.message.clone(), transition.message),
         ];

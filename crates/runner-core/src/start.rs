@@ -143,7 +143,7 @@ pub fn compose(id: &RunId, goal: &[u8], sources: Sources<'_>, wish: &Wish) -> Re
             Doc::Goal => goal.with_id(id).into_bytes(),
             Doc::Config => config_bytes.clone(),
             Doc::Gitignore => complete_gitignore(&choose(doc, sources).unwrap_or_default()),
-            Doc::Tree => choose_tree(&goal, &config, sources, wish)?.to_bytes(),
+            Doc::Tree => choose_tree(&goal, &config, sources, wish)?.bytes().to_vec(),
             Doc::RunState => choose_run_state(id, sources)?.to_bytes(),
             Doc::TreeSchema | Doc::OutputSchema => doc.scaffold(),
             Doc::Assumptions | Doc::Questions | Doc::Feedback | Doc::Improvements => {

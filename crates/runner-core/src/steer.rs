@@ -214,7 +214,7 @@ impl UserEdit {
             | Self::Split { .. }
             | Self::Remove { .. }
             | Self::Move { .. }
-            | Self::Allow { .. } => after.tree.to_bytes(),
+            | Self::Allow { .. } => after.tree.bytes().to_vec(),
         };
         (self.doc(), bytes)
     }

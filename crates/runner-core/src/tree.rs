@@ -11,6 +11,8 @@ mod rules;
 mod select;
 mod written;
 
+use std::sync::{Arc, OnceLock};
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -19,6 +21,7 @@ pub use edit::{Breach, EditFault, user_edit_faults};
 pub use problem::{Kind, TreeFault, TreeProblem};
 pub use select::{Choice, Selection, Turn, select};
 
+use crate::digest::Sha256;
 use crate::document::SAFE_INTEGER_MAX;
 use crate::id::NodeId;
 
@@ -117,11 +120,25 @@ pub struct Leaves {
     pub passed: usize,
 }
 
-/// A task tree in which every rule holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tree {
+/// A task tree in which every rule holds. It never changes, so copies share it, with its written form once that was
+/// asked for.
+#[derive(Clone, Debug)]
+pub struct Tree(Arc<Whole>);
+
+#[derive(Debug)]
+struct Whole {
     root: Node,
+    bytes: OnceLock<Vec<u8>>,
+    sha256: OnceLock<Sha256>,
 }
+
+impl PartialEq for Tree {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.root() == other.root()
+    }
+}
+
+impl Eq for Tree {}
 
 /// A task tree: the only source of truth for a run's progress.
 #[derive(Serialize, JsonSchema)]
@@ -139,7 +156,7 @@ impl Tree {
     pub fn decode(bytes: &[u8]) -> Result<Self, Vec<TreeProblem>> {
         let (root, found) = decode::document(bytes).map_err(|problem| vec![problem])?;
         found.into_result(&root)?;
-        Ok(Self { root })
+        Ok(Self::of(root))
     }
 
     /// Takes nodes that the runner made, if every rule holds for them.
@@ -147,17 +164,27 @@ impl Tree {
         let mut found = problem::Found::default();
         rules::check(&root, &mut found);
         found.into_result(&root)?;
-        Ok(Self { root })
+        Ok(Self::of(root))
+    }
+
+    fn of(root: Node) -> Self {
+        Self(Arc::new(Whole { root, bytes: OnceLock::new(), sha256: OnceLock::new() }))
     }
 
     /// The goal as a whole.
     pub fn root(&self) -> &Node {
-        &self.root
+        &self.0.root
     }
 
     /// The one written form of this tree: two spaces of indent, fields in their order, one newline at the end.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        crate::document::canonical_json(&TreeDocument { version: VERSION, root: &self.root })
+    pub fn bytes(&self) -> &[u8] {
+        let write = || crate::document::canonical_json(&TreeDocument { version: VERSION, root: self.root() });
+        self.0.bytes.get_or_init(write)
+    }
+
+    /// The fingerprint of the written form.
+    pub fn sha256(&self) -> Sha256 {
+        *self.0.sha256.get_or_init(|| Sha256::of(self.bytes()))
     }
 
     /// The path to a node, root first.
@@ -171,7 +198,7 @@ impl Tree {
             false
         }
         let mut path = Vec::new();
-        descend(&self.root, id, &mut path).then_some(path)
+        descend(self.root(), id, &mut path).then_some(path)
     }
 
     /// How many nodes there are.
@@ -179,7 +206,7 @@ impl Tree {
         fn count(node: &Node) -> usize {
             1 + node.children.iter().map(count).sum::<usize>()
         }
-        count(&self.root)
+        count(self.root())
     }
 }
 
@@ -264,7 +291,7 @@ mod tests {
 }
 "#;
         let tree = tree(root);
-        assert_eq!(String::from_utf8(tree.to_bytes()).unwrap(), text);
+        assert_eq!(String::from_utf8(tree.bytes().to_vec()).unwrap(), text);
         assert_eq!(Tree::decode(text.as_bytes()), Ok(tree));
     }
 

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use runner_host::process::{self, Control, Ended, Input, Launch, Limits, Log, Output, Stop};
+use runner_host::process::{self, Control, Ended, Input, Launch, Limits, Log, Output, Stop, Supervision};
 use rustix::process::Signal;
 use testkit::processes::{alive, kilobytes, wait_for};
 use testkit::seven;
@@ -53,7 +53,7 @@ fn run(argv: &[&str], folder: &Path, control: &Control) -> Ended {
         has_changed_files: &|| false,
         hear: &|_, _| (),
     };
-    process::run(&launch, control).unwrap()
+    process::run(&launch, control, &Supervision::default()).unwrap()
 }
 
 fn run_seven(token: &str, folder: &Path, control: &Control) -> Ended {

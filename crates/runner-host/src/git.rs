@@ -9,6 +9,7 @@ mod objects;
 mod refs;
 mod repository;
 mod settings;
+mod standing;
 mod status;
 
 use std::ffi::{OsStr, OsString};
@@ -18,11 +19,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 pub(crate) use history::{Batch, Logged};
-pub(crate) use objects::{
-    Changed, Difference, Differing, EntryMode, IndexEntry, PathSet, Sight, Switch, TreeEntry,
-};
+pub(crate) use objects::{Changed, EntryMode, IndexEntry, PathSet, Switch, TreeEntry};
 pub use repository::Operation;
 use settings::Settings;
+use standing::Standing;
+pub(crate) use status::{Difference, Differing, Sight};
 pub use status::{Head, Status};
 
 use crate::error::{Error, Refusal};
@@ -84,7 +85,14 @@ pub struct Git {
     /// How many hexadecimal digits an object's name has here.
     name_digits: usize,
     settings: Settings,
+    /// Stores files as blobs.
+    hashing: Standing,
+    /// Moves references.
+    moving: Standing,
 }
+
+/// What the log of a reference says of a move.
+const REASON: &str = "runner";
 
 impl Git {
     /// Finds the repository that `dir` lies in.
@@ -100,6 +108,8 @@ impl Git {
             common_dir: found.common_dir,
             name_digits: found.name_digits,
             settings,
+            hashing: Standing::new(&["hash-object", "-w", "--no-filters", "--stdin-paths"]),
+            moving: Standing::new(&["update-ref", "-m", REASON, "--stdin"]),
         })
     }
 

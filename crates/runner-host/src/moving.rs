@@ -17,8 +17,6 @@ use crate::paths::is_runner_path;
 use crate::pins::collect_locks;
 use crate::store;
 
-const REASON: &str = "runner";
-
 /// What the next command finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
@@ -108,7 +106,7 @@ fn move_branch(git: &Git, moving: &Move) -> Result<(), Error> {
         return Ok(());
     }
     let reference = format!("refs/heads/{}", moving.branch);
-    git.move_ref(&reference, &moving.new_tip, moving.old_tip.as_deref(), REASON)
+    git.move_ref(&reference, &moving.new_tip, moving.old_tip.as_deref())
 }
 
 /// Makes the files in `.runner/` those of the new commit; what only the old one had goes.
@@ -148,25 +146,20 @@ fn set_mode(path: &Path, file: &TreeEntry) -> Result<(), Error> {
     Ok(())
 }
 
-/// Carries a move out to a commit that holds what the work tree has already, but for these documents and what came
-/// into the work tree since. `index` describes the commit. Says how the repository looks then, where all is as it
+/// Carries a move out to a commit that holds what the work tree has already, but for these documents, which lie
+/// ready, and what came into the work tree since. `index` describes the commit. Says how the repository looks then, where all is as it
 /// should be.
-pub(crate) fn publish(
-    git: &Git,
-    moving: &Move,
-    index: &Path,
-    docs: &[(Doc, Vec<u8>)],
-) -> Result<Option<Status>, Error> {
+pub(crate) fn publish(git: &Git, moving: &Move, index: &Path, docs: &[Doc]) -> Result<Option<Status>, Error> {
     let prepared = git.paths().private_index("move");
     fs::rename(index, &prepared).map_err(Error::io("move", index))?;
     journal::begin(&git.paths().journal(), &Pending::Move(moving.clone()))?;
     failpoint::reach("move.journal");
     move_branch(git, moving)?;
     failpoint::reach("move.branch");
-    for (doc, bytes) in docs {
-        store::replace(git.root(), &git.paths().doc(*doc), bytes)?;
+    for doc in docs {
+        store::install(&git.paths().doc(*doc))?;
     }
-    git.attach_head(&moving.branch, REASON)?;
+    git.attach_head(&moving.branch)?;
     let status = git.refreshed_status(&prepared)?;
     let is_clean = status.is_clean();
     if !is_clean {
@@ -180,7 +173,7 @@ pub(crate) fn publish(
 /// The last steps: HEAD, the user's index, everything on the disk, the journal.
 fn finish(git: &Git, moving: &Move) -> Result<(), Error> {
     failpoint::reach("move.documents");
-    git.attach_head(&moving.branch, REASON)?;
+    git.attach_head(&moving.branch)?;
     failpoint::reach("move.head");
     install_index(git)?;
     failpoint::reach("move.index");
@@ -217,6 +210,7 @@ pub(crate) fn recover(git: &Git, moving: Move) -> Result<Option<Recovered>, Erro
     git.read_into_index(&index, &moving.new_tip)?;
     let found = keep_found(git, &index, &moving)?;
     git.force_files(&index, &moving.new_tip)?;
+    [Doc::Tree, Doc::RunState].iter().try_for_each(|doc| store::discard(&git.paths().doc(*doc)))?;
     finish(git, &moving)?;
     Ok(Some(Recovered { run: moving.run, found }))
 }
@@ -246,6 +240,6 @@ fn keep_found(git: &Git, index: &Path, moving: &Move) -> Result<Option<String>, 
     let commit = git.store_commit(&tree, &moving.new_tip, &message)?;
     let short = commit.get(..8).unwrap_or(&commit);
     let reference = format!("refs/runner/{}/found/{short}", moving.run);
-    git.move_ref(&reference, &commit, None, "runner: found")?;
+    git.move_ref(&reference, &commit, None)?;
     Ok(Some(reference))
 }

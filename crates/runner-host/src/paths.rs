@@ -11,6 +11,19 @@ pub(crate) const RUNNER_FOLDERS: [&str; 2] = [RUNNER_DIR, ".runner/state"];
 pub(crate) const RUNNER_LOCAL: [&str; 5] =
     [".runner/context", ".runner/iterations", ".runner/lock", ".runner/**/*.tmp", ".runner/**/*.bak"];
 
+/// Whether a path from the root, as git writes it, is one of those.
+pub(crate) fn is_runner_local(path: &[u8]) -> bool {
+    let within = |folder: &str| {
+        path.strip_prefix(folder.as_bytes()).filter(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    };
+    RUNNER_LOCAL.iter().any(|pattern| match pattern.split_once("/**/*") {
+        Some((folder, ending)) => within(folder).is_some_and(|rest| {
+            rest.split(|byte| *byte == b'/').any(|name| name.ends_with(ending.as_bytes()))
+        }),
+        None => within(pattern).is_some(),
+    })
+}
+
 /// Whether a path from the root, as git writes it, lies in the runner's folder.
 pub(crate) fn is_runner_path(path: &[u8]) -> bool {
     path.strip_prefix(RUNNER_DIR.as_bytes()).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
@@ -152,6 +165,18 @@ impl Paths {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_never_committed_is_known_by_its_path() {
+        let local =
+            [".runner/lock", ".runner/context/x", ".runner/.a.tmp", ".runner/n/x.tmp/y", ".runner/a/b.bak"];
+        for path in local {
+            assert!(is_runner_local(path.as_bytes()), "{path}");
+        }
+        for path in [".runner/locks", "context/x", "a.tmp", ".runner/a.tmpx", ".runner", "x/.runner/lock"] {
+            assert!(!is_runner_local(path.as_bytes()), "{path}");
+        }
+    }
 
     #[test]
     fn only_the_runners_own_folder_is_its_own() {

@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 
 pub use capped::Bytes;
 pub use control::{Control, Wish};
-pub use session::run;
+pub use session::{Supervision, run};
 pub use wire::Leftovers;
 
 /// The word after the program's name that makes this binary a supervisor.

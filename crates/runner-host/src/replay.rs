@@ -5,7 +5,8 @@ use std::path::Path;
 
 use runner_core::id::{Iteration, RunId};
 use runner_core::replay::{Recorded, Recording, SCHEMA, Session};
-use runner_core::step::{Attempt, Verdict};
+use runner_core::step::{Attempt, FileLeft, Verdict};
+use runner_core::tree::Tree;
 use runner_core::verify::{is_read, kept, kind};
 use serde::{Deserialize, Serialize};
 
@@ -27,23 +28,34 @@ struct Came {
     base: String,
     attempt: Attempt,
     verdict: Verdict,
+    /// Whether the tree was left as it was: then it is in tree.before.json.
+    #[serde(default)]
+    tree_untouched: bool,
 }
 
 /// Keeps what came back from a session in its folder; what the guard printed lies there already.
 pub(crate) fn keep(
     folder: &Folder,
     base: &str,
-    attempt: Option<&Attempt>,
+    before: Option<&Tree>,
+    attempt: Option<Attempt>,
     verdict: &Verdict,
 ) -> Result<(), Error> {
-    let Some(attempt) = attempt.cloned() else { return Ok(()) };
+    let Some(mut attempt) = attempt else { return Ok(()) };
+    let tree_untouched = match (&attempt.tree, before) {
+        (FileLeft::Bytes(left), Some(before)) => left == before.bytes(),
+        (_, _) => false,
+    };
+    if tree_untouched {
+        attempt.tree = FileLeft::Missing;
+    }
     let verdict = match verdict {
         Verdict::Ended { exit, .. } => Verdict::Ended { exit: *exit, output: Vec::new() },
         Verdict::Skipped | Verdict::NotStarted { .. } | Verdict::TimedOut | Verdict::Interrupted { .. } => {
             verdict.clone()
         }
     };
-    let came = Came { base: base.to_owned(), attempt, verdict };
+    let came = Came { base: base.to_owned(), attempt, verdict, tree_untouched };
     folder.write(SESSION, &serde_json::to_vec(&came).unwrap_or_default())
 }
 
@@ -106,7 +118,13 @@ fn session(git: &Git, run: &RunId, iter: Iteration, entry: &Entry) -> Result<Opt
     let folder = git.paths().iteration(run.as_str(), &iter.to_string());
     let file = |name: &str| store::read(&folder.join(name), BYTES_MAX);
     let came = file(SESSION)?.and_then(|bytes| serde_json::from_slice::<Came>(&bytes).ok());
-    let Some(came) = came.filter(|came| entry.parents.first() == Some(&came.base)) else { return Ok(None) };
+    let Some(mut came) = came.filter(|came| entry.parents.first() == Some(&came.base)) else {
+        return Ok(None);
+    };
+    if came.tree_untouched {
+        let Some(tree) = file("tree.before.json")? else { return Ok(None) };
+        came.attempt.tree = FileLeft::Bytes(tree);
+    }
     let Some(prompt) = file("prompt.md")? else { return Ok(None) };
     let verdict = match came.verdict {
         Verdict::Ended { exit, .. } => {

@@ -9,7 +9,7 @@ use runner_core::step::GuardExit;
 use crate::error::Error;
 use crate::executor;
 use crate::git::Git;
-use crate::process::{self, Control, How, Input, Launch, Limits, Log, Output};
+use crate::process::{self, Control, How, Input, Launch, Limits, Log, Output, Supervision};
 use crate::signals::{Caught, Listener};
 use crate::verify::Pass;
 
@@ -30,6 +30,7 @@ pub enum Rerun {
 pub struct Reruns {
     git: Git,
     control: Control,
+    supervision: Supervision,
     signals: Listener,
 }
 
@@ -48,7 +49,7 @@ impl Reruns {
         let git = Git::open(dir)?;
         let control = Control::new()?;
         let signals = Listener::begin(&control)?;
-        Ok(Self { git, control, signals })
+        Ok(Self { git, control, supervision: Supervision::default(), signals })
     }
 
     /// Checks a commit out into a temporary repository and runs the guard that was in force on it. Gives how it ended and
@@ -85,7 +86,7 @@ impl Reruns {
             stop: process::Stop::default(),
             has_changed_files: &|| false,
         };
-        let ended = process::run(&launch, &self.control)?;
+        let ended = process::run(&launch, &self.control, &self.supervision)?;
         let how = match ended.how {
             How::Exited(code) => Rerun::Ended(GuardExit::Code(code)),
             How::Signalled(signal) => Rerun::Ended(GuardExit::Signal(signal)),

@@ -93,15 +93,24 @@ fn write_whole(
     sync: impl FnOnce(&fs::File) -> io::Result<()>,
 ) -> Result<(), Error> {
     let temporary = temporary_beside(path);
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::open(&temporary, flags, Mode::from_raw_mode(0o666));
-    let mut file = fs::File::from(file.map_err(Error::io("write", &temporary))?);
-    let written = file.write_all(bytes).and_then(|()| sync(&file));
-    if let Err(error) = written.and_then(|()| fs::rename(&temporary, path)) {
+    let file = write_new(&temporary, bytes)?;
+    if let Err(error) = sync(&file).and_then(|()| fs::rename(&temporary, path)) {
         let _ = fs::remove_file(&temporary);
         return Err(Error::io("write", path)(error));
     }
     Ok(())
+}
+
+/// Writes a file that nobody reads yet. Half of one is taken away again.
+fn write_new(path: &Path, bytes: &[u8]) -> Result<fs::File, Error> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o666));
+    let mut file = fs::File::from(file.map_err(Error::io("write", path))?);
+    if let Err(error) = file.write_all(bytes) {
+        let _ = fs::remove_file(path);
+        return Err(Error::io("write", path)(error));
+    }
+    Ok(file)
 }
 
 /// Copies a file with its time of change. Git takes a file that is younger than its index for possibly changed;
@@ -135,14 +144,34 @@ pub(crate) fn make_folders(root: &Path, path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes a file below `root` even where something else stands in its place, or in that of a folder on the way. The
-/// journal still says what to write when the power goes.
-pub(crate) fn replace(root: &Path, path: &Path, bytes: &[u8]) -> Result<(), Error> {
+/// Writes down what a file below `root` is to be, beside it, and says where. Whatever stands in the place of a folder
+/// on the way goes.
+pub(crate) fn prepare(root: &Path, path: &Path, bytes: &[u8]) -> Result<PathBuf, Error> {
     path.parent().map_or(Ok(()), |folder| make_folders(root, folder))?;
+    let temporary = temporary_beside(path);
+    clear(&temporary)?;
+    write_new(&temporary, bytes)?;
+    Ok(temporary)
+}
+
+/// Puts what was prepared for a file in its place, whatever stands there. The journal still says what to write when the
+/// power goes.
+pub(crate) fn install(path: &Path) -> Result<(), Error> {
     if !matches!(fs::symlink_metadata(path), Ok(found) if found.is_file()) {
         clear(path)?;
     }
-    write_soon(path, bytes)
+    fs::rename(temporary_beside(path), path).map_err(Error::io("write", path))
+}
+
+/// Forgets what was prepared for a file.
+pub(crate) fn discard(path: &Path) -> Result<(), Error> {
+    clear(&temporary_beside(path))
+}
+
+/// Writes a file below `root` even where something else stands in its place, or in that of a folder on the way.
+pub(crate) fn replace(root: &Path, path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    prepare(root, path, bytes)?;
+    install(path)
 }
 
 /// What tells one state of a file from every later one: whoever changes the file changes this.

@@ -40,7 +40,7 @@ use crate::inspect::{read_docs, show_paths};
 use crate::journal::{Iteration, Move};
 use crate::lock::Lock;
 use crate::moving;
-use crate::process::Control;
+use crate::process::{Control, Supervision};
 use crate::record::Folder;
 use crate::replay;
 use crate::sandbox::{Bubblewrap, Level};
@@ -57,6 +57,7 @@ pub struct Workshop<'a> {
     /// Held, but while the run is paused.
     lock: Option<Lock>,
     control: Control,
+    supervision: Supervision,
     signals: Option<Listener>,
     audience: Audience<'a>,
     /// What the user pressed or asked for between iterations.
@@ -78,6 +79,8 @@ pub struct Workshop<'a> {
     last: Option<Folder>,
     /// The last commit that was made here.
     made: Option<String>,
+    /// The last tree that was read or made here.
+    tree: Option<Tree>,
     /// The sandbox for agents, or why there is none; tried out once, when the first agent needs it.
     sandbox: Option<Result<Bubblewrap, String>>,
     /// The commit of an iteration that a crash left, while it is taken up again.
@@ -149,6 +152,7 @@ impl<'a> Workshop<'a> {
             git,
             lock,
             control,
+            supervision: Supervision::default(),
             signals: None,
             audience,
             wants_stop,
@@ -161,6 +165,7 @@ impl<'a> Workshop<'a> {
             early: Vec::new(),
             last: None,
             made: None,
+            tree: None,
             sandbox: None,
             resuming: None,
             version: None,
@@ -200,6 +205,14 @@ impl<'a> Workshop<'a> {
         match self.resuming.as_ref().or(self.head.as_ref()) {
             Some(tip) if self.made.as_ref() != Some(tip) => self.git.own_commits(run.as_str(), tip),
             Some(_) | None => Ok(0),
+        }
+    }
+
+    /// The tree that a document stands for. The one that was committed last need not be read again.
+    fn tree_of(&self, bytes: &[u8]) -> Result<Tree, StartFault> {
+        match &self.tree {
+            Some(tree) if tree.bytes() == bytes => Ok(tree.clone()),
+            Some(_) | None => Tree::decode(bytes).map_err(StartFault::Tree),
         }
     }
 
@@ -286,7 +299,8 @@ impl World for Workshop<'_> {
         }
         let state =
             decoded(docs, Doc::RunState, |bytes| RunState::decode(bytes).map_err(StartFault::RunState))?;
-        let tree = decoded(docs, Doc::Tree, |bytes| Tree::decode(bytes).map_err(StartFault::Tree))?;
+        let tree = decoded(docs, Doc::Tree, |bytes| self.tree_of(bytes))?;
+        self.tree = Some(tree.clone());
         let path: Vec<NodeId> = match select(&tree) {
             Selection::Leaf(choice) | Selection::Stuck(choice) => {
                 choice.path.iter().map(|node| node.id.clone()).collect()
@@ -341,16 +355,17 @@ impl World for Workshop<'_> {
         self.restore_files(&transition.restore)?;
         let git = &self.git;
         let bench = self.bench.as_mut().ok_or(Refusal::NoCommit)?;
-        let docs = [(Doc::Tree, transition.tree.to_bytes()), (Doc::RunState, transition.state.to_bytes())];
-        let contents: Vec<&[u8]> = docs.iter().map(|(_, bytes)| bytes.as_slice()).collect();
-        let objects = git.store_blobs(&contents)?;
-        let edits: Vec<IndexEntry> = docs
+        let docs = [Doc::Tree, Doc::RunState];
+        let contents = [transition.tree.bytes(), &transition.state.to_bytes()];
+        let files = docs
             .iter()
-            .zip(objects)
-            .map(|((doc, _), object)| {
-                IndexEntry::Put(TreeEntry { mode: EntryMode::File, object, path: doc.path().into() })
-            })
-            .collect();
+            .zip(contents)
+            .map(|(doc, bytes)| store::prepare(git.root(), &git.paths().doc(*doc), bytes));
+        let objects = git.store_files(&files.collect::<Result<Vec<_>, _>>()?)?;
+        let put = |(doc, object): (&Doc, String)| {
+            IndexEntry::Put(TreeEntry { mode: EntryMode::File, object, path: doc.path().into() })
+        };
+        let edits: Vec<IndexEntry> = docs.iter().zip(objects).map(put).collect();
         git.edit_index(&bench.index, &edits)?;
         let tree = git.write_tree(&bench.index)?;
         let commit = git.store_commit(&tree, &bench.base, &transition.message)?;
@@ -362,7 +377,7 @@ impl World for Workshop<'_> {
             new_tip: commit.clone(),
             from: bench.base.clone(),
         };
-        write_logs(git, bench, job, transition, &commit)?;
+        write_logs(git, bench, (job, self.tree.as_ref()), transition, &commit)?;
         let status = moving::publish(git, &moving, &bench.index.clone(), &docs)?;
         self.left = status.map(|status| Left { status, index: store::stamp(&git.paths().index()) });
         if !transition.restore.is_empty() {
@@ -372,6 +387,7 @@ impl World for Workshop<'_> {
         store::clear(&git.paths().answer(&job.iteration.to_string()))?;
         self.last = self.bench.take().map(|bench| bench.folder);
         self.made = Some(commit.clone());
+        self.tree = Some(transition.tree.clone());
         Ok(Record { commit })
     }
 
@@ -402,14 +418,14 @@ impl World for Workshop<'_> {
 /// The rest of the iteration's folder: what was decided and what changed.
 fn write_logs(
     git: &Git,
-    bench: &Bench,
-    job: &Job,
+    bench: &mut Bench,
+    (job, before): (&Job, Option<&Tree>),
     transition: &Transition,
     commit: &str,
 ) -> Result<(), Error> {
     let folder = &bench.folder;
-    folder.write("tree.after.json", &transition.tree.to_bytes())?;
-    replay::keep(folder, &bench.base, bench.attempt.as_ref(), &bench.verdict)?;
+    folder.write("tree.after.json", transition.tree.bytes())?;
+    replay::keep(folder, &bench.base, before, bench.attempt.take(), &bench.verdict)?;
     let patch = match bench.has_changes {
         true => git.patch(&bench.base, commit, &[Doc::Tree.path(), Doc::RunState.path()])?,
         false => Vec::new(),

@@ -215,7 +215,7 @@ async fn tree(State(app): Shared, which: Asked<Which>, asked: HeaderMap) -> Repl
         if which.slim.is_some() {
             return Ok(reply::json(&asked, &tree_view::slim(tree, Some(run.id.to_string()))));
         }
-        Ok(reply::tagged(&asked, "application/json", tree.to_bytes()))
+        Ok(reply::tagged(&asked, "application/json", tree.bytes().to_vec()))
     })
     .await
 }

@@ -22,7 +22,7 @@ pub fn message(run: &RunId, edit: &UserEdit, after: &Steered, state: &RunState, 
          Runner-Semantics: {SEMANTICS}\n{taken_in}",
         subject(edit),
         said(edit),
-        Sha256::of(&after.tree.to_bytes()),
+        Sha256::of(after.tree.bytes()),
         Sha256::of(&state.to_bytes()),
     )
 }

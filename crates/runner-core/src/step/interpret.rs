@@ -136,7 +136,7 @@ fn judged(
     let refused: &[RepoPath] = if job.protect == Protect::Reject { &protected.restore } else { &[] };
     let mut violations: Vec<Violation> =
         refused.iter().map(|path| Violation::Protected { path: path.clone() }).collect();
-    let agent = match read_tree(left) {
+    let agent = match read_tree(&snapshot.tree, left) {
         Ok(agent) => agent,
         Err(errors) => {
             return Finding::InvalidTree { answer, rejected: rejected_text(left), errors, violations };
@@ -161,11 +161,10 @@ fn judged(
 }
 
 /// The tree that was left, or everything that is wrong with it.
-fn read_tree(left: &FileLeft) -> Result<AgentTree, Vec<String>> {
+fn read_tree(before: &Tree, left: &FileLeft) -> Result<AgentTree, Vec<String>> {
     match left {
-        FileLeft::Bytes(bytes) => {
-            AgentTree::decode(bytes).map_err(|problems| problems.iter().map(ToString::to_string).collect())
-        }
+        FileLeft::Bytes(bytes) => AgentTree::left_of(before, bytes)
+            .map_err(|problems| problems.iter().map(ToString::to_string).collect()),
         FileLeft::Missing => Err(vec!["tree.json is missing: write it again, whole".to_owned()]),
         FileLeft::NotAFile => Err(vec!["tree.json is no regular file: write it as one".to_owned()]),
         FileLeft::TooLarge(bytes) => {

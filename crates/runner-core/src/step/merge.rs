@@ -40,6 +40,9 @@ pub enum Edit {
 /// The agent's plan with the runner's own fields: passes, attempts and limits of known nodes are those of the
 /// tree before, new nodes are open and unattempted, inner nodes are derived. Doing it twice changes nothing.
 pub fn merge(before: &Tree, agent: &AgentTree, config: &Config) -> Result<Tree, Vec<TreeProblem>> {
+    if agent.is(before) {
+        return Ok(before.clone());
+    }
     let places = Places::of(before.root());
     let attempts_max = u32::try_from(config.max_attempts_default.get()).unwrap_or(1);
     Tree::new(merged(agent.root(), &places, attempts_max))

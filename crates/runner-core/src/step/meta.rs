@@ -115,7 +115,7 @@ impl Meta {
             prompt_sha256: job.prompt.sha256,
             prompt_bytes: job.prompt.text.len(),
             prompt_cuts: job.prompt.cuts.clone(),
-            tree_before_sha256: Sha256::of(&snapshot.tree.to_bytes()),
+            tree_before_sha256: snapshot.tree.sha256(),
             tree_after_sha256,
             usage: claim.usage,
             cost: cost(snapshot, job, claim),

@@ -14,7 +14,6 @@ use super::snapshot::Snapshot;
 use super::wait::Wait;
 use crate::agent_output::Status;
 use crate::config::OnUsageLimit;
-use crate::digest::Sha256;
 use crate::id::NodeId;
 use crate::repo_path::RepoPath;
 use crate::run_state::{GuardResult, RunState};
@@ -99,7 +98,7 @@ pub fn settle(snapshot: &Snapshot, job: &Job, claim: &Claim, verdict: &Verdict) 
     let marks = marks(job, claim, &ruling);
     let next = next(snapshot, job, claim, verdict, ruling.outcome);
     let state = bookkeeping::after(snapshot, job, claim, verdict, (&ruling, &tree, &next));
-    let tree_sha256 = Sha256::of(&tree.to_bytes());
+    let tree_sha256 = tree.sha256();
     let message = message::compose(job, &state, &ruling, &marks, (tree_sha256, snapshot.own_commits));
     let meta = Meta::new(snapshot, job, claim, &ruling, (marks, tree_sha256, next.clone(), state.spent));
     let restore = claim.protected.restore.clone();

@@ -184,7 +184,7 @@ fn the_commit_message_is_exact_and_a_summary_makes_no_trailer() {
     }];
     let transition = settled(&snapshot, session, &ended(2));
     let prompt = job(&snapshot).prompt.sha256;
-    let tree = crate::digest::Sha256::of(&transition.tree.to_bytes());
+    let tree = crate::digest::Sha256::of(transition.tree.bytes());
     let state = crate::digest::Sha256::of(&transition.state.to_bytes());
     let edition = crate::prompt::edition();
     assert_eq!(

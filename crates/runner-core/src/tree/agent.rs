@@ -1,13 +1,11 @@
 //! A tree as an agent left it: read as strictly as any, but for what is the runner's own to mend.
 
-use super::{Node, TreeFault, TreeProblem, decode};
+use super::{Node, Tree, TreeFault, TreeProblem, decode};
 
 /// An agent's tree, its children sorted. What the runner owns in it (`passes`, `attempts`, `max_attempts`)
 /// is what the agent wrote and means nothing yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentTree {
-    root: Node,
-}
+pub struct AgentTree(Tree);
 
 impl AgentTree {
     /// Reads the document; every fault that the agent must mend is told, in the order of the nodes.
@@ -19,12 +17,22 @@ impl AgentTree {
             return Err(problems);
         }
         sort(&mut root);
-        Ok(Self { root })
+        Ok(Self(Tree::of(root)))
+    }
+
+    /// What an agent left that was given `before`: often just that, and then there is nothing to read.
+    pub fn left_of(before: &Tree, bytes: &[u8]) -> Result<Self, Vec<TreeProblem>> {
+        if bytes == before.bytes() { Ok(Self(before.clone())) } else { Self::decode(bytes) }
+    }
+
+    /// Whether it is this very tree.
+    pub fn is(&self, tree: &Tree) -> bool {
+        self.0 == *tree
     }
 
     /// The goal as a whole.
     pub fn root(&self) -> &Node {
-        &self.root
+        self.0.root()
     }
 }
 
@@ -64,6 +72,17 @@ mod tests {
         let tree = AgentTree::decode(document([2, 1], true).as_bytes()).unwrap();
         let ids: Vec<&str> = tree.root().children.iter().map(|child| child.id.as_str()).collect();
         assert_eq!(ids, ["n1", "n2"]);
+    }
+
+    #[test]
+    fn a_tree_that_was_not_touched_is_the_one_before() {
+        let before = super::super::sample::tree(super::super::sample::leaf("root"));
+        let left = AgentTree::left_of(&before, before.bytes()).unwrap();
+        assert!(left.is(&before));
+        let touched = AgentTree::left_of(&before, document([1, 2], false).as_bytes()).unwrap();
+        assert!(!touched.is(&before));
+        assert_eq!(touched.root().children.len(), 2);
+        assert!(AgentTree::left_of(&before, b"").is_err());
     }
 
     #[test]

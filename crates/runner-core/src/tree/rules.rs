@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn a_tree_is_measured_as_it_is_written() {
         let text = |bytes: usize| Node { title: "x".repeat(bytes), ..leaf("root") };
-        let frame = Tree::new(text(0)).unwrap().to_bytes().len();
+        let frame = Tree::new(text(0)).unwrap().bytes().len();
         assert_eq!(told(text(BYTES_MAX - frame)), [""; 0]);
         let above = told(text(BYTES_MAX - frame + 1));
         assert_eq!(

@@ -126,14 +126,14 @@ mod tests {
         let deep =
             Node { order: 10, ..inner("deep", vec![inner("er", vec![leaf("a"), leaf("b"), leaf("c")])]) };
         for root in [leaf("root"), passed("root"), inner("root", vec![odd, one_point, deep])] {
-            assert_eq!(counted(&root), Some(tree(root.clone()).to_bytes().len()), "{root:?}");
+            assert_eq!(counted(&root), Some(tree(root.clone()).bytes().len()), "{root:?}");
         }
     }
 
     #[test]
     fn only_a_length_above_the_limit_is_told() {
         let root = Node { title: "\u{1b}".repeat(10), ..leaf("root") };
-        let whole = tree(root.clone()).to_bytes().len();
+        let whole = tree(root.clone()).bytes().len();
         let mut len = WrittenLen::default();
         len.add(&root, 1);
         let escapes = || escapes_below(&root);

@@ -31,7 +31,7 @@ impl Documents<'_> {
     pub(super) fn checked_tree(&self, kind: &Kind, wrong: &mut Vec<Difference>) -> Option<Tree> {
         let tree = told(self.tree(), Rule::TreeInvalid, wrong)?;
         let is_own = matches!(kind, Kind::Own { .. });
-        if !is_own && files::doc(self.0, Doc::Tree) != Some(tree.to_bytes().as_slice()) {
+        if !is_own && files::doc(self.0, Doc::Tree) != Some(tree.bytes()) {
             wrong.push((
                 Rule::TreeCanonical,
                 "the tree in its one form".to_owned(),

@@ -50,9 +50,9 @@ pub(super) fn rebuild(snapshot: &Snapshot, job: &Job, evidence: &Evidence<'_>) -
         Outcome::Repaired | Outcome::Replanned => Some((evidence.status, evidence.tree)),
         _ => None,
     };
-    let before = snapshot.tree.to_bytes();
+    let before = snapshot.tree.bytes();
     let as_before = if evidence.outcome == Outcome::ReplanRefused { evidence.status } else { Status::Done };
-    let (status, tree) = lawful.unwrap_or((as_before, &before));
+    let (status, tree) = lawful.unwrap_or((as_before, before));
     let summary = evidence.state.last_summary.clone().unwrap_or_default();
     let attempt = Attempt {
         exit: exit(snapshot, job, evidence),

@@ -44,7 +44,7 @@ fn a_good_tree_is_read_and_written_byte_for_byte() {
         let bytes = good_tree(nodes);
         let tree = Tree::decode(&bytes).unwrap_or_else(|problems| panic!("{:#?}", told(&problems)));
         assert_eq!(tree.node_count(), nodes);
-        assert!(tree.to_bytes() == bytes, "{nodes} nodes");
+        assert!(tree.bytes() == bytes, "{nodes} nodes");
     }
 }
 

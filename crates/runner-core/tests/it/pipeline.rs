@@ -168,7 +168,7 @@ proptest! {
         (before, agent) in case(), status in status(), green in any::<bool>()
     ) {
         let Some((job, transition)) = iterate(&before, status, bytes(&agent), green) else { return Ok(()) };
-        prop_assert_eq!(&Tree::decode(&transition.tree.to_bytes()).unwrap(), &transition.tree);
+        prop_assert_eq!(&Tree::decode(transition.tree.bytes()).unwrap(), &transition.tree);
         let default = u32::try_from(Config::default().max_attempts_default.get()).unwrap();
         let mut changed = Vec::new();
         for node in nodes(transition.tree.root()) {
@@ -205,7 +205,7 @@ proptest! {
         let config = Config::default();
         let agent = AgentTree::decode(&bytes(&agent)).unwrap();
         let once = merge(&before, &agent, &config).unwrap();
-        let again = AgentTree::decode(&once.to_bytes()).unwrap();
+        let again = AgentTree::decode(once.bytes()).unwrap();
         prop_assert_eq!(merge(&before, &again, &config).unwrap(), once);
     }
 

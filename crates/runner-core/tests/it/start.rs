@@ -70,7 +70,7 @@ fn child(id: &str, change: impl Fn(&mut Node)) -> Node {
 fn grown(docs: &DocSet, children: Vec<Node>) -> Vec<u8> {
     let mut root = tree_of(docs).root().clone();
     root.children = children;
-    Tree::new(root).unwrap().to_bytes()
+    Tree::new(root).unwrap().bytes().to_vec()
 }
 
 #[test]

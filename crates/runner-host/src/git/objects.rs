@@ -1,13 +1,14 @@
 //! Reading and writing what git stores: refs, trees, blobs, commits, and indexes of the runner's own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
-use super::{Git, lossy};
+use super::status::Sight;
+use super::{Git, REASON, lossy};
 use crate::error::Error;
-use crate::paths::RUNNER_LOCAL;
 use crate::store;
 
 /// An entry of a tree, as far as the runner cares.
@@ -153,19 +154,25 @@ impl Git {
         let folder = self.paths().staging();
         store::clear(&folder)?;
         store::ensure_folder(&folder)?;
-        let mut request = Vec::new();
+        let mut files = Vec::new();
         for (index, bytes) in contents.iter().enumerate() {
             let path = folder.join(index.to_string());
             fs::write(&path, bytes).map_err(Error::io("write", &path))?;
-            request.extend(path.as_os_str().as_encoded_bytes());
+            files.push(path);
+        }
+        let names = self.store_files(&files)?;
+        let _ = fs::remove_dir_all(&folder);
+        Ok(names)
+    }
+
+    /// Stores files as blobs, byte for byte, and gives their names in the same order.
+    pub(crate) fn store_files(&self, files: &[PathBuf]) -> Result<Vec<String>, Error> {
+        let mut request = Vec::new();
+        for path in files {
+            request.extend(quoted(path.as_os_str().as_bytes()));
             request.push(b'\n');
         }
-        let answer =
-            self.call(&["hash-object", "-w", "--no-filters", "--stdin-paths"]).input(&request).run()?;
-        let _ = fs::remove_dir_all(&folder);
-        let names: Vec<String> = lossy(&answer).lines().map(str::to_owned).collect();
-        let complete = names.len() == contents.len();
-        complete.then_some(names).ok_or_else(|| Error::GitAnswer { command: "hash-object".to_owned() })
+        self.hashing.ask(self, &request, files.len())
     }
 
     /// A file of a commit; empty where the commit has none at that path.
@@ -231,39 +238,6 @@ impl Git {
         args.extend(["--".to_owned(), folder.to_owned()]);
         let answer = self.call(&args).run()?;
         Ok(answer.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
-    }
-
-    /// Paths of the work tree that differ from an index: changed, removed, or unknown and not ignored. A folder that
-    /// is a repository of its own ends in `/`.
-    pub(crate) fn differing_paths(&self, index: &Path) -> Result<PathSet, Error> {
-        self.look_around(index).map(|(paths, _)| paths.into_keys().collect())
-    }
-
-    /// The same, with how each differs, and whether git could look into every folder.
-    pub(crate) fn look_around(&self, index: &Path) -> Result<(Differing, Sight), Error> {
-        let mut args: Vec<String> =
-            ["ls-files", "-z", "-t", "--modified", "--deleted", "--others", "--exclude-standard"]
-                .map(str::to_owned)
-                .into();
-        args.extend(RUNNER_LOCAL.iter().map(|pattern| format!("--exclude=/{pattern}")));
-        let output = self.call(&args).index(index).output()?;
-        if !output.status.success() {
-            return Err(Error::Git { command: args.join(" "), stderr: lossy(&output.stderr) });
-        }
-        let sight = if output.stderr.is_empty() { Sight::Full } else { Sight::Blocked };
-        let mut paths = Differing::new();
-        for line in output.stdout.split(|byte| *byte == 0) {
-            let [tag, b' ', path @ ..] = line else { continue };
-            let how = match tag {
-                b'?' => Difference::New,
-                b'R' => Difference::Gone,
-                _ => Difference::Changed,
-            };
-            // What is gone is also listed as changed.
-            let known = paths.entry(path.to_vec()).or_insert(how);
-            *known = how.max(*known);
-        }
-        Ok((paths, sight))
     }
 
     /// Paths in which an index differs from a commit.
@@ -373,24 +347,25 @@ impl Git {
         Ok(answer.lines().map(runner_core::text::one_line).collect())
     }
 
-    /// Points a reference to a commit, if it points where it is thought to.
-    pub(crate) fn move_ref(
-        &self,
-        reference: &str,
-        to: &str,
-        from: Option<&str>,
-        why: &str,
-    ) -> Result<(), Error> {
+    /// Points a reference to a commit, if it points where it is thought to, or there already.
+    pub(crate) fn move_ref(&self, reference: &str, to: &str, from: Option<&str>) -> Result<(), Error> {
         let from = from.map_or_else(|| self.no_object(), str::to_owned);
-        self.call(&["update-ref", "-m", why, reference, to, &from]).run().map(drop)
+        let request = format!("start\nupdate {reference} {to} {from}\ncommit\n");
+        let moved = self.moving.ask(self, request.as_bytes(), 2);
+        moved.map(drop).or_else(|error| if self.points_to(reference, to) { Ok(()) } else { Err(error) })
+    }
+
+    fn points_to(&self, reference: &str, object: &str) -> bool {
+        let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", reference];
+        self.call(&args).run().is_ok_and(|found| lossy(&found) == object)
     }
 
     /// Puts HEAD on a branch, without touching anything else.
-    pub(crate) fn attach_head(&self, branch: &str, why: &str) -> Result<(), Error> {
+    pub(crate) fn attach_head(&self, branch: &str) -> Result<(), Error> {
         if self.is_attached(branch) {
             return Ok(());
         }
-        self.call(&["symbolic-ref", "-m", why, "HEAD", &format!("refs/heads/{branch}")]).run().map(drop)
+        self.call(&["symbolic-ref", "-m", REASON, "HEAD", &format!("refs/heads/{branch}")]).run().map(drop)
     }
 
     /// Takes the work tree, with an index that describes it, from one tree to another. Files that differ from
@@ -432,24 +407,6 @@ impl Git {
 /// Paths as git writes them.
 pub(crate) type PathSet = BTreeSet<Vec<u8>>;
 
-/// Paths, and how they differ from an index.
-pub(crate) type Differing = BTreeMap<Vec<u8>, Difference>;
-
-/// How a path differs from an index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Difference {
-    Changed,
-    Gone,
-    New,
-}
-
-/// Whether all of a work tree could be seen, or taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sight {
-    Full,
-    Blocked,
-}
-
 /// Which differences are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
@@ -467,6 +424,20 @@ pub(crate) enum Switch {
     Rehearse,
     /// Do it.
     Carefully,
+}
+
+/// A path as git reads it from a line of its own: with marks and escapes where it would end the line.
+fn quoted(path: &[u8]) -> Vec<u8> {
+    if !path.starts_with(b"\"") && !path.contains(&b'\n') {
+        return path.to_vec();
+    }
+    let escaped = path.iter().flat_map(|byte| match byte {
+        b'"' => b"\\\"".to_vec(),
+        b'\\' => b"\\\\".to_vec(),
+        b'\n' => b"\\n".to_vec(),
+        _ => vec![*byte],
+    });
+    [b'"'].into_iter().chain(escaped).chain([b'"']).collect()
 }
 
 fn tree_entry(line: &[u8]) -> Option<TreeEntry> {

@@ -1,10 +1,11 @@
 //! Where HEAD is, and what in the work tree differs from it: one call, read as bytes.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::Git;
+use super::{Git, PathSet, lossy};
 use crate::error::Error;
-use crate::paths::is_runner_path;
+use crate::paths::{is_runner_local, is_runner_path};
 
 /// What HEAD points to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +83,28 @@ const STATUS: [&str; 7] = [
     "--no-renames",
 ];
 
+/// What in the work tree differs from an index, file by file.
+const LOOK: [&str; 6] =
+    ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignore-submodules=dirty", "--no-renames"];
+
+/// Paths, and how they differ from an index.
+pub(crate) type Differing = BTreeMap<Vec<u8>, Difference>;
+
+/// How a path differs from an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Difference {
+    Changed,
+    Gone,
+    New,
+}
+
+/// Whether all of a work tree could be seen, or taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sight {
+    Full,
+    Blocked,
+}
+
 impl Git {
     /// Looks at HEAD and the work tree.
     pub fn status(&self) -> Result<Status, Error> {
@@ -93,6 +116,36 @@ impl Git {
         let call = self.call(&STATUS).index(index).variable("GIT_OPTIONAL_LOCKS", "1");
         understood(&call.run()?)
     }
+
+    /// Paths of the work tree that differ from an index: changed, removed, or unknown and not ignored. A folder that
+    /// is a repository of its own ends in `/`.
+    pub(crate) fn differing_paths(&self, index: &Path) -> Result<PathSet, Error> {
+        self.look_around(index).map(|(paths, _)| paths.into_keys().collect())
+    }
+
+    /// The same, with how each differs, and whether git could look into every folder.
+    pub(crate) fn look_around(&self, index: &Path) -> Result<(Differing, Sight), Error> {
+        let output = self.call(&LOOK).index(index).output()?;
+        if !output.status.success() {
+            return Err(Error::Git { command: LOOK.join(" "), stderr: lossy(&output.stderr) });
+        }
+        let lines = output.stdout.split(|byte| *byte == 0).filter(|line| !line.is_empty());
+        let paths = lines.filter_map(difference).map(|(path, how)| (path.to_vec(), how)).collect();
+        Ok((paths, if output.stderr.is_empty() { Sight::Full } else { Sight::Blocked }))
+    }
+}
+
+/// The path of an entry and how it differs from the index, if it does.
+fn difference(line: &[u8]) -> Option<(&[u8], Difference)> {
+    let path = changed_path(line)?;
+    let how = match line {
+        [b'?', ..] if is_runner_local(path) => return None,
+        [b'?', ..] => Difference::New,
+        [b'1', b' ', _, b'.', ..] => return None,
+        [b'1', b' ', _, b'D', ..] => Difference::Gone,
+        _ => Difference::Changed,
+    };
+    Some((path, how))
 }
 
 fn understood(answer: &[u8]) -> Result<Status, Error> {
@@ -149,6 +202,26 @@ mod tests {
         assert_eq!(status.head, Head::Branch { name: "runner/x".to_owned(), commit: "abc".to_owned() });
         assert_eq!(status.outside, [&b"a b\xff c"[..], b"new\nline", b"both"]);
         assert_eq!(status.inside, [b".runner/"]);
+    }
+
+    #[test]
+    fn only_what_differs_from_the_index_is_listed() {
+        let entry = |text: &'static str| difference(text.as_bytes());
+        let tracked = |marks: &str| format!("1 {marks} N... 100644 100644 100644 aa bb a b");
+        for (marks, how) in
+            [(".M", Difference::Changed), ("AM", Difference::Changed), (".D", Difference::Gone)]
+        {
+            assert_eq!(difference(tracked(marks).as_bytes()), Some((&b"a b"[..], how)), "{marks}");
+        }
+        assert_eq!(difference(tracked(".T").as_bytes()), Some((&b"a b"[..], Difference::Changed)));
+        assert_eq!(difference(tracked("M.").as_bytes()), None);
+        assert_eq!(entry("? new"), Some((&b"new"[..], Difference::New)));
+        assert_eq!(entry("? .runner/notes"), Some((&b".runner/notes"[..], Difference::New)));
+        for own in
+            [".runner/lock", ".runner/context/goal.md", ".runner/iterations/x/0001/log", ".runner/a/.b.tmp"]
+        {
+            assert_eq!(difference(format!("? {own}").as_bytes()), None, "{own}");
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The runner's side of a program that runs: the supervisor, the wishes, the idle limit, the output.
 
+use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, Signal};
 
 use super::capped::Bytes;
 use super::pump::{Pump, Writers};
@@ -23,19 +25,30 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// Runs a program to its end. Afterwards nothing of it is left.
 ///
 /// One program at a time: what falls to this process when a supervisor dies is taken for that supervisor's.
-pub fn run(launch: &Launch<'_>, control: &Control) -> Result<Ended, Error> {
+pub fn run(launch: &Launch<'_>, control: &Control, supervision: &Supervision) -> Result<Ended, Error> {
     let started = Instant::now();
     if control.wish() != Wish::GoOn {
         return Ok(never_ran());
     }
     let order = order_of(launch)?;
     let (pump, writers) = Pump::open(&launch.output, launch.stream.as_ref(), started)?;
-    let mut session = Session::begin(&order, writers, pump)?;
+    let mut session = Session::begin(&order, &writers, pump, supervision.0.take())?;
+    drop(writers);
     control.attend_pauses();
     let report = session.attend(launch, control);
     control.leave_pauses();
-    let (how, leftovers) = session.end(report.as_ref());
-    let pumped = session.pump.finish(launch.hear);
+    let Session { supervisor, pump, .. } = session;
+    let (how, leftovers) = match report {
+        Some(report) => {
+            supervision.0.set(Some(supervisor));
+            told(&report)
+        }
+        None => {
+            drop(supervisor);
+            (How::Lost, family::end_foreign_sessions())
+        }
+    };
+    let pumped = pump.finish(launch.hear);
     Ok(Ended {
         how,
         elapsed: started.elapsed(),
@@ -79,10 +92,55 @@ fn order_of(launch: &Launch<'_>) -> Result<Order, Error> {
     })
 }
 
+/// What programs are run under, one after the other: the supervisor of the last waits for the next. It ends with this.
+#[derive(Default)]
+pub struct Supervision(Cell<Option<Supervisor>>);
+
+/// A supervisor, with or without a program.
+#[derive(Debug)]
+struct Supervisor {
+    process: Child,
+    socket: UnixStream,
+}
+
+impl Supervisor {
+    /// Starts one.
+    fn start() -> Result<Self, Error> {
+        let binary = own_binary()?;
+        let fail = || Error::io::<io::Error>("start", &binary);
+        family::adopt_orphans().map_err(|errno| fail()(errno.into()))?;
+        let (socket, other) = UnixStream::pair().map_err(fail())?;
+        // Its name does not hold the runner's: who kills that by name leaves the supervisor to clean up.
+        let process = Command::new(&binary)
+            .arg0("supervise")
+            .arg(super::SUPERVISE)
+            .env_clear()
+            .stdin(Stdio::from(OwnedFd::from(other)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(fail())?;
+        Ok(Self { process, socket })
+    }
+
+    /// Whether it can be given another program. Someone may have ended it, or stopped it, meanwhile.
+    fn is_ready(&mut self) -> bool {
+        let _ = rustix::process::kill_process(Pid::from_child(&self.process), Signal::CONT);
+        matches!(self.process.try_wait(), Ok(None)) && self.socket.set_nonblocking(false).is_ok()
+    }
+}
+
+impl Drop for Supervisor {
+    /// It has nothing left to do; one that does not end by itself is stopped by someone, or stuck.
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
 /// A program under way.
 struct Session {
-    supervisor: Child,
-    socket: UnixStream,
+    supervisor: Supervisor,
     answer: Vec<u8>,
     pump: Pump,
     /// When the supervisor must have answered.
@@ -91,28 +149,25 @@ struct Session {
 }
 
 impl Session {
-    /// Starts the supervisor and gives it its order.
-    fn begin(order: &Order, writers: Writers, pump: Pump) -> Result<Self, Error> {
-        let binary = own_binary()?;
-        let fail = || Error::io::<io::Error>("start", &binary);
-        family::adopt_orphans().map_err(|errno| fail()(errno.into()))?;
-        let (socket, other) = UnixStream::pair().map_err(fail())?;
-        // Its name does not hold the runner's: who kills that by name leaves the supervisor to clean up.
-        let supervisor = Command::new(&binary)
-            .arg0("supervise")
-            .arg(super::SUPERVISE)
-            .env_clear()
-            .stdin(Stdio::from(OwnedFd::from(other)))
-            .stdout(writers.stdout)
-            .stderr(writers.stderr)
-            .spawn()
-            .map_err(fail())?;
+    /// Gives a supervisor its order: the one that waits, or a new one.
+    fn begin(
+        order: &Order,
+        writers: &Writers,
+        pump: Pump,
+        waiting: Option<Supervisor>,
+    ) -> Result<Self, Error> {
+        let mut waiting = waiting;
+        let supervisor = match waiting.take_if(Supervisor::is_ready) {
+            Some(waiting) => waiting,
+            None => Supervisor::start()?,
+        };
         let limit = Duration::from_millis(order.wall_ms.saturating_add(order.grace_ms));
         let overdue = limit.checked_add(ANSWER_WITHIN).and_then(|limit| Instant::now().checked_add(limit));
         // A supervisor that dies this early is found dead by the watch that follows.
-        let _ = wire::send(order, &socket);
-        let _ = socket.set_nonblocking(true);
-        Ok(Self { supervisor, socket, answer: Vec::new(), pump, overdue, wished: Wish::GoOn })
+        let streams = [writers.stdout.as_fd(), writers.stderr.as_fd()];
+        let _ = wire::send(order, streams, &supervisor.socket);
+        let _ = supervisor.socket.set_nonblocking(true);
+        Ok(Self { supervisor, answer: Vec::new(), pump, overdue, wished: Wish::GoOn })
     }
 
     /// Reads the program's output, passes wishes on and watches for idleness, until the supervisor has answered.
@@ -133,7 +188,7 @@ impl Session {
             }
             let until = idle.until.into_iter().chain(self.overdue).min();
             let others = [
-                PollFd::new(&self.socket, PollFlags::IN),
+                PollFd::new(&self.supervisor.socket, PollFlags::IN),
                 PollFd::from_borrowed_fd(control.ear(), PollFlags::IN),
             ];
             self.pump.wait(others, until).ok()?;
@@ -152,9 +207,9 @@ impl Session {
     /// Stands still, and the program with it; says for how long it did.
     fn pause(&mut self) -> Duration {
         let since = Instant::now();
-        let _ = self.socket.write_all(&[wire::PAUSE]);
+        let _ = self.supervisor.socket.write_all(&[wire::PAUSE]);
         control::stand_still();
-        let _ = self.socket.write_all(&[wire::CONTINUE]);
+        let _ = self.supervisor.socket.write_all(&[wire::CONTINUE]);
         let paused = since.elapsed();
         self.overdue = self.overdue.and_then(|overdue| overdue.checked_add(paused));
         paused
@@ -175,14 +230,14 @@ impl Session {
 
     /// Tells the supervisor to end the program, and expects it to have done so.
     fn tell(&mut self, word: u8, grace: Duration, now: Instant) {
-        let _ = self.socket.write_all(&[word]);
+        let _ = self.supervisor.socket.write_all(&[word]);
         let by = grace.checked_add(ANSWER_WITHIN).and_then(|limit| now.checked_add(limit));
         self.overdue = self.overdue.into_iter().chain(by).min();
     }
 
     fn listen(&mut self) -> Heard {
         let mut bytes = [0; 512];
-        match self.socket.read(&mut bytes) {
+        match self.supervisor.socket.read(&mut bytes) {
             Ok(0) => Heard::Death,
             Ok(count) => {
                 self.answer.extend(bytes.iter().take(count));
@@ -194,19 +249,15 @@ impl Session {
             Err(_) => Heard::Death,
         }
     }
+}
 
-    /// Sees the supervisor off, and cleans up in its place if it did not.
-    fn end(&mut self, report: Option<&Report>) -> (How, Leftovers) {
-        // It has nothing left to do; one that still lives is stopped by someone, or stuck.
-        let _ = self.supervisor.kill();
-        let _ = self.supervisor.wait();
-        match report {
-            Some(Report::CouldNotStart(errno)) => {
-                (How::CouldNotStart(io::Error::from_raw_os_error(*errno)), Leftovers::default())
-            }
-            Some(Report::Ended { status, cause, leftovers }) => (how(*status, *cause), *leftovers),
-            None => (How::Lost, family::end_foreign_sessions()),
+/// What a supervisor's report means.
+fn told(report: &Report) -> (How, Leftovers) {
+    match report {
+        Report::CouldNotStart(errno) => {
+            (How::CouldNotStart(io::Error::from_raw_os_error(*errno)), Leftovers::default())
         }
+        Report::Ended { status, cause, leftovers } => (how(*status, *cause), *leftovers),
     }
 }
 

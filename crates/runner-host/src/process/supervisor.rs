@@ -3,11 +3,12 @@
 //!
 //! It is the runner's own binary, started again with a hidden word. It stands in a session of its own, out of reach
 //! of signals to the program's group, and orphans of the program fall to it. It ends everything when the program
-//! ends, when time is up, when it is told to, and when the runner dies: then its socket closes.
+//! ends, when time is up, when it is told to, and when the runner dies: then its socket closes. When nothing of a program
+//! is left, it waits for the next: one program after the other, never two.
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -19,7 +20,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use signal_hook::consts::{SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
-use super::wire::{self, Cause, Order, Report, Status};
+use super::wire::{self, Cause, Order, Report, Status, Streams};
 use super::{Polite, Reach, family, wait_until};
 
 /// What ends other programs and is none of this one's business: whoever means the runner signals the runner.
@@ -35,7 +36,7 @@ pub(super) fn main() -> ExitCode {
 }
 
 fn supervise() -> io::Result<()> {
-    let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     rustix::process::setsid()?;
     family::adopt_orphans()?;
     #[cfg(target_os = "linux")]
@@ -47,16 +48,24 @@ fn supervise() -> io::Result<()> {
     signal_hook::low_level::pipe::register(SIGCHLD, bell)?;
     deaths.set_nonblocking(true)?;
 
-    let order = wire::receive(&mut socket)?;
-    let child = match start(&order) {
+    while let Some((order, streams)) = wire::receive(&socket)? {
+        let report = run(&order, streams, &socket, &deaths);
+        wire::answer(&report, &socket)?;
+    }
+    Ok(())
+}
+
+/// Runs a program to its end, and ends what it left.
+fn run(order: &Order, streams: Streams<OwnedFd>, socket: &UnixStream, deaths: &UnixStream) -> Report {
+    let child = match start(order, streams) {
         Ok(child) => child,
-        Err(error) => return wire::answer(&Report::CouldNotStart(number_of(&error)), socket),
+        Err(error) => return Report::CouldNotStart(number_of(&error)),
     };
-    let mut watch = Watch::new(&order, child, &socket, &deaths);
+    let mut watch = Watch::new(order, child, socket, deaths);
     let status = watch.until_the_end();
     let leftovers = family::end_all(child);
     let status = status.unwrap_or(Status::Killed);
-    wire::answer(&Report::Ended { status, cause: watch.cause, leftovers }, &socket)
+    Report::Ended { status, cause: watch.cause, leftovers }
 }
 
 /// The system's number for an error. What the standard library refuses by itself is an invalid argument.
@@ -65,7 +74,7 @@ fn number_of(error: &io::Error) -> i32 {
 }
 
 /// Starts the program in a group of its own.
-fn start(order: &Order) -> io::Result<Pid> {
+fn start(order: &Order, [stdout, stderr]: Streams<OwnedFd>) -> io::Result<Pid> {
     let (program, args) = order.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let child = Command::new(program)
         .args(args)
@@ -73,6 +82,8 @@ fn start(order: &Order) -> io::Result<Pid> {
         .envs(order.environment.iter().map(|(name, value)| (name, value)))
         .current_dir(&order.folder)
         .stdin(File::open(&order.input)?)
+        .stdout(stdout)
+        .stderr(stderr)
         .process_group(0)
         .spawn()?;
     Ok(Pid::from_child(&child))

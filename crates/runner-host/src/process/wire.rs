@@ -1,16 +1,25 @@
 //! What the runner and its supervisor say to each other, over one socket.
 //!
-//! The runner sends the order, its length first, and then single bytes. The supervisor answers once, at the end,
-//! with one line. A socket that closes means that the other side is dead.
+//! The runner sends an order: a mark that carries the streams, the length, the words; then single bytes. The supervisor
+//! answers once, at the program's end, with one line, and the next order may come. A socket that closes means that the
+//! other side is dead.
 
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 
+use rustix::io::FdFlags;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{Polite, Reach};
 
-/// What the supervisor is to run. The streams it inherits are the program's.
+/// What the supervisor is to run.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Order {
     pub(super) argv: Vec<OsString>,
@@ -71,20 +80,60 @@ pub(super) enum Report {
     Ended { status: Status, cause: Option<Cause>, leftovers: Leftovers },
 }
 
+/// Standard output and standard error of the program.
+pub(super) type Streams<F> = [F; 2];
+
+/// Begins an order. What came before it and was not heard, a late word to the last program, is passed over.
+const ORDER: u8 = b'o';
+
 /// Sends an order.
-pub(super) fn send(order: &Order, mut to: impl Write) -> io::Result<()> {
+pub(super) fn send(order: &Order, streams: Streams<BorrowedFd<'_>>, mut to: &UnixStream) -> io::Result<()> {
     let text = serde_json::to_vec(order)?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut rights = SendAncillaryBuffer::new(&mut space);
+    rights.push(SendAncillaryMessage::ScmRights(&streams));
+    rustix::net::sendmsg(to, &[IoSlice::new(&[ORDER])], &mut rights, SendFlags::empty())?;
     to.write_all(&(text.len() as u64).to_le_bytes())?;
     to.write_all(&text)
 }
 
-/// Receives an order.
-pub(super) fn receive(mut from: impl Read) -> io::Result<Order> {
+/// Receives an order; none when the runner is gone.
+pub(super) fn receive(mut from: &UnixStream) -> io::Result<Option<(Order, Streams<OwnedFd>)>> {
+    let Some(streams) = receive_streams(from)? else { return Ok(None) };
     let mut length = [0; 8];
     from.read_exact(&mut length)?;
     let mut text = Vec::new();
     from.take(u64::from_le_bytes(length)).read_to_end(&mut text)?;
-    Ok(serde_json::from_slice(&text)?)
+    Ok(Some((serde_json::from_slice(&text)?, streams)))
+}
+
+fn receive_streams(from: &UnixStream) -> io::Result<Option<Streams<OwnedFd>>> {
+    loop {
+        let mut word = [0];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut rights = RecvAncillaryBuffer::new(&mut space);
+        let words = &mut [IoSliceMut::new(&mut word)];
+        let got = match rustix::net::recvmsg(from, words, &mut rights, RecvFlags::empty()) {
+            Ok(got) => got,
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(errno) => return Err(errno.into()),
+        };
+        if got.bytes == 0 {
+            return Ok(None);
+        }
+        let mut streams: Vec<OwnedFd> = Vec::new();
+        for message in rights.drain() {
+            if let RecvAncillaryMessage::ScmRights(received) = message {
+                streams.extend(received);
+            }
+        }
+        for stream in &streams {
+            rustix::io::fcntl_setfd(stream, FdFlags::CLOEXEC)?;
+        }
+        if word == [ORDER] {
+            return streams.try_into().map(Some).map_err(|_| io::ErrorKind::InvalidData.into());
+        }
+    }
 }
 
 /// Sends the answer.
@@ -101,6 +150,7 @@ pub(super) fn understood(bytes: &[u8]) -> Option<Report> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
     use std::os::unix::ffi::OsStringExt;
 
     use super::*;
@@ -119,12 +169,21 @@ mod tests {
             reach: Reach::Program,
             is_wrapped: true,
         };
-        let mut wire = Vec::new();
-        send(&order, &mut wire).unwrap();
-        wire.push(KILL);
-        let mut wire = wire.as_slice();
-        assert_eq!(receive(&mut wire).unwrap(), order);
-        assert_eq!(wire, [KILL]);
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (mut reader, writer) = io::pipe().unwrap();
+        (&ours).write_all(&[STOP_IDLE, PAUSE]).unwrap();
+        send(&order, [writer.as_fd(), writer.as_fd()], &ours).unwrap();
+        (&ours).write_all(&[KILL]).unwrap();
+        drop((ours, writer));
+        let (received, streams) = receive(&theirs).unwrap().unwrap();
+        assert_eq!(received, order);
+        for stream in streams {
+            io::PipeWriter::from(stream).write_all(b"x").unwrap();
+        }
+        let mut written = String::new();
+        reader.read_to_string(&mut written).unwrap();
+        assert_eq!(written, "xx");
+        assert!(receive(&theirs).unwrap().is_none(), "what follows is no order, and then the runner is gone");
     }
 
     #[test]

@@ -52,7 +52,9 @@ impl Workshop<'_> {
             hear: &|_, _| (),
         };
         // A handle of its own: the user's wish to stop the run is no reason not to tell of it.
-        let ended = Control::new().and_then(|control| process::run(&launch, &control)).map_err(said)?;
+        let ended = Control::new()
+            .and_then(|control| process::run(&launch, &control, &self.supervision))
+            .map_err(said)?;
         store::clear(&paths.hook_input()).map_err(said)?;
         match ended.how {
             How::Exited(0) => Ok(()),

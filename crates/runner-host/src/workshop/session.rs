@@ -59,8 +59,8 @@ impl Workshop<'_> {
         store::clear(&answer_path(&self.git, job))?;
         store::clear(&report_path(&self.git, job))?;
         write_context(&self.git, job)?;
-        let tree = store::read(&self.git.paths().doc(Doc::Tree), BYTES_MAX as u64)?.unwrap_or_default();
-        self.set_bench(job, base.clone(), index, &tree)?;
+        let tree = self.tree.clone().ok_or(Refusal::MissingDoc(Doc::Tree))?;
+        self.set_bench(job, base.clone(), index, tree.bytes())?;
         self.bench()?.sandbox = sandbox;
         let iteration = Box::new(Iteration {
             branch: job.run_id.branch(),
@@ -151,7 +151,7 @@ impl Workshop<'_> {
             has_changed_files: &has_changed_files,
             hear: &|source, bytes| ear.borrow_mut().hear(source, bytes),
         };
-        let ended = process::run(&launch, &self.control)?;
+        let ended = process::run(&launch, &self.control, &self.supervision)?;
         let by = self.signals.as_ref().and_then(Listener::caught).map_or(Interruption::Int, interruption_of);
         let heard =
             ear.into_inner().conclude(exit_of(bench.sandbox.unwrapped(ended.how), by), &places.context_full);
@@ -284,7 +284,7 @@ impl Workshop<'_> {
             has_changed_files: &|| false,
             hear: &|_, _| (),
         };
-        let ended = process::run(&launch, &self.control)?;
+        let ended = process::run(&launch, &self.control, &self.supervision)?;
         let output = || fs::read(&path).unwrap_or_default();
         let verdict = match ended.how {
             How::Exited(code) => Verdict::Ended { exit: GuardExit::Code(code), output: output() },

@@ -60,8 +60,9 @@ impl Survey for Workshop<'_> {
         let bytes = surveyed.state.to_bytes();
         let commit = commit_doc(git, &index, &staying.from, (Doc::RunState, &bytes), &surveyed.message)?;
         failpoint::reach("baseline.commit");
+        store::prepare(git.root(), &git.paths().doc(Doc::RunState), &bytes)?;
         let moving = Move { new_tip: commit.clone(), ..staying };
-        let status = moving::publish(git, &moving, &index, &[(Doc::RunState, bytes)])?;
+        let status = moving::publish(git, &moving, &index, &[Doc::RunState])?;
         self.left = status.map(|status| Left { status, index: store::stamp(&git.paths().index()) });
         self.made = Some(commit.clone());
         Ok(Record { commit })

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use runner_host::process::{
-    self, Control, Ended, How, Input, Launch, Limits, Log, Output, Polite, Reach, Stop,
+    self, Control, Ended, How, Input, Launch, Limits, Log, Output, Polite, Reach, Stop, Supervision,
 };
 use runner_host::signals::{self, Listener};
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ fn run(order: &str) -> ExitCode {
     let changes = Cell::new(spec.changes);
     let has_changed_files = || changes.replace(changes.get().saturating_sub(1)) > 0;
     let before = kilobytes("self", "VmRSS");
-    let ended = process::run(&launch_of(&spec, &has_changed_files), &control);
+    let ended = process::run(&launch_of(&spec, &has_changed_files), &control, &Supervision::default());
     let grown = kilobytes("self", "VmHWM").saturating_sub(before);
     println!(
         "{}",

@@ -119,7 +119,7 @@ impl Oracle {
         transition: &Transition,
         (config, usage): (&Config, Usage),
     ) {
-        let after = Tree::decode(&transition.tree.to_bytes()).expect("a committed tree is valid");
+        let after = Tree::decode(transition.tree.bytes()).expect("a committed tree is valid");
         assert_eq!(after, transition.tree, "and canonical");
         let decoded = RunState::decode(&transition.state.to_bytes()).expect("a committed state is valid");
         assert_eq!(decoded, transition.state);
@@ -215,7 +215,7 @@ impl Oracle {
             found[0].to_owned()
         };
         assert_eq!(value("Runner-Outcome: "), transition.outcome.as_str());
-        assert_eq!(value("Runner-Tree: "), Sha256::of(&transition.tree.to_bytes()).to_string());
+        assert_eq!(value("Runner-Tree: "), Sha256::of(transition.tree.bytes()).to_string());
         assert_eq!(value("Runner-Prompt: "), Sha256::of(job.prompt.text.as_bytes()).to_string());
         assert_eq!(value("Runner-Semantics: "), "1");
         let lines = message.lines().filter(|line| line.starts_with("Runner-Outcome: "));

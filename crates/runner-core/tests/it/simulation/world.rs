@@ -91,7 +91,7 @@ impl Sim {
         let guard_files = BTreeMap::from([("justfile", "test")]);
         let start = Commit {
             message: "chore(loop): start run sim\n".to_owned(),
-            tree: tree.to_bytes(),
+            tree: tree.bytes().to_vec(),
             state: RunState::new(Some(run)).to_bytes(),
             prompt: String::new(),
             work: Work::Decompose,
@@ -299,7 +299,7 @@ impl World for Sim {
         }
         self.commits.push(Commit {
             message: transition.message.clone(),
-            tree: transition.tree.to_bytes(),
+            tree: transition.tree.bytes().to_vec(),
             state: transition.state.to_bytes(),
             prompt: job.prompt.text.clone(),
             work: transition.meta.mode,
