@@ -254,7 +254,7 @@ impl Workshop<'_> {
         let bench = self.bench.as_ref().ok_or(Refusal::NoCommit)?;
         let (path, left) = (bench.folder.file("guard.log"), bench.deadline);
         bench.folder.tidy()?;
-        let (verdict, took) = self.ask_guard(job, path, left.saturating_duration_since(Instant::now()))?;
+        let (verdict, took) = self.ask_guard(job, &path, left.saturating_duration_since(Instant::now()))?;
         if let Some(took) = took {
             self.bench()?.folder.guard_took(took);
         }
@@ -265,7 +265,7 @@ impl Workshop<'_> {
     pub(super) fn ask_guard(
         &self,
         job: &Job,
-        path: PathBuf,
+        path: &Path,
         wall: Duration,
     ) -> Result<(Verdict, Option<Duration>), Error> {
         let Program { argv, environment, .. } = match executor::guard(job, self.git.root()) {
@@ -277,7 +277,7 @@ impl Workshop<'_> {
             folder: self.git.root().to_owned(),
             environment,
             input: Input::Nothing,
-            output: Output::Together(Log { path: path.clone(), bytes_max: job.limits.guard_output_bytes }),
+            output: Output::Together(Log { path: path.to_owned(), bytes_max: job.limits.guard_output_bytes }),
             stream: None,
             limits: Limits { wall, idle: Duration::ZERO },
             stop: process::Stop::default(),
@@ -285,7 +285,7 @@ impl Workshop<'_> {
             hear: &|_, _| (),
         };
         let ended = process::run(&launch, &self.control, &self.supervision)?;
-        let output = || fs::read(&path).unwrap_or_default();
+        let output = || fs::read(path).unwrap_or_default();
         let verdict = match ended.how {
             How::Exited(code) => Verdict::Ended { exit: GuardExit::Code(code), output: output() },
             How::Signalled(signal) => Verdict::Ended { exit: GuardExit::Signal(signal), output: output() },

@@ -45,7 +45,7 @@ impl Survey for Workshop<'_> {
         log.parent().map_or(Ok(()), |folder| store::make_folders(&root, folder))?;
         store::clear(&log)?;
         journal::begin(&self.git.paths().journal(), &Pending::Move(staying.clone()))?;
-        let (verdict, _) = self.ask_guard(job, log, Duration::from_secs(job.limits.iteration_secs))?;
+        let (verdict, _) = self.ask_guard(job, &log, Duration::from_secs(job.limits.iteration_secs))?;
         failpoint::reach("baseline.guard");
         if matches!(verdict, Verdict::Interrupted { .. }) {
             moving::recover(&self.git, staying)?;
