@@ -376,6 +376,45 @@ export interface FaultBody {
 /** Something that changed, as `/events` tells it. The name of the event is the variant's. */
 export type Change = { event: "hello"; build: string } | { event: "tree_changed"; revision: string } | { event: "run_state_changed" } | { event: "iteration_added"; run: string; iter: number } | { event: "iteration_changed"; run: string; iter: number; files: FileSize[] } | { event: "run_changed" } | { event: "resync" };
 
+/** A whole run. */
+export interface WholeRun {
+  /** The format: `runner.export/1`. */
+  schema: string;
+  /** What is not in here, in sentences. */
+  left_out: string[];
+  snapshot: Snapshot;
+  runs: Runs;
+  iterations: Iterations;
+  /** None where there is none that can be read. */
+  tree: SlimTree | null;
+  /** By the node's id. */
+  nodes: {  };
+  verdict: Verdict;
+  /** By the iteration's number. */
+  details: {  };
+}
+
+/** A whole iteration. */
+export interface WholeIteration {
+  detail: IterationDetail;
+  /** None where git does not tell. */
+  diff: DiffView | null;
+  /** By the file's path. */
+  patches: {  };
+  /** By the log's name in addresses. */
+  logs: {  };
+}
+
+/** A whole log, or the lines of it that were kept. */
+export interface WholeLog {
+  /** How many bytes the file has. */
+  bytes: number;
+  /** Where lines are left out, one says so. */
+  lines: string[];
+  /** The lines that tell of a fault. */
+  errors: LogHits;
+}
+
 /** How an iteration can end, as far as this version knows. */
 export const OUTCOMES = [
   "passed",
