@@ -5,6 +5,7 @@
 
 mod budget;
 mod executor;
+mod hooks;
 mod ladder;
 mod reference;
 
@@ -15,6 +16,7 @@ use toml::de::DeValue;
 
 pub use budget::{Budget, Price, Prices, TokenLimit, Usd};
 pub use executor::{Effort, Executor, ExecutorKind, Retries, Sandbox, Tokens};
+pub use hooks::{HookSeconds, Hooks};
 pub use ladder::{OnUsageLimit, Rung};
 
 use crate::document::{Fields, Int, Problem, text_of};
@@ -61,6 +63,8 @@ pub struct Config {
     pub plan: Plan,
     /// How the runner works with git.
     pub git: Git,
+    /// Programs that are told what happens.
+    pub hooks: Hooks,
     /// What the run may cost.
     pub budget: Budget,
     /// Further agents, in their order: each is asked once so many attempts at a leaf are spent.
@@ -125,6 +129,9 @@ pub struct Guard {
     /// What happens to an agent's changes to them: "restore" puts the files back, "reject" refuses the session,
     /// "flag" lets them pass with a mark.
     pub protect: Protect,
+    /// Run the guard once on the untouched repository, before a run's first session, and record what it says: then it is
+    /// known what was red before any agent came. Turn it off where the guard takes very long.
+    pub baseline: bool,
 }
 
 /// The policies for protected files.
@@ -184,9 +191,11 @@ impl Default for Config {
                 command: Argv(words(&["just", "ci"])),
                 protected: words(&["justfile", ".justfile", "Justfile"]),
                 protect: Protect::Restore,
+                baseline: true,
             },
             plan: Plan { removal: Removal::Refuse },
             git: Git { filters: Vec::new() },
+            hooks: Hooks::default(),
             budget: Budget::default(),
             ladder: Vec::new(),
             prices: Prices::new(),
@@ -245,6 +254,7 @@ impl Config {
             git: file.table("git", |table| Git {
                 filters: table.optional("filters").unwrap_or(usual.git.filters),
             }),
+            hooks: file.table("hooks", Hooks::take),
             budget: file.table("budget", Budget::take),
             ladder: file.tables("ladder", |table| Rung::take(table, &executor)),
             prices: file.tables_by_name("prices", Price::take),
@@ -261,6 +271,7 @@ impl Guard {
             command: table.optional("command").unwrap_or(usual.command),
             protected: table.optional("protected").unwrap_or(usual.protected),
             protect: table.optional("protect").unwrap_or(usual.protect),
+            baseline: table.optional("baseline").unwrap_or(usual.baseline),
         }
     }
 }

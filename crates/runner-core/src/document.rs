@@ -352,11 +352,16 @@ pub(crate) fn word_or_null<'de, D: Deserializer<'de>, T: DeserializeOwned>(
 impl<'t> Fields<'t, &'t RawValue> {
     /// Takes a key that must be there and holds an object, or null.
     pub fn required_object<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
+        if self.has(key) { self.optional_object(key) } else { self.required(key) }
+    }
+
+    /// Takes a key that may be absent and holds an object, or null.
+    pub fn optional_object<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
         let is_object = |entry: &Entry<&RawValue>| {
             entry.key == key && entry.value.is_some_and(|raw| raw.get().starts_with('{'))
         };
         if !self.entries.iter().any(is_object) {
-            return self.required(key);
+            return self.optional(key);
         }
         let (line, value) = self.take(key)?;
         let read =

@@ -25,6 +25,7 @@ pub mod scenario;
 pub mod schema;
 pub mod spending;
 pub mod start;
+pub mod steer;
 pub mod step;
 pub mod text;
 pub mod tools;

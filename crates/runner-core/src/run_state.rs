@@ -77,9 +77,26 @@ pub struct RunState {
     pub spent: Spent,
     /// What each open leaf has cost so far, by its id.
     pub spent_by_leaf: Vec<LeafSpent>,
+    /// What the guard said of the untouched repository, if it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Baseline>,
     /// The version of the rules that wrote this.
     #[schemars(extend("const" = SEMANTICS))]
     pub semantics: u32,
+}
+
+/// What the guard said before the first session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Baseline {
+    /// Its result; skipped if it said nothing.
+    #[serde(deserialize_with = "word")]
+    pub guard: GuardResult,
+    /// How it ended: an exit code, `signal 9`, or `none`.
+    pub exit: String,
+    /// What it printed, or why it said nothing; null if it was green.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub output: Option<String>,
 }
 
 /// What a session left for the next one on the same node.
@@ -167,6 +184,7 @@ impl RunState {
             usage_limits: Vec::new(),
             spent: Spent::default(),
             spent_by_leaf: Vec::new(),
+            baseline: None,
             semantics: SEMANTICS,
         }
     }
@@ -197,6 +215,7 @@ impl RunState {
             usage_limits: fields.required("usage_limits").unwrap_or(fresh.usage_limits),
             spent: fields.required_object("spent").unwrap_or(fresh.spent),
             spent_by_leaf: fields.required("spent_by_leaf").unwrap_or(fresh.spent_by_leaf),
+            baseline: fields.optional_object("baseline").unwrap_or(fresh.baseline),
             semantics: fields.required("semantics").map_or(fresh.semantics, Count::get),
         };
         if state.semantics != SEMANTICS {
@@ -279,6 +298,11 @@ mod tests {
                 tokens: amount(9),
                 microdollars: amount(0),
             }],
+            baseline: Some(Baseline {
+                guard: GuardResult::Fail,
+                exit: "1".to_owned(),
+                output: Some("x".to_owned()),
+            }),
             semantics: SEMANTICS,
         };
         for state in [fresh, told] {

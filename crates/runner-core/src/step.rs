@@ -9,8 +9,10 @@
 //! or talks nonsense is a value. An error means that the operator must look, and that nothing was changed.
 
 mod attempt;
+pub(crate) mod baseline;
 pub(crate) mod bookkeeping;
 mod event;
+mod hook;
 mod interpret;
 mod judge;
 mod ladder;
@@ -30,8 +32,10 @@ mod wait;
 pub use attempt::{
     Attempt, CostSource, Exit, FileLeft, GuardExit, ProtectedPath, ProviderFault, Usage, Verdict, Work,
 };
+pub use baseline::{Survey, Surveyed, baseline};
 pub use bookkeeping::{GUARD_OUTPUT_BYTES_MAX, SUMMARY_BYTES_MAX};
 pub use event::{Event, GuardEnd, Judgement, Recorded};
+pub use hook::{Telling, Word};
 pub use interpret::{Claim, Finding, ProtectedReport, REJECTED_BYTES_MAX, interpret};
 pub use judge::{Violation, judge};
 pub use ladder::{Chosen, UsageLimit, choose, next_agent, pending_wait};

@@ -89,8 +89,24 @@ impl Node {
         })
     }
 
+    /// The node at or below this one that has this id.
+    pub(crate) fn find_mut(&mut self, id: &NodeId) -> Option<&mut Self> {
+        if self.id == *id {
+            return Some(self);
+        }
+        self.children.iter_mut().find_map(|child| child.find_mut(id))
+    }
+
+    /// Says anew of every inner node at or below this one whether it passes.
+    pub(crate) fn derive_passes(&mut self) {
+        self.children.iter_mut().for_each(Self::derive_passes);
+        if !self.is_leaf() {
+            self.passes = self.children.iter().all(|child| child.passes);
+        }
+    }
+
     /// The sorting key among siblings.
-    fn sort_key(&self) -> (i64, &NodeId) {
+    pub(crate) fn sort_key(&self) -> (i64, &NodeId) {
         (self.order, &self.id)
     }
 }

@@ -9,6 +9,7 @@ mod audit;
 mod begun;
 mod compare;
 mod documents;
+mod edit;
 mod files;
 mod iteration;
 mod rebuild;

@@ -67,7 +67,7 @@ pub fn carry_out(folder: &Path, exercise: &Exercise<'_>) -> Result<Found, Error>
         exercise.keys, exercise.executor
     );
     fs::write(&config, text).map_err(Error::io("write", &config))?;
-    start(folder, &Wish { goal: Some(exercise.goal.to_owned()), keep_plan: false })?;
+    start(folder, &Wish { goal: Some(exercise.goal.to_owned()), ..Wish::default() })?;
     let begun = Instant::now();
     let mut found = iterate(folder, exercise.iterations)?;
     found.took = begun.elapsed();

@@ -8,6 +8,7 @@ use runner_core::identity::IdentityFault;
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::prompt::PromptFault;
 use runner_core::start::StartFault;
+use runner_core::steer::SteerFault;
 use thiserror::Error;
 
 use crate::git::Operation;
@@ -173,6 +174,9 @@ pub enum Refusal {
     /// The run's documents do not allow it.
     #[error(transparent)]
     Start(#[from] StartFault),
+    /// The edit cannot be made.
+    #[error(transparent)]
+    Steer(SteerFault),
     /// No run of that name, and no commit either.
     #[error("there is no run and no commit `{wanted}` here")]
     NoSuchRun {

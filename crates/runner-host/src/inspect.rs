@@ -19,6 +19,7 @@ use crate::error::{Error, Refusal};
 use crate::git::{Git, Head, lossy};
 use crate::journal;
 use crate::paths::RUNNER_FOLDERS;
+use crate::pausing;
 use crate::record::now_ms;
 use crate::store;
 use crate::workshop::Recovery;
@@ -109,6 +110,8 @@ pub struct Inspection {
     pub runner_changed: bool,
     /// Whether a start or an iteration was interrupted.
     pub interrupted: bool,
+    /// Whether the run is paused, or will be after the iteration that is being made.
+    pub is_paused: bool,
     /// What was last finished after a crash.
     pub recovery: Option<Recovery>,
     /// What stands where documents should, and is none.
@@ -154,7 +157,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
     let state = Read::of(docs.get(&Doc::RunState), RunState::decode);
     let wait = state.good().and_then(|state: &RunState| state.wait.as_ref());
     let waiting = wait.and_then(|wait| {
-        let since_ms = git.head_time().ok()?.saturating_mul(1000);
+        let since_ms = git.last_iteration_time().ok()?.saturating_mul(1000);
         let left_ms = wait.left_ms(since_ms, now_ms());
         (left_ms > 0).then_some((wait.end_ms(since_ms), left_ms))
     });
@@ -164,6 +167,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
         dirty: show_paths(&status.outside),
         runner_changed: !status.inside.is_empty(),
         interrupted: journal::pending(&git.paths().journal())?.is_some(),
+        is_paused: pausing::is_paused(git.paths()),
         recovery: Recovery::read(&git),
         refused,
         missing: Doc::ALL.into_iter().filter(|doc| !docs.contains_key(doc)).collect(),

@@ -64,7 +64,12 @@ impl Seen {
     pub fn node(&self) -> Option<&NodeId> {
         match &self.kind {
             Kind::Iteration { target: About::Node(node), .. } => Some(node),
-            Kind::Iteration { .. } | Kind::Start { .. } | Kind::Garbled { .. } | Kind::Own { .. } => None,
+            Kind::Iteration { .. }
+            | Kind::Start { .. }
+            | Kind::Baseline { .. }
+            | Kind::Edit { .. }
+            | Kind::Garbled { .. }
+            | Kind::Own { .. } => None,
         }
     }
 
@@ -72,7 +77,11 @@ impl Seen {
     pub fn run(&self) -> Option<&RunId> {
         match &self.kind {
             Kind::Iteration { run_id, .. } => Some(run_id),
-            Kind::Start { .. } | Kind::Garbled { .. } | Kind::Own { .. } => None,
+            Kind::Start { .. }
+            | Kind::Baseline { .. }
+            | Kind::Edit { .. }
+            | Kind::Garbled { .. }
+            | Kind::Own { .. } => None,
         }
     }
 

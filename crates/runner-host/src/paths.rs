@@ -62,6 +62,21 @@ impl Paths {
         self.private().join("journal.json")
     }
 
+    /// There while the run is paused.
+    pub(crate) fn pause(&self) -> PathBuf {
+        self.private().join("paused")
+    }
+
+    /// What a hook is told.
+    pub(crate) fn hook_input(&self) -> PathBuf {
+        self.private().join("hook.json")
+    }
+
+    /// What the last hook printed.
+    pub(crate) fn hook_log(&self) -> PathBuf {
+        self.private().join("hook.log")
+    }
+
     /// What was last finished after a crash.
     pub(crate) fn recovery(&self) -> PathBuf {
         self.private().join("recovered.json")
@@ -109,6 +124,11 @@ impl Paths {
     /// The logs of all iterations.
     pub(crate) fn iterations(&self) -> PathBuf {
         self.root.join(".runner/iterations")
+    }
+
+    /// What the guard printed before a run's first session.
+    pub(crate) fn baseline_log(&self, run: &str) -> PathBuf {
+        self.iterations().join(run).join("baseline.log")
     }
 
     /// The log of one iteration.

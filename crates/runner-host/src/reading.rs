@@ -10,6 +10,7 @@ use runner_core::layout::Doc;
 use crate::error::Error;
 use crate::git::{Git, lossy};
 use crate::journal::{self, Pending};
+use crate::pausing;
 use crate::store;
 
 /// How far back the history of a run is looked for.
@@ -201,6 +202,11 @@ impl Reading {
             Err(_) => is_alive(pid),
         };
         holds.then_some(pid)
+    }
+
+    /// Whether the run is paused, or will be after the iteration that is being made.
+    pub fn is_paused(&self) -> bool {
+        pausing::is_paused(self.git.paths())
     }
 
     /// The iteration that was begun and not finished, as folders call it.

@@ -78,7 +78,11 @@ pub fn record(dir: &Path, wanted: Option<&str>) -> Result<Recording, Error> {
             files: changed_files(&mut batch, entry)?,
             session: match kind(&entry.message) {
                 Kind::Iteration { run_id, iter, .. } => session(&git, &run_id, iter, entry)?,
-                Kind::Start { .. } | Kind::Garbled { .. } | Kind::Own { .. } => None,
+                Kind::Start { .. }
+                | Kind::Baseline { .. }
+                | Kind::Edit { .. }
+                | Kind::Garbled { .. }
+                | Kind::Own { .. } => None,
             },
         });
     }

@@ -5,15 +5,18 @@
 
 mod confine;
 mod files;
+mod hooks;
 mod listen;
 mod recover;
 mod session;
+mod standby;
+mod survey;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use runner_core::agents::Identity;
-use runner_core::config::Config;
+use runner_core::config::{Config, Hooks};
 use runner_core::goal::Goal;
 use runner_core::id::{NodeId, RunId};
 use runner_core::identity::{IdentityFault, Standing};
@@ -22,7 +25,7 @@ use runner_core::repo_path::RepoPath;
 use runner_core::run_state::RunState;
 use runner_core::start::{DocSet, StartFault};
 use runner_core::step::{
-    Attempt, Event, Interruption, Job, Memory, Pace, Record, Snapshot, Stop, Transition, Verdict, Wait, World,
+    Attempt, Event, Interruption, Job, Memory, Record, Snapshot, Telling, Transition, Verdict, World,
 };
 use runner_core::tree::{Selection, Tree, select};
 use serde_json::json;
@@ -37,8 +40,8 @@ use crate::inspect::{read_docs, show_paths};
 use crate::journal::{Iteration, Move};
 use crate::lock::Lock;
 use crate::moving;
-use crate::process::{Control, Supervision, Wish};
-use crate::record::{Folder, now_ms};
+use crate::process::{Control, Supervision};
+use crate::record::Folder;
 use crate::replay;
 use crate::sandbox::{Bubblewrap, Level};
 use crate::signals::{Caught, Listener};
@@ -51,7 +54,8 @@ pub type Audience<'a> = &'a mut dyn FnMut(&Event);
 /// A repository in which iterations are made.
 pub struct Workshop<'a> {
     git: Git,
-    lock: Lock,
+    /// Held, but while the run is paused.
+    lock: Option<Lock>,
     control: Control,
     supervision: Supervision,
     signals: Option<Listener>,
@@ -83,6 +87,9 @@ pub struct Workshop<'a> {
     resuming: Option<String>,
     /// What the agent's program said of its version, by the program's path.
     version: Option<(PathBuf, Option<String>)>,
+    /// Programs that are told what happens, as the committed configuration has them.
+    hooks: Hooks,
+    telling: Telling,
 }
 
 /// How a repository looked after an iteration.
@@ -138,11 +145,9 @@ impl<'a> Workshop<'a> {
     ) -> Result<Self, Error> {
         let mut git = Git::open(dir)?;
         store::ensure_folder(&git.paths().private())?;
-        let lock = Lock::take(&git.paths().lock())?;
+        let lock = Some(Lock::take(&git.paths().lock())?);
         let control = Control::new()?;
-        let docs = read_docs(&git).unwrap_or_default();
-        let config = docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok()).unwrap_or_default();
-        git.allow_filters(&config.git.filters)?;
+        allow_filters(&mut git)?;
         Ok(Self {
             git,
             lock,
@@ -164,6 +169,8 @@ impl<'a> Workshop<'a> {
             sandbox: None,
             resuming: None,
             version: None,
+            hooks: Hooks::default(),
+            telling: Telling::default(),
         })
     }
 
@@ -173,8 +180,13 @@ impl<'a> Workshop<'a> {
     }
 
     /// Ends the work: the repository, and the lock that is still held.
-    pub(crate) fn into_parts(self) -> (Git, Lock) {
+    pub(crate) fn into_parts(self) -> (Git, Option<Lock>) {
         (self.git, self.lock)
+    }
+
+    /// The commit that HEAD was at when the state was last read.
+    pub(crate) fn head(&self) -> Option<String> {
+        self.head.clone()
     }
 
     /// From now on, signals stop the session politely and end the loop.
@@ -245,6 +257,13 @@ impl<'a> Workshop<'a> {
     }
 }
 
+/// Lets the filters run that the configuration names. One that cannot be read is told later, with its faults.
+fn allow_filters(git: &mut Git) -> Result<(), Error> {
+    let docs = read_docs(git).unwrap_or_default();
+    let config = docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok()).unwrap_or_default();
+    git.allow_filters(&config.git.filters)
+}
+
 fn interruption_of(caught: Caught) -> Interruption {
     match caught {
         Caught::Interrupt => Interruption::Int,
@@ -295,10 +314,12 @@ impl World for Workshop<'_> {
         let (node, git) = (path.last(), &self.git);
         let note = |id: &NodeId| files.note(git, id).map(|text| (id.clone(), text));
         let kept = |id: &NodeId| (id.clone(), files.artifacts(git, id));
+        let config = decoded(docs, Doc::Config, |bytes| Config::decode(bytes).map_err(StartFault::Config))?;
+        self.hooks = config.hooks.clone();
         Ok(Snapshot {
             run_id,
             goal: decoded(docs, Doc::Goal, |bytes| Ok(Goal::parse(bytes)?.body().to_owned()))?,
-            config: decoded(docs, Doc::Config, |bytes| Config::decode(bytes).map_err(StartFault::Config))?,
+            config,
             memory: Memory {
                 assumptions: text_of(docs, Doc::Assumptions),
                 questions: text_of(docs, Doc::Questions),
@@ -372,12 +393,16 @@ impl World for Workshop<'_> {
 
     fn announce(&mut self, event: &Event) {
         match (event, &self.bench, &self.last) {
-            (Event::Planned { .. }, _, _) => self.early.push(event.clone()),
+            (Event::Planned { .. } | Event::BaselineStarted { .. } | Event::BaselineEnded { .. }, _, _) => {
+                self.early.push(event.clone());
+            }
             // What comes between two iterations stands with the one before.
             (
                 Event::Committed { .. }
                 | Event::Waiting { .. }
                 | Event::BudgetBlind { .. }
+                | Event::Paused
+                | Event::Continued
                 | Event::Stopped { .. },
                 None,
                 Some(folder),
@@ -386,6 +411,7 @@ impl World for Workshop<'_> {
             (_, None, _) => {}
         }
         (self.audience)(event);
+        self.tell_hooks(event);
     }
 }
 
@@ -422,47 +448,6 @@ fn write_logs(
     });
     folder.write_meta(&transition.meta, more)
 }
-
-impl Pace for Workshop<'_> {
-    fn end_of(&mut self, wait: &Wait) -> Result<u64, Error> {
-        Ok(wait.end_ms(self.git.head_time()?.saturating_mul(1000)))
-    }
-
-    fn pause(&mut self, wait: Option<&Wait>) -> Result<Option<Stop>, Error> {
-        // The clock on the wall decides, since a machine may sleep. It may be turned back, too: the time that has
-        // passed here ends the wait then.
-        if wait.is_some() {
-            self.left = None;
-        }
-        let begun = Instant::now();
-        let over = wait.map(|wait| {
-            let since_ms = self.git.head_time()?.saturating_mul(1000);
-            let left = Duration::from_millis(wait.left_ms(since_ms, now_ms()));
-            Ok::<_, Error>((wait.end_ms(since_ms), left))
-        });
-        let over = over.transpose()?;
-        loop {
-            if let Some(by) = self.interruption() {
-                return Ok(Some(Stop::Interrupted { by }));
-            }
-            if self.control.wish() != Wish::GoOn {
-                return Ok(Some(Stop::Interrupted { by: Interruption::Int }));
-            }
-            if (self.wants_stop)() {
-                return Ok(Some(Stop::Asked));
-            }
-            match over {
-                Some((end_ms, left)) if now_ms() < end_ms && begun.elapsed() < left => {
-                    std::thread::sleep(TICK);
-                }
-                Some(_) | None => return Ok(None),
-            }
-        }
-    }
-}
-
-/// How often a wait looks up.
-const TICK: Duration = Duration::from_millis(100);
 
 /// Paths as the host has them.
 fn bytes_of(paths: &[RepoPath]) -> Vec<Vec<u8>> {

@@ -55,6 +55,7 @@ fn look(project: &Project, run: &Run) -> Look {
         config: config.as_ref(),
         rows: &rows,
         is_at_work,
+        is_paused: run.is_here && project.reading.is_paused(),
         is_unfinished: run.is_here && !is_at_work && project.reading.unfinished().is_some(),
         events: &events,
     };

@@ -20,6 +20,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) rows: &'a [IterationRow],
     /// Whether a runner is at work on it.
     pub(crate) is_at_work: bool,
+    /// Whether the user has paused it.
+    pub(crate) is_paused: bool,
     /// Whether a runner began something here and did not finish it.
     pub(crate) is_unfinished: bool,
     /// The newest events of the newest iteration.
@@ -79,6 +81,11 @@ pub(crate) fn standing(facts: &Facts<'_>) -> Standing {
     match select(tree) {
         Selection::Complete => complete(facts, tree),
         Selection::Stuck(choice) => stuck(&choice.path, choice.leaf, facts.rows),
+        Selection::Leaf(choice) if facts.is_paused => {
+            Standing::new(StateWord::Waiting, "paused between two iterations")
+                .why(format!("you paused it; the next leaf is {}", path_text(&choice.path)))
+                .next("go on", Some("runner resume"))
+        }
         Selection::Leaf(choice) => stopped(facts, &path_text(&choice.path)),
     }
 }
@@ -92,6 +99,8 @@ fn phase_of(name: &str) -> Option<(StateWord, &'static str)> {
         "guard_ended" | "settled" => (StateWord::Committing, "the result is being committed"),
         "committed" => (StateWord::Running, "the next iteration begins"),
         "waiting" => (StateWord::Waiting, "waiting before the next iteration"),
+        "paused" => (StateWord::Waiting, "paused between two iterations"),
+        "continued" => (StateWord::Running, "the next iteration begins"),
         _ => return None,
     })
 }
@@ -143,10 +152,11 @@ fn stuck(path: &[&Node], leaf: &Node, rows: &[IterationRow]) -> Standing {
         standing =
             last.findings.iter().take(3).fold(standing, |standing, found| standing.why(one_line(found)));
     }
-    let what = format!("raise max_attempts, rewrite or split the leaf `{}`", leaf.id);
+    let id = &leaf.id;
     standing
-        .next(&what, Some(&format!("${{EDITOR:-vi}} {}", Doc::Tree.path())))
-        .next("take the change in", Some("runner start"))
+        .next("allow it more attempts", Some(&format!("runner node allow {id}")))
+        .next("or ask for something else", Some(&format!("runner node edit {id} --goal \"…\"")))
+        .next("or divide it", Some(&format!("runner node split {id} --into \"…\" --into \"…\"")))
         .next("go on", Some("runner loop"))
 }
 
@@ -246,6 +256,7 @@ mod tests {
             config: None,
             rows,
             is_at_work,
+            is_paused: false,
             is_unfinished: false,
             events,
         };
@@ -308,10 +319,28 @@ mod tests {
             config: None,
             rows: &[],
             is_at_work: false,
+            is_paused: false,
             is_unfinished: true,
             events: &[],
         };
         assert_eq!(standing(&facts).word, StateWord::Died);
         assert_eq!(standing(&Facts { tree: None, ..facts }).word, StateWord::Invalid);
+    }
+
+    #[test]
+    fn a_paused_run_says_how_it_goes_on() {
+        let tree = tree(0, false);
+        let facts = Facts {
+            branch: "runner/x",
+            tree: Some(&tree),
+            config: None,
+            rows: &[],
+            is_at_work: false,
+            is_paused: true,
+            is_unfinished: false,
+            events: &[],
+        };
+        let standing = standing(&facts);
+        assert_eq!((standing.word, standing.next.len()), (StateWord::Waiting, 1));
     }
 }

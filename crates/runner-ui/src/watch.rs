@@ -71,6 +71,7 @@ fn look(project: &Project) -> Look {
     let at_work = project.reading.at_work();
     let mut around = vec![
         format!("{at_work:?}"),
+        format!("{:?}", project.reading.is_paused()),
         format!("{:?}", project.reading.branch()),
         format!("{:?}", project.root.stamp(Doc::Goal.path())),
         format!("{:?}", project.root.stamp(Doc::Config.path())),

@@ -2,6 +2,7 @@
 
 mod past;
 mod plan;
+mod steer;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,6 +12,10 @@ use clap_complete::Shell;
 
 pub(crate) use past::{BlameArgs, ForkArgs};
 pub(crate) use plan::{PlanArgs, PlanCommand, PlanExportArgs, PlanFormat, PlanImportArgs};
+pub(crate) use steer::{
+    AddArgs, AnswerArgs, EditArgs, MoveArgs, NodeArgs, NodeCommand, NoteArgs, PauseArgs, PlaceArgs,
+    QuestionsArgs, ResumeArgs, SplitArgs,
+};
 
 /// Makes a coding agent finish a goal unattended, without trusting the agent.
 ///
@@ -81,6 +86,12 @@ pub(crate) enum Command {
     Log(LogArgs),
     Show(ShowArgs),
     Diff(DiffArgs),
+    Node(NodeArgs),
+    Questions(QuestionsArgs),
+    Answer(AnswerArgs),
+    Note(NoteArgs),
+    Pause(PauseArgs),
+    Resume(ResumeArgs),
     Verify(VerifyArgs),
     Replay(ReplayArgs),
     Fork(ForkArgs),
@@ -90,6 +101,7 @@ pub(crate) enum Command {
     Conformance(ConformanceArgs),
     Demo(DemoArgs),
     Ui(UiArgs),
+    Export(ExportArgs),
     Eval(EvalArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
@@ -415,6 +427,19 @@ pub(crate) struct EvalArgs {
     pub(crate) rest: Vec<OsString>,
 }
 
+/// Write a whole run into one file: hands over to `runner-ui`
+///
+/// As a page that opens from the disk, without a server, or as JSON. `runner-ui export --help` lists the options.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner export html --out ../run.html      the current run, as a page
+  runner export json nightly | gzip > nightly.json.gz")]
+pub(crate) struct ExportArgs {
+    /// `html` or `json`, then the run and options of `runner-ui export`
+    #[arg(value_name = "FORM", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) rest: Vec<OsString>,
+}
+
 /// Print a shell's completion script
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
@@ -442,20 +467,18 @@ pub fn reference() -> String {
     command.build();
     let mut page =
         String::from("# Command line\n\nMade from the program itself: `just generate` writes it anew.\n");
-    let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
     push_help(&mut page, "runner", &mut command);
-    for name in names.iter().filter(|name| *name != "help") {
-        if let Some(sub) = command.find_subcommand_mut(name) {
-            push_help(&mut page, &format!("runner {name}"), sub);
-            let below: Vec<String> = sub.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
-            for part in below.iter().filter(|part| *part != "help") {
-                if let Some(sub) = sub.find_subcommand_mut(part) {
-                    push_help(&mut page, &format!("runner {name} {part}"), sub);
-                }
-            }
-        }
-    }
+    push_below(&mut page, "runner", &mut command);
     page
+}
+
+/// The commands below a command, each behind the one it belongs to.
+fn push_below(page: &mut String, title: &str, command: &mut clap::Command) {
+    for sub in command.get_subcommands_mut().filter(|sub| sub.get_name() != "help") {
+        let title = format!("{title} {}", sub.get_name());
+        push_help(page, &title, sub);
+        push_below(page, &title, sub);
+    }
 }
 
 fn push_help(page: &mut String, title: &str, command: &mut clap::Command) {

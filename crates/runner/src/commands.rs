@@ -10,6 +10,9 @@ mod fork;
 mod init;
 mod log;
 mod man;
+mod memory;
+mod node;
+mod pause;
 mod plan;
 mod replay;
 mod run;
@@ -42,6 +45,12 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Log(args) => log::run(dir, args, out)?,
         Command::Show(args) => show::run(dir, args)?,
         Command::Diff(args) => Box::new(show::diff(dir, args, out)?),
+        Command::Node(args) => Box::new(node::run(dir, args)?),
+        Command::Questions(args) => Box::new(memory::questions(dir, args)?),
+        Command::Answer(args) => Box::new(memory::answer(dir, args)?),
+        Command::Note(args) => Box::new(memory::note(dir, args)?),
+        Command::Pause(args) => Box::new(pause::pause(dir, args)?),
+        Command::Resume(_) => Box::new(pause::resume(dir)?),
         Command::Replay(args) => Box::new(replay::run(dir, args)?),
         Command::Fork(args) => Box::new(fork::run(dir, args)?),
         Command::Blame(args) => Box::new(blame::run(dir, args, out)?),
@@ -51,6 +60,7 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Conformance(args) => Box::new(conformance::run(dir, args, out)?),
         Command::Demo(args) => Box::new(demo::run(args, out)?),
         Command::Ui(args) => return Err(ui::run(dir, cli.global.json, args)),
+        Command::Export(args) => return Err(ui::export(dir, args)),
         Command::Eval(args) => return Err(eval::run(dir, (cli.global.json, cli.global.quiet), args)),
         Command::Completions(args) => Box::new(completions::run(args)),
         Command::Man(args) => Box::new(man::run(args)?),

@@ -6,6 +6,7 @@ use std::io;
 use runner_core::layout::Doc;
 use runner_core::plan::GraftFault;
 use runner_core::start::StartFault;
+use runner_core::steer::SteerFault;
 use runner_host::doctor::SANDBOX_FIX;
 use runner_host::{Error, Refusal};
 use serde_json::{Value, json};
@@ -44,8 +45,11 @@ impl Report {
             }
             Error::Locked { holder } => {
                 let details = if holder.is_empty() { Vec::new() } else { vec![holder.clone()] };
-                let hint = "wait until it ends; the lock goes with its process";
-                ("locked", Exit::FAILURE, details, vec![hint.to_owned()])
+                let hints = [
+                    "let a loop stand still between two iterations: 'runner pause --wait', and then try again",
+                    "or wait until it ends; the lock goes with its process",
+                ];
+                ("locked", Exit::FAILURE, details, hints.map(str::to_owned).into())
             }
             Error::Io { source, .. } => {
                 let code = if is_full(source) { "disk_full" } else { "io" };
@@ -230,6 +234,7 @@ fn explain(refusal: &Refusal) -> (&'static str, Vec<String>, Vec<String>) {
         }
         Refusal::MissingDoc(_) => ("missing", none(), hint("run 'runner start' to write what is missing")),
         Refusal::Start(fault) => explain_start(fault),
+        Refusal::Steer(fault) => explain_edit(fault),
         Refusal::NoSuchRun { wanted, runs } => ("no_such_run", none(), which_run(wanted, runs)),
         Refusal::RunExists(run) => (
             "run_exists",
@@ -331,6 +336,46 @@ pub(crate) fn explain_graft(fault: &GraftFault) -> (&'static str, Vec<String>, V
         GraftFault::Tree(problems) => (told(problems), "import a smaller part, or below another node"),
     };
     ("plan", details, vec![hint.to_owned()])
+}
+
+/// Why an edit of the user's cannot be made, and what can.
+fn explain_edit(fault: &SteerFault) -> (&'static str, Vec<String>, Vec<String>) {
+    let (details, hint) = match fault {
+        SteerFault::Tree(problems) => (told(problems), "choose an id, numbers and texts within the limits"),
+        SteerFault::NotYours(faults) => (told(faults), "leave that node as it is, and add a new one"),
+        SteerFault::NoSuchNode(_) => (Vec::new(), "see 'runner tree' for the nodes"),
+        SteerFault::Passed(_) => {
+            (Vec::new(), "add a new node for what is missing: runner node add PARENT --title \"…\"")
+        }
+        SteerFault::PassedBelow { .. } => {
+            (Vec::new(), "remove what is open below it, one by one; 'runner tree --open' lists it")
+        }
+        SteerFault::UnderPassed(_) => (
+            Vec::new(),
+            "choose an open node, see 'runner tree --open'; if all passes, write a new goal and 'runner start'",
+        ),
+        SteerFault::Root(_) => (Vec::new(), "reword it instead: runner node edit, or edit .runner/GOAL.md"),
+        SteerFault::NotALeaf(_) => {
+            (Vec::new(), "name one of its leaves, see 'runner tree', or add to it with 'runner node add'")
+        }
+        SteerFault::UnderItself { .. } => (Vec::new(), "name a node that is not below it"),
+        SteerFault::NotASibling { .. } => (Vec::new(), "name a child of that node, see 'runner tree'"),
+        SteerFault::NoRoom(_) => (Vec::new(), "give it a number of its own: --order N"),
+        SteerFault::Taken(_) => (Vec::new(), "give it another id: --id ID"),
+        SteerFault::Nothing => (Vec::new(), "see how it is with 'runner show NODE'"),
+        SteerFault::NoTitle | SteerFault::NoText => (Vec::new(), "write what you want to say"),
+        SteerFault::TooLong { .. } => (
+            Vec::new(),
+            "put a long text into .runner/nodes/<id>/context.md and take it in with 'runner start'",
+        ),
+        SteerFault::TooFewParts => {
+            (Vec::new(), "give --into twice or more, or reword the leaf with 'runner node edit'")
+        }
+        SteerFault::BelowAttempts { .. } => (Vec::new(), "choose that number or a larger one"),
+        SteerFault::NoSuchQuestion { count: 0, .. } => (Vec::new(), "no agent has asked anything yet"),
+        SteerFault::NoSuchQuestion { .. } => (Vec::new(), "see 'runner questions' for the numbers"),
+    };
+    ("edit", details, vec![hint.to_owned()])
 }
 
 fn told<T: ToString>(faults: &[T]) -> Vec<String> {

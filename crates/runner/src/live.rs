@@ -33,6 +33,7 @@ pub(crate) enum Stage {
     Guard,
     Commit,
     Wait,
+    Pause,
 }
 
 impl Stage {
@@ -42,6 +43,7 @@ impl Stage {
             Self::Guard => "guard",
             Self::Commit => "commit",
             Self::Wait => "wait",
+            Self::Pause => "pause",
         }
     }
 }
@@ -59,6 +61,8 @@ struct View {
     summary: Summary,
     now: Option<Now>,
     waiting: Option<Waiting>,
+    /// Since when the loop stands still, if the user paused it.
+    paused: Option<Instant>,
     began: Instant,
     said: Instant,
     rows: usize,
@@ -87,8 +91,8 @@ struct Now {
 impl<'a> Live<'a> {
     pub(crate) fn new(out: &'a Out, last_line: Box<LastLine<'a>>) -> Self {
         let began = Instant::now();
-        let (now, waiting) = (None, None);
-        let view = View { summary: Summary::default(), now, waiting, began, said: began, rows: 0 };
+        let (now, waiting, paused) = (None, None, None);
+        let view = View { summary: Summary::default(), now, waiting, paused, began, said: began, rows: 0 };
         Self { out, last_line, view: Mutex::new(view), over: AtomicBool::new(false) }
     }
 
@@ -167,6 +171,9 @@ impl<'a> Live<'a> {
     }
 
     fn footer(&self, view: &View) -> Vec<String> {
+        if let Some(since) = view.paused {
+            return paused_footer(view, since, &self.out.fresh_pen());
+        }
         if let Some(waiting) = &view.waiting {
             return waiting_footer(view, waiting, &self.out.fresh_pen());
         }
@@ -185,11 +192,16 @@ impl View {
     fn note(&mut self, event: &Event) {
         self.summary.note(event);
         match event {
-            Event::Planned { .. } | Event::Stopped { .. } => self.waiting = None,
+            Event::Planned { .. } | Event::Stopped { .. } => (self.waiting, self.paused) = (None, None),
+            Event::Paused => self.paused = Some(Instant::now()),
+            Event::Continued => self.paused = None,
             Event::Waiting { wait, ends_unix_ms } => {
                 self.waiting = Some(Waiting { reason: clean(&reason(wait)), ends_unix_ms: *ends_unix_ms });
             }
-            Event::Resumed { .. }
+            Event::HookRan { .. }
+            | Event::BaselineStarted { .. }
+            | Event::BaselineEnded { .. }
+            | Event::Resumed { .. }
             | Event::Agent { .. }
             | Event::AgentEnded { .. }
             | Event::Judged { .. }
@@ -225,12 +237,17 @@ impl View {
             Event::GuardStarted { .. } => self.enter(Stage::Guard),
             Event::Settled { .. } => self.enter(Stage::Commit),
             Event::Stopped { .. } => self.now = None,
-            Event::Resumed { .. }
+            Event::HookRan { .. }
+            | Event::BaselineStarted { .. }
+            | Event::BaselineEnded { .. }
+            | Event::Resumed { .. }
             | Event::AgentEnded { .. }
             | Event::Judged { .. }
             | Event::GuardEnded { .. }
             | Event::Committed { .. }
             | Event::BudgetBlind { .. }
+            | Event::Paused
+            | Event::Continued
             | Event::Waiting { .. } => {}
         }
     }
@@ -245,6 +262,7 @@ impl View {
     fn alive(&self) -> Alive {
         let (iter, stage) = self.now.as_ref().map_or((0, Stage::Commit), |now| (now.iter.get(), now.stage));
         let stage = if self.waiting.is_some() { Stage::Wait } else { stage };
+        let stage = if self.paused.is_some() { Stage::Pause } else { stage };
         Alive { iter, stage, secs: self.now.as_ref().map_or(0, |now| now.since.elapsed().as_secs()) }
     }
 }
@@ -280,6 +298,21 @@ fn waiting_footer(view: &View, waiting: &Waiting, pen: &Pen) -> Vec<String> {
     ];
     rows.extend(spent_row(view, pen));
     rows.push(keys_row(view, "q or ^C stop now; 'runner loop' waits for the rest", pen));
+    rows
+}
+
+/// The rows of the footer while the user has paused the run.
+fn paused_footer(view: &View, since: Instant, pen: &Pen) -> Vec<String> {
+    let width = pen.width.saturating_sub(1);
+    let head = format!("{} paused {}", pen.glyph(Glyph::Retried), clock(since.elapsed()));
+    let what = "  'runner resume' goes on; 'runner node …' edits the plan";
+    let what = pen.fit(what, width.saturating_sub(head.chars().count()));
+    let mut rows = vec![
+        pen.ink(Ink::Faint, &pen.glyph(Glyph::Rule).repeat(width)),
+        format!("{}{what}", pen.ink(Ink::Warn, &head)),
+    ];
+    rows.extend(spent_row(view, pen));
+    rows.push(keys_row(view, "q or ^C stop now", pen));
     rows
 }
 
@@ -346,7 +379,8 @@ mod tests {
         let leaves = runner_core::tree::Leaves { total: 120, passed: 41 };
         let mut summary = Summary::default();
         summary.leaves = Some(leaves);
-        let view = View { summary, now: None, waiting: None, began, said: began, rows: 0 };
+        let (now, waiting, paused) = (None, None, None);
+        let view = View { summary, now, waiting, paused, began, said: began, rows: 0 };
         let now = Now {
             run: RunId::new("x").unwrap(),
             iter: Iteration::new(58).unwrap(),
@@ -361,7 +395,8 @@ mod tests {
             let pen = Pen::plain(width);
             let waiting = Waiting { reason: "usage limit of codex ".repeat(20), ends_unix_ms: u64::MAX };
             let rows = footer(&view, &now, &"x".repeat(500), &pen).into_iter();
-            for row in rows.chain(waiting_footer(&view, &waiting, &pen)) {
+            let paused = paused_footer(&view, began, &pen);
+            for row in rows.chain(waiting_footer(&view, &waiting, &pen)).chain(paused) {
                 assert!(unicode_width::UnicodeWidthStr::width(row.as_str()) < width, "{width}: {row}");
             }
         }

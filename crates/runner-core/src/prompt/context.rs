@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::run_state::Lesson;
+use crate::run_state::{Baseline, GuardResult, Lesson};
 use crate::step::{Aim, Outcome, Snapshot};
 use crate::text::{lines, one_line};
 use crate::tree::{Choice, Node};
@@ -25,7 +25,7 @@ pub fn context_files(snapshot: &Snapshot, aim: &Aim, choice: Option<&Choice<'_>>
     ContextFiles {
         goal: choice.map_or_else(|| repair_goal(aim), |choice| node_goal(choice.leaf)),
         history: lesson.and_then(history),
-        failure: lesson.and_then(|lesson| failure(lesson, &guard)),
+        failure: lesson.and_then(|lesson| failure(lesson, &guard, snapshot.state.baseline.as_ref())),
     }
 }
 
@@ -80,12 +80,31 @@ fn history(lesson: &Lesson) -> Option<String> {
     worth_telling.then_some(text)
 }
 
-fn failure(lesson: &Lesson, guard: &str) -> Option<String> {
+fn failure(lesson: &Lesson, guard: &str, baseline: Option<&Baseline>) -> Option<String> {
     let output = lesson.guard_output.as_ref()?;
     let mut text = format!("Iteration {} said `done`, and the guard `{guard}` failed.\n", lesson.iter);
     if !lesson.summary.trim().is_empty() {
         let _ = write!(text, "\nIts summary:\n\n{}\n", lines(lesson.summary.trim()));
     }
     let _ = write!(text, "\nWhat the guard printed:\n\n{}\n", output.trim_end());
+    if let Some(before) = baseline.filter(|baseline| baseline.guard != GuardResult::Pass) {
+        text.push_str(&red_before(before, output));
+    }
     Some(text)
+}
+
+/// What was red before any agent came.
+fn red_before(baseline: &Baseline, now: &str) -> String {
+    let then = baseline.output.as_deref().unwrap_or_default().trim_end();
+    match baseline.guard {
+        GuardResult::Fail if then == now.trim_end() => {
+            "\nThe guard printed exactly this before the first session of the run, too.\n".to_owned()
+        }
+        GuardResult::Fail => format!(
+            "\nThe guard was red before the first session of the run, too. What it printed then:\n\n{then}\n"
+        ),
+        GuardResult::Pass | GuardResult::Skipped => {
+            format!("\nBefore the first session of the run the guard could not be asked: {then}\n")
+        }
+    }
 }

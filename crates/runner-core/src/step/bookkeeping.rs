@@ -75,6 +75,7 @@ pub(super) fn after(
         usage_limits: usage_limits(snapshot, job, claim, ruling.outcome),
         spent: before.spent.with(cost(snapshot, job, claim)),
         spent_by_leaf: spent_by_leaf(before, worked_on(&job.aim), cost(snapshot, job, claim), tree),
+        baseline: before.baseline.clone(),
         semantics: SEMANTICS,
     }
 }
@@ -216,7 +217,7 @@ fn summary(claim: &Claim) -> String {
 }
 
 /// What the guard printed, clean and bounded.
-fn guard_output(verdict: &Verdict) -> Option<String> {
+pub(super) fn guard_output(verdict: &Verdict) -> Option<String> {
     let Verdict::Ended { output, .. } = verdict else { return None };
     let text = lines(&String::from_utf8_lossy(output));
     if text.len() <= GUARD_OUTPUT_BYTES_MAX {

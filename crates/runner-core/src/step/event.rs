@@ -43,6 +43,10 @@ pub enum Event {
         prompt_bytes: usize,
         prompt_sha256: Sha256,
     },
+    /// The guard is about to be run on the untouched repository.
+    BaselineStarted { command: Argv },
+    /// What it said is in git.
+    BaselineEnded { guard: GuardResult, exit: String, command: Argv },
     /// An iteration that a crash left unfinished is taken up again.
     Resumed { iter: Iteration, exit: Exit },
     /// The agent said or did something, if it is one that the runner understands. The numbers count from 1 in each
@@ -77,8 +81,14 @@ pub enum Event {
     Committed { iter: Iteration, commit: String, next: Next },
     /// The next iteration comes after a wait, which ends at this moment (milliseconds since 1970).
     Waiting { wait: Wait, ends_unix_ms: u64 },
+    /// The loop stands still until the user lets it go on.
+    Paused,
+    /// It goes on.
+    Continued,
     /// Limits of the budget cannot hold, because this agent does not say what they limit.
     BudgetBlind { limits: Vec<BudgetLimit>, agent: String },
+    /// A program of the user's was told something; why that failed, if it did.
+    HookRan { hook: String, fault: Option<String> },
     /// The run stops.
     Stopped { stop: Stop, exit_code: u8 },
 }
@@ -187,6 +197,8 @@ impl Event {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Planned { .. } => "planned",
+            Self::BaselineStarted { .. } => "baseline_started",
+            Self::BaselineEnded { .. } => "baseline_ended",
             Self::Resumed { .. } => "resumed",
             Self::Agent { .. } => "agent",
             Self::AgentEnded { .. } => "agent_ended",
@@ -196,7 +208,10 @@ impl Event {
             Self::Settled { .. } => "settled",
             Self::Committed { .. } => "committed",
             Self::Waiting { .. } => "waiting",
+            Self::Paused => "paused",
+            Self::Continued => "continued",
             Self::BudgetBlind { .. } => "budget_blind",
+            Self::HookRan { .. } => "hook_ran",
             Self::Stopped { .. } => "stopped",
         }
     }

@@ -222,20 +222,11 @@ fn changed_tree(snapshot: &Snapshot, job: &Job, change: Change<'_>) -> Tree {
 
 /// The tree with one leaf changed and every node above it derived anew.
 fn with_leaf(tree: &Tree, id: Option<&NodeId>, change: impl FnOnce(&mut Node)) -> Tree {
-    fn find<'t>(node: &'t mut Node, id: &NodeId) -> Option<&'t mut Node> {
-        if node.id == *id { Some(node) } else { node.children.iter_mut().find_map(|child| find(child, id)) }
-    }
-    fn derive(node: &mut Node) {
-        node.children.iter_mut().for_each(derive);
-        if !node.is_leaf() {
-            node.passes = node.children.iter().all(|child| child.passes);
-        }
-    }
     let mut root = tree.root().clone();
-    if let Some(node) = id.and_then(|id| find(&mut root, id)) {
+    if let Some(node) = id.and_then(|id| root.find_mut(id)) {
         change(node);
     }
-    derive(&mut root);
+    root.derive_passes();
     #[expect(clippy::expect_used, reason = "a valid tree with one leaf counted or passed is valid")]
     Tree::new(root).expect("a settled tree is valid")
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::begun::{self, Fork};
 use super::compare::{self, Difference, shown};
 use super::documents::Documents;
+use super::edit;
 use super::files::{self, Files, goal_id, is_an_iterations, is_runners};
 use super::iteration::{Scene, aim_differences};
 use super::record::{Kind, Parts, kind};
@@ -16,9 +17,10 @@ use crate::layout::{Doc, RUNNER_DIR};
 use crate::repo_path::RepoPath;
 use crate::run_state::RunState;
 use crate::start::{IMPORTED, unseeded_tree};
+use crate::step::baseline;
 use crate::step::message::TAKEN_IN;
 use crate::step::{Outcome, Plan, plan};
-use crate::tree::{Breach, Node, Tree, user_edit_faults};
+use crate::tree::{Node, Tree};
 
 /// Walks along a run's commits and remembers what the next one must follow from.
 #[derive(Clone, Debug)]
@@ -110,6 +112,8 @@ impl Auditor {
                 self.iterations += 1;
                 differences.extend(self.iteration((commit, &kind), &after, (&before, &text), &mut unchecked));
             }
+            Kind::Baseline { .. } => differences.extend(self.baseline(commit, &after, &text)),
+            Kind::Edit { .. } => differences.extend(self.edit(commit, &after, (&before, &text))),
             Kind::Garbled { subject } => differences.push((
                 Rule::Message,
                 "a subject that the runner writes".to_owned(),
@@ -226,7 +230,10 @@ impl Auditor {
     /// The run that message, goal and state name.
     fn names(&self, kind: &Kind) -> Vec<Difference> {
         let in_message = match kind {
-            Kind::Start { run_id } | Kind::Iteration { run_id, .. } => Some(run_id),
+            Kind::Start { run_id }
+            | Kind::Iteration { run_id, .. }
+            | Kind::Baseline { run_id, .. }
+            | Kind::Edit { run_id, .. } => Some(run_id),
             Kind::Garbled { .. } | Kind::Own { .. } => None,
         };
         let mut wrong = Vec::new();
@@ -274,7 +281,7 @@ impl Auditor {
         let is_fresh = self.state.as_ref().is_none_or(|state| state.next_iter == Iteration::FIRST);
         let known =
             self.tree.as_ref().filter(|_| is_continued && !is_fresh).cloned().unwrap_or_else(unseeded_tree);
-        wrong.extend(after.tree.as_ref().into_iter().flat_map(|tree| edit_faults(&known, tree)));
+        wrong.extend(after.tree.as_ref().into_iter().flat_map(|tree| edit::faults(&known, tree)));
         wrong
     }
 
@@ -285,12 +292,42 @@ impl Auditor {
             wrong.extend(compare::states(was, is));
         }
         if let (Some(was), Some(is)) = (&self.tree, &after.tree) {
-            wrong.extend(edit_faults(was, is));
+            wrong.extend(edit::faults(was, is));
         }
         if self.is_begun && after.tree.is_none() && self.tree.is_some() {
             wrong.push((Rule::TreeInvalid, "a tree".to_owned(), "none that can be read".to_owned()));
         }
         wrong
+    }
+
+    /// What the guard said before the first session: recorded once, if it was to be asked, and nothing beside it.
+    fn baseline(&self, commit: &Commit, after: &After, text: &str) -> Vec<Difference> {
+        let mut wrong = edit::scope(commit, Doc::RunState);
+        let (Some(was), Some(is), Some(config)) = (&self.state, &after.state, &self.config) else {
+            return wrong;
+        };
+        let expected = RunState { baseline: is.baseline.clone(), ..was.clone() };
+        wrong.extend(compare::states(&expected, is));
+        let is_due = config.guard.baseline && was.baseline.is_none() && was.next_iter == Iteration::FIRST;
+        if !is_due || !is.baseline.as_ref().is_some_and(baseline::is_possible) {
+            let found = is.baseline.as_ref().map_or_else(|| "none".to_owned(), |it| it.exit.clone());
+            let expected = "the guard's first word, before the first iteration".to_owned();
+            wrong.push((Rule::Baseline, expected, format!("guard exit {}", shown(&found))));
+        }
+        if wrong.is_empty() {
+            let own_commits = u32::try_from(self.own.len()).unwrap_or(u32::MAX);
+            wrong.extend(compare::messages(&baseline::message(&self.run, is, own_commits), text, true));
+        }
+        wrong
+    }
+
+    /// An edit of the user's: made again, and compared.
+    fn edit(&self, commit: &Commit, after: &After, (before, text): (&Files, &str)) -> Vec<Difference> {
+        let (Some(was), Some(state)) = (&self.tree, &self.state) else { return Vec::new() };
+        let own_commits = u32::try_from(self.own.len()).unwrap_or(u32::MAX);
+        let known = edit::Known { run: &self.run, tree: was, state, files: before, own_commits };
+        let (Some(tree), Some(new_state)) = (&after.tree, &after.state) else { return Vec::new() };
+        edit::differences(&known, (commit, text), (tree, new_state, &self.files))
     }
 
     /// An iteration: planned and settled again, and compared.
@@ -397,20 +434,6 @@ impl Auditor {
 
 fn subject(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
-}
-
-/// What a user's edit of the tree breaks.
-fn edit_faults(before: &Tree, after: &Tree) -> Vec<Difference> {
-    let faults = user_edit_faults(before, after);
-    let told = |fault: &crate::tree::EditFault| {
-        let rule = match fault.breach {
-            Breach::PassedRemoved | Breach::PassedMoved | Breach::PassedChanged => Rule::PassedChanged,
-            Breach::PassesSet => Rule::Passes,
-            Breach::AttemptsSet => Rule::Attempts,
-        };
-        (rule, "an edit that the rules allow".to_owned(), shown(&fault.to_string()))
-    };
-    faults.iter().map(told).collect()
 }
 
 fn finding(commit: &str, iter: Option<Iteration>, (rule, expected, found): Difference) -> Finding {

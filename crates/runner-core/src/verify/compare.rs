@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::record::Parts;
 use super::rule::Rule;
 use crate::run_state::RunState;
+use crate::steer;
 use crate::step::Violation;
 use crate::step::places::Places;
 use crate::text::{head, one_line};
@@ -77,14 +78,14 @@ pub(super) fn states(expected: &RunState, found: &RunState) -> Option<Difference
     }
     let value = |state: &RunState| serde_json::to_value(state).unwrap_or_default();
     let (expected, found) = (value(expected), value(found));
-    let keys = expected.as_object().into_iter().flatten();
-    let (key, wanted) =
-        keys.map(|(key, value)| (key.clone(), value)).find(|(key, value)| found.get(key) != Some(value))?;
-    let told = |value: &Value| format!("{key} {}", shown(&value.to_string()));
-    Some((Rule::RunState, told(wanted), told(found.get(&key).unwrap_or(&Value::Null))))
+    let keys = [&expected, &found].into_iter().filter_map(Value::as_object).flatten().map(|(key, _)| key);
+    let key = keys.into_iter().find(|key| expected.get(key) != found.get(key))?;
+    let told =
+        |value: &Value| format!("{key} {}", shown(&value.get(key).unwrap_or(&Value::Null).to_string()));
+    Some((Rule::RunState, told(&expected), told(&found)))
 }
 
-/// Every difference between two messages of iterations. `edition` says whether the prompt can be derived here.
+/// Every difference between two messages. `edition` says whether the prompt can be derived here.
 pub(super) fn messages(expected: &str, found: &str, prompt_is_known: bool) -> Vec<Difference> {
     if expected == found {
         return Vec::new();
@@ -117,8 +118,9 @@ pub(super) fn messages(expected: &str, found: &str, prompt_is_known: bool) -> Ve
     differences
 }
 
-/// The trailers of an iteration, each with its rule.
-const TRAILERS: [(&str, Rule); 12] = [
+/// The trailers of a message, each with its rule.
+const TRAILERS: [(&str, Rule); 13] = [
+    (steer::EDIT, Rule::Message),
     ("Runner-Outcome", Rule::Outcome),
     ("Runner-Attempt", Rule::Charge),
     ("Runner-Prompt", Rule::Prompt),

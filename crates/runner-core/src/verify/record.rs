@@ -21,6 +21,14 @@ pub enum Kind {
         status: Status,
         guard: GuardResult,
     },
+    /// What the guard said before the first session.
+    Baseline { run_id: RunId, guard: GuardResult },
+    /// An edit of the user's, made by a command.
+    Edit {
+        run_id: RunId,
+        /// The words behind `edit`: `node add login`.
+        edit: String,
+    },
     /// It begins like a commit of the runner's and goes on otherwise.
     Garbled { subject: String },
     /// The user's own.
@@ -55,24 +63,45 @@ pub fn kind(message: &[u8]) -> Kind {
         ["run", run, "iter", iter, "repair", status, guard] => {
             iteration(run, iter, Some(Target::Repair), status, guard)
         }
+        ["run", run, "baseline", guard] => {
+            let guard = guard.strip_prefix("guard=").and_then(guard_result);
+            RunId::new(*run).ok().zip(guard).map(|(run_id, guard)| Kind::Baseline { run_id, guard })
+        }
+        ["run", run, "edit", edit @ ..] if is_edit(edit) => {
+            RunId::new(*run).ok().map(|run_id| Kind::Edit { run_id, edit: edit.join(" ") })
+        }
         ["run" | "start", ..] => None,
         _ => return own(),
     }
     .unwrap_or_else(|| Kind::Garbled { subject: subject.to_owned() })
 }
 
+/// The words that name an edit; whether they are the right ones, its message says.
+fn is_edit(words: &[&str]) -> bool {
+    let verbs = ["add", "edit", "split", "remove", "move", "allow"];
+    match words {
+        ["node", verb, node] => verbs.contains(verb) && NodeId::new(*node).is_ok(),
+        ["answer", number] => number.parse::<usize>().is_ok(),
+        words => *words == ["note"],
+    }
+}
+
 fn iteration(run: &str, iter: &str, target: Option<Target>, status: &str, guard: &str) -> Option<Kind> {
     let number: Iteration = iter.parse().ok()?;
     let statuses = [Status::Done, Status::Retry, Status::Decomposed];
-    let guards = [GuardResult::Pass, GuardResult::Fail, GuardResult::Skipped];
     let (status, guard) = (status.strip_prefix("status=")?, guard.strip_prefix("guard=")?);
     Some(Kind::Iteration {
         run_id: RunId::new(run).ok()?,
         iter: (number.to_string() == iter).then_some(number)?,
         target: target?,
         status: statuses.into_iter().find(|known| known.as_str() == status)?,
-        guard: guards.into_iter().find(|known| known.as_str() == guard)?,
+        guard: guard_result(guard)?,
     })
+}
+
+fn guard_result(word: &str) -> Option<GuardResult> {
+    let guards = [GuardResult::Pass, GuardResult::Fail, GuardResult::Skipped];
+    guards.into_iter().find(|known| known.as_str() == word)
 }
 
 impl Kind {
@@ -80,7 +109,11 @@ impl Kind {
     pub fn iter(&self) -> Option<Iteration> {
         match self {
             Self::Iteration { iter, .. } => Some(*iter),
-            Self::Start { .. } | Self::Garbled { .. } | Self::Own { .. } => None,
+            Self::Start { .. }
+            | Self::Baseline { .. }
+            | Self::Edit { .. }
+            | Self::Garbled { .. }
+            | Self::Own { .. } => None,
         }
     }
 }
@@ -134,7 +167,15 @@ mod tests {
         ] {
             assert_eq!(word(good), "iteration", "{good}");
         }
+        assert_eq!(word("chore(loop): run a baseline guard=fail\n"), "baseline");
+        assert_eq!(word("chore(loop): run a baseline guard=red\n"), "garbled");
+        for good in ["node add b", "node allow b.c", "answer 12", "note"] {
+            assert_eq!(word(&format!("chore(loop): run a edit {good}\n")), "edit", "{good}");
+        }
         for bad in [
+            "chore(loop): run a edit",
+            "chore(loop): run a edit node pass b",
+            "chore(loop): run a edit answer x",
             "chore(loop): run a iter 1 node b status=done guard=pass",
             "chore(loop): run a iter 0001 node b status=done guard=green",
             "chore(loop): run a iter 0001 node b status=done guard=pass ",

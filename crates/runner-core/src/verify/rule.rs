@@ -41,12 +41,13 @@ pub enum Rule {
     ProtectedFile,
     ConfigInvalid,
     EditScope,
+    Baseline,
     ForeignCommit,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::StartMissing,
         Self::StartScope,
         Self::Parents,
@@ -80,6 +81,7 @@ impl Rule {
         Self::ProtectedFile,
         Self::ConfigInvalid,
         Self::EditScope,
+        Self::Baseline,
         Self::ForeignCommit,
     ];
 
@@ -139,6 +141,10 @@ impl Rule {
             }
             Self::ConfigInvalid => ("config_invalid", "a committed configuration is valid"),
             Self::EditScope => ("edit_scope", "a recorded edit changes what it says, and nothing else"),
+            Self::Baseline => (
+                "baseline",
+                "the guard's first word is recorded once, before the first iteration, and goes with its exit",
+            ),
             Self::ForeignCommit => {
                 ("foreign_commit", "a commit is the runner's, or one that its next commit took in")
             }

@@ -326,10 +326,16 @@ impl Git {
         Ok(lossy(&self.call(&["write-tree"]).index(index).run()?))
     }
 
-    /// When HEAD's commit was made, in seconds since 1970.
-    pub(crate) fn head_time(&self) -> Result<u64, Error> {
-        let answer = lossy(&self.call(&["log", "-1", "--no-show-signature", "--format=%ct", "HEAD"]).run()?);
-        answer.trim().parse().map_err(|_| Error::GitAnswer { command: "log -1 --format=%ct".to_owned() })
+    /// When the last iteration was committed, in seconds since 1970: edits and starts since then do not count. Where there
+    /// is none, when HEAD was.
+    pub(crate) fn last_iteration_time(&self) -> Result<u64, Error> {
+        let of = |more: &[&str]| {
+            let args = ["log", "-1", "--first-parent", "--no-show-signature", "--format=%ct"];
+            self.call(&[&args, more, &["HEAD"]].concat()).run().map(|answer| lossy(&answer).trim().to_owned())
+        };
+        let iteration = of(&["--extended-regexp", "--grep=^chore\\(loop\\): run [^ ]+ iter "])?;
+        let answer = if iteration.is_empty() { of(&[])? } else { iteration };
+        answer.parse().map_err(|_| Error::GitAnswer { command: "log -1 --format=%ct".to_owned() })
     }
 
     /// Commits everything there is as the first commit of a new repository.

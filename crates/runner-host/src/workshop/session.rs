@@ -257,39 +257,50 @@ impl Workshop<'_> {
 
     /// Runs the guard on what is in the work tree.
     pub(super) fn guard(&mut self, job: &Job) -> Result<Verdict, Error> {
+        let bench = self.bench.as_ref().ok_or(Refusal::NoCommit)?;
+        let (path, left) = (bench.folder.file("guard.log"), bench.deadline);
+        bench.folder.tidy()?;
+        let (verdict, took) = self.ask_guard(job, &path, left.saturating_duration_since(Instant::now()))?;
+        if let Some(took) = took {
+            self.bench()?.folder.guard_took(took);
+        }
+        Ok(verdict)
+    }
+
+    /// Runs the guard, with its output in this file, and says how long it took if it ran.
+    pub(super) fn ask_guard(
+        &self,
+        job: &Job,
+        path: &Path,
+        wall: Duration,
+    ) -> Result<(Verdict, Option<Duration>), Error> {
         let Program { argv, environment, .. } = match executor::guard(job, self.git.root()) {
             Ok(program) => program,
-            Err(why) => return Ok(Verdict::NotStarted { why }),
+            Err(why) => return Ok((Verdict::NotStarted { why }, None)),
         };
-        let bench = self.bench.as_ref().ok_or(Refusal::NoCommit)?;
-        let path = bench.folder.file("guard.log");
-        bench.folder.tidy()?;
         let launch = Launch {
             argv,
             folder: self.git.root().to_owned(),
             environment,
             input: Input::Nothing,
-            output: Output::Together(Log { path: path.clone(), bytes_max: job.limits.guard_output_bytes }),
+            output: Output::Together(Log { path: path.to_owned(), bytes_max: job.limits.guard_output_bytes }),
             stream: None,
-            limits: Limits {
-                wall: bench.deadline.saturating_duration_since(Instant::now()),
-                idle: Duration::ZERO,
-            },
+            limits: Limits { wall, idle: Duration::ZERO },
             stop: process::Stop::default(),
             has_changed_files: &|| false,
             hear: &|_, _| (),
         };
         let ended = process::run(&launch, &self.control, &self.supervision)?;
-        self.bench()?.folder.guard_took(ended.elapsed);
-        let output = || fs::read(&path).unwrap_or_default();
-        Ok(match ended.how {
+        let output = || fs::read(path).unwrap_or_default();
+        let verdict = match ended.how {
             How::Exited(code) => Verdict::Ended { exit: GuardExit::Code(code), output: output() },
             How::Signalled(signal) => Verdict::Ended { exit: GuardExit::Signal(signal), output: output() },
             How::CouldNotStart(error) => Verdict::NotStarted { why: error.to_string() },
             How::TimedOut | How::Idle => Verdict::TimedOut,
             How::Stopped => Verdict::Interrupted { by: self.interruption().unwrap_or(Interruption::Int) },
             How::Lost => Verdict::NotStarted { why: "its supervisor was killed".to_owned() },
-        })
+        };
+        Ok((verdict, Some(ended.elapsed)))
     }
 }
 
@@ -377,8 +388,16 @@ fn tidy_private(git: &Git, index: &Path, begun: &Begun) -> Result<(), Error> {
     if store::stamp(index) != begun.index {
         store::clear(index)?;
     }
-    let own =
-        [paths.lock(), paths.journal(), paths.recovery(), paths.asides(), paths.answers(), index.to_owned()];
+    let own = [
+        paths.lock(),
+        paths.journal(),
+        paths.recovery(),
+        // A person may have asked for a pause meanwhile. An agent that does so is seen to do it.
+        paths.pause(),
+        paths.asides(),
+        paths.answers(),
+        index.to_owned(),
+    ];
     for entry in fs::read_dir(&private).map_err(Error::io("look at", &private))?.flatten() {
         if !own.iter().any(|path| *path == entry.path()) {
             store::clear(&entry.path())?;

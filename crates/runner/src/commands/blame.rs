@@ -100,6 +100,8 @@ fn what(suspect: &Suspect) -> String {
         Kind::Iteration { iter, target: Target::Node(node), .. } => format!("#{iter} {node}"),
         Kind::Iteration { iter, target: Target::Repair, .. } => format!("#{iter} repair"),
         Kind::Start { .. } => "start".to_owned(),
+        Kind::Baseline { .. } => "baseline".to_owned(),
+        Kind::Edit { edit, .. } => format!("edit: {}", short(edit)),
         Kind::Garbled { subject } | Kind::Own { subject } => format!("yours: {}", short(subject)),
     }
 }
@@ -107,7 +109,12 @@ fn what(suspect: &Suspect) -> String {
 fn suspect_json(suspect: &Suspect) -> Value {
     let node = match &suspect.kind {
         Kind::Iteration { target: Target::Node(node), .. } => Some(node),
-        Kind::Iteration { .. } | Kind::Start { .. } | Kind::Garbled { .. } | Kind::Own { .. } => None,
+        Kind::Iteration { .. }
+        | Kind::Start { .. }
+        | Kind::Baseline { .. }
+        | Kind::Edit { .. }
+        | Kind::Garbled { .. }
+        | Kind::Own { .. } => None,
     };
     json!({ "iter": suspect.kind.iter(), "node": node, "commit": suspect.commit, "what": what(suspect) })
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use runner_core::step::{self, Event, Next, StepEnd, Stop};
+use runner_core::step::{self, Event, Next, Pace, StepEnd, Stop};
 use runner_host::record::last_line;
 use runner_host::terminal::Keys;
 use runner_host::workshop::{Taken, Workshop, take_up};
@@ -97,6 +97,9 @@ fn work(
     if let Some(taken) = take_up(&mut workshop)? {
         live.say(&TakenUp(taken));
     }
+    if let Some(stop) = surveyed(&mut workshop, amount)? {
+        return Ok(Some(stop));
+    }
     match amount {
         Amount::UntilItStops { at_most } => step::run_loop(&mut workshop, at_most).map(Some),
         Amount::OneStep => Ok(match step::step(&mut workshop)? {
@@ -107,6 +110,15 @@ fn work(
             },
         }),
     }
+}
+
+/// Asks the guard before the first session, unless the run is paused or the user breaks in.
+fn surveyed(workshop: &mut Workshop<'_>, amount: Amount) -> Result<Option<Stop>, runner_host::Error> {
+    if !workshop.is_before_first() {
+        return Ok(None);
+    }
+    let stop = if amount == Amount::OneStep { None } else { workshop.pause(None)? };
+    if stop.is_some() { Ok(stop) } else { step::baseline(workshop) }
 }
 
 /// What a crash had left and what became of it.

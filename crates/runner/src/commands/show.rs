@@ -69,7 +69,8 @@ impl OfIteration {
     fn guard(&self) -> String {
         match &self.seen.kind {
             Kind::Iteration { guard, .. } => guard.as_str().to_owned(),
-            Kind::Start { .. } | Kind::Garbled { .. } | Kind::Own { .. } => String::new(),
+            Kind::Baseline { guard, .. } => guard.as_str().to_owned(),
+            Kind::Start { .. } | Kind::Edit { .. } | Kind::Garbled { .. } | Kind::Own { .. } => String::new(),
         }
     }
 }

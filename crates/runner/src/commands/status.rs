@@ -38,6 +38,7 @@ enum Stand {
     Elsewhere,
     Ready,
     Waiting,
+    Paused,
     Spent,
     Stuck,
     Complete,
@@ -52,6 +53,7 @@ impl Stand {
             Self::Elsewhere => "not here",
             Self::Ready => "ready",
             Self::Waiting => "waiting",
+            Self::Paused => "paused",
             Self::Spent => "out of budget",
             Self::Stuck => "stuck",
             Self::Complete => "complete",
@@ -60,7 +62,7 @@ impl Stand {
 
     fn look(self) -> (Glyph, Ink) {
         match self {
-            Self::Interrupted | Self::Elsewhere | Self::Waiting => (Glyph::Retried, Ink::Warn),
+            Self::Interrupted | Self::Elsewhere | Self::Waiting | Self::Paused => (Glyph::Retried, Ink::Warn),
             Self::Invalid | Self::Stuck | Self::Spent => (Glyph::Failed, Ink::Bad),
             Self::Unstarted => (Glyph::Open, Ink::Faint),
             Self::Ready => (Glyph::Next, Ink::Active),
@@ -102,6 +104,7 @@ impl Answer {
             Some(Selection::Complete) => Stand::Complete,
             Some(Selection::Stuck(_)) => Stand::Stuck,
             Some(Selection::Leaf(_)) if self.reached().is_some() => Stand::Spent,
+            Some(Selection::Leaf(_)) if found.is_paused => Stand::Paused,
             Some(Selection::Leaf(_)) if self.waiting().is_some() => Stand::Waiting,
             Some(Selection::Leaf(_)) | None => Stand::Ready,
         }
@@ -157,7 +160,20 @@ impl Answer {
             }
         }
         rows.extend(self.blind().map(|text| ("warning", text)));
+        rows.extend(self.red_before().map(|text| ("baseline", text)));
         rows
+    }
+
+    /// What the guard said before the first session, unless it was green.
+    fn red_before(&self) -> Option<String> {
+        let baseline = self.found.state.good()?.baseline.as_ref()?;
+        match baseline.guard {
+            GuardResult::Pass => None,
+            GuardResult::Fail => {
+                Some(format!("the guard was red before any agent came (exit {})", clean(&baseline.exit)))
+            }
+            GuardResult::Skipped => Some(clean(baseline.output.as_deref().unwrap_or_default())),
+        }
     }
 
     /// What a person would want to do now.
@@ -185,10 +201,13 @@ impl Answer {
                     Doc::Config.path()
                 )
             }),
-            Stand::Stuck => format!(
-                "raise max_attempts, rewrite or split the leaf in {}, run 'runner start', then 'runner loop'",
-                Doc::Tree.path()
-            ),
+            Stand::Stuck => self.choice().map_or_else(String::new, |choice| {
+                let node = &choice.leaf.id;
+                format!(
+                    "runner node allow {node}, or edit or split it (runner node --help); then 'runner loop'"
+                )
+            }),
+            Stand::Paused => "runner resume    to go on".to_owned(),
             Stand::Complete => "look at the branch and merge it".to_owned(),
         }
     }
@@ -302,6 +321,7 @@ impl Reply for Answer {
                 "ends_unix_ms": ends,
                 "left_ms": left,
             })),
+            "paused": found.is_paused,
             "budget": found.config.good().map(|config| config.budget),
             "cost": found.state.good().map(|state| state.spent.basis()),
             "warning": self.blind(),

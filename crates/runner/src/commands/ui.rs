@@ -1,4 +1,4 @@
-//! `runner ui`: hands over to `runner-ui`, which is a program of its own.
+//! `runner ui` and `runner export`: hand over to `runner-ui`, which is a program of its own.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -6,16 +6,26 @@ use std::path::Path;
 
 use runner_host::programs::become_companion;
 
-use crate::cli::UiArgs;
+use crate::cli::{ExportArgs, UiArgs};
 use crate::error::Report;
 use crate::reply::Exit;
+
+const PROGRAM: &str = "runner-ui";
+const PACKAGE: &str = "crates/runner-ui";
 
 /// Becomes that program; comes back only if there is none.
 pub(crate) fn run(dir: &Path, json: bool, args: &UiArgs) -> Report {
     let mut given: Vec<OsString> = vec!["--project-dir".into(), dir.into()];
     given.extend(json.then(|| "--json".into()));
     given.extend(args.rest.iter().cloned());
-    hand_over("runner-ui", "crates/runner-ui", &given)
+    hand_over(PROGRAM, PACKAGE, &given)
+}
+
+/// The same, for one file instead of a server.
+pub(crate) fn export(dir: &Path, args: &ExportArgs) -> Report {
+    let mut given: Vec<OsString> = vec!["--project-dir".into(), dir.into(), "export".into()];
+    given.extend(args.rest.iter().cloned());
+    hand_over(PROGRAM, PACKAGE, &given)
 }
 
 /// Becomes a program that ships with this one; comes back only if there is none.

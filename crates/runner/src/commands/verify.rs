@@ -89,6 +89,8 @@ impl Told<'_> {
                 };
                 (format!("#{iter}"), target)
             }
+            Kind::Baseline { guard, .. } => ("baseline".to_owned(), format!("guard {}", guard.as_str())),
+            Kind::Edit { edit, .. } => ("edit".to_owned(), edit.clone()),
             Kind::Garbled { subject } => ("garbled".to_owned(), short(subject)),
             Kind::Own { subject } => ("yours".to_owned(), short(subject)),
         }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use runner_core::config::Argv;
 use runner_core::id::Iteration;
+use runner_core::run_state::GuardResult;
 use runner_core::step::{Event, Mark, Outcome};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
@@ -68,6 +70,8 @@ impl Reply for Told<'_> {
                 let Some(text) = agent::line(&what.said) else { return Vec::new() };
                 line.with("iter", iter).with("kind", what.said.kind()).with("text", text)
             }
+            Event::BaselineStarted { command } => line.with("guard", clean(&command.words().join(" "))),
+            Event::BaselineEnded { guard, exit, .. } => line.with("guard", guard.as_str()).with("exit", exit),
             Event::Resumed { iter, .. }
             | Event::AgentEnded { iter, .. }
             | Event::GuardStarted { iter, .. } => line.with("iter", iter),
@@ -89,6 +93,12 @@ impl Reply for Told<'_> {
                 .with("agent", clean(&wait.agent))
                 .with("until", in_utc(*ends_unix_ms))
                 .with("left", countdown(left_ms(*ends_unix_ms))),
+            Event::Paused => line.with("next", "runner resume"),
+            Event::HookRan { hook, fault } => {
+                let line = line.with("hook", hook).with("ok", fault.is_none());
+                fault.iter().fold(line, |line, fault| line.with("fault", clean(fault)))
+            }
+            Event::Continued => line,
             Event::BudgetBlind { limits, agent } => line.with("warning", blind_text(limits, &clean(agent))),
             Event::Stopped { stop, exit_code } => line.with("reason", stop.as_str()).with("exit", exit_code),
         }]
@@ -101,9 +111,21 @@ impl Reply for Told<'_> {
                 let until = on_the_wall(*ends_unix_ms);
                 noted([format!("waiting until {until}: {}", clean(&reason(wait)))], pen)
             }
+            Event::BaselineStarted { command } => {
+                let guard = clean(&command.words().join(" "));
+                format!(
+                    "{}\n",
+                    pen.ink(Ink::Faint, &pen.fit(&format!("asking the guard first: {guard}"), pen.width))
+                )
+            }
+            Event::BaselineEnded { guard, exit, command } => baseline_text(*guard, exit, command, pen),
+            Event::Paused => noted(["paused; 'runner resume' goes on".to_owned()], pen),
             Event::BudgetBlind { limits, agent } => {
                 let text = blind_text(limits, &clean(agent));
                 format!("{} {}\n", pen.ink(Ink::Bad, "warning:"), pen.ink(Ink::Warn, &text))
+            }
+            Event::HookRan { hook, fault } => {
+                noted(fault.iter().map(|fault| format!("hook {hook}: {}", clean(fault))), pen)
             }
             Event::Planned { .. }
             | Event::Resumed { .. }
@@ -113,9 +135,30 @@ impl Reply for Told<'_> {
             | Event::GuardEnded { .. }
             | Event::Settled { .. }
             | Event::Committed { .. }
+            | Event::Continued
             | Event::Stopped { .. } => String::new(),
         }
     }
+}
+
+/// What the guard said before the first session.
+fn baseline_text(guard: GuardResult, exit: &str, command: &Argv, pen: &Pen) -> String {
+    let command = clean(&command.words().join(" "));
+    let text = match guard {
+        GuardResult::Pass => {
+            let tick = pen.ink(Ink::Good, pen.glyph(Glyph::Passed));
+            return format!("{tick} the guard is green before the first session\n");
+        }
+        GuardResult::Fail => format!("`{command}` is red before any agent came (exit {exit})"),
+        GuardResult::Skipped => format!("`{command}` could not be asked before the first session"),
+    };
+    let more = "  no leaf passes before it is green; see baseline.log in the run's iterations";
+    format!(
+        "{} {}\n{}\n",
+        pen.ink(Ink::Bad, "warning:"),
+        pen.ink(Ink::Warn, &text),
+        pen.ink(Ink::Faint, &pen.fit(more, pen.width))
+    )
 }
 
 /// Lines that belong to the iteration above or below them.

@@ -51,7 +51,10 @@ impl Summary {
                     self.passed.extend(self.node.clone());
                 }
             }
-            Event::Resumed { .. }
+            Event::HookRan { .. }
+            | Event::BaselineStarted { .. }
+            | Event::BaselineEnded { .. }
+            | Event::Resumed { .. }
             | Event::Agent { .. }
             | Event::AgentEnded { .. }
             | Event::Judged { .. }
@@ -59,6 +62,8 @@ impl Summary {
             | Event::GuardEnded { .. }
             | Event::Committed { .. }
             | Event::Waiting { .. }
+            | Event::Paused
+            | Event::Continued
             | Event::Stopped { .. } => {}
         }
     }
@@ -124,10 +129,7 @@ impl Summary {
                 format!("git log --oneline {branch}"),
                 format!("git switch main && git merge --no-ff {branch}"),
             ],
-            Stop::Stuck { .. } => vec![format!(
-                "raise max_attempts, rewrite or split the leaf in {}, run 'runner start', then 'runner loop'",
-                Doc::Tree.path()
-            )],
+            Stop::Stuck { node } => unstick(node).into_iter().chain(["runner loop".to_owned()]).collect(),
             Stop::MaxIterations { .. } => {
                 vec![format!("raise max_iterations in {config}, run 'runner start', then 'runner loop'")]
             }
@@ -150,6 +152,17 @@ impl Summary {
             }
         }
     }
+}
+
+/// What can be done about a leaf whose attempts are spent.
+pub(crate) fn unstick(node: &NodeId) -> Vec<String> {
+    vec![
+        format!("runner node allow {node}    for more attempts"),
+        format!(
+            "runner node edit {node} --goal \"…\"    to ask for something else, and then allow it attempts"
+        ),
+        format!("runner node split {node} --into \"…\" --into \"…\"    to divide it"),
+    ]
 }
 
 fn headline(stop: &Stop) -> String {

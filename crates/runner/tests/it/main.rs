@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "here a fault is a failed test")]
 
 mod agents;
+mod baseline;
 mod blaming;
 mod conformance;
 mod corpus;
@@ -11,12 +12,14 @@ mod forgery;
 mod forking;
 mod generated;
 mod hardened;
+mod hooks;
 mod looking;
 mod loop_basics;
 mod loop_crash;
 mod loop_manners;
 mod means;
 mod output;
+mod pausing;
 mod planning;
 mod presets;
 mod reading;
@@ -27,6 +30,8 @@ mod sandbox;
 mod scenes;
 mod shapes;
 mod start;
+mod steered_forgery;
+mod steering;
 mod supervise;
 mod ui;
 mod vandals;

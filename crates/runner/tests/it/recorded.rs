@@ -24,6 +24,20 @@ case "$RUNNER_ITER" in
 esac"#;
         looped(&Setup::of(RUNNER).agent(agent).guard("echo checked; test -e ok"))
     }),
+    ("red_before", || {
+        let agent = r#"[ "$RUNNER_ITER" = 0002 ] && echo 1 > ok; answer done"#;
+        looped(
+            &Setup::of(RUNNER).agent(agent).guard("echo checked; test -e ok").guard_keys("baseline = true"),
+        )
+    }),
+    ("steered", || {
+        let sandbox = Setup::of(RUNNER).agent("answer done").start();
+        sandbox.runner(&["node", "split", "root", "--into", "One", "--into", "Two"]).ok();
+        sandbox.runner(&["loop", "--max-iterations", "1"]);
+        sandbox.runner(&["note", "be quick"]).ok();
+        sandbox.runner(&["loop"]).ok();
+        sandbox
+    }),
     ("stuck", || looped(&Setup::of(RUNNER).agent("answer retry 'not yet'"))),
     ("limit", || looped(&Setup::of(RUNNER).agent("answer retry").keys("max_iterations = 1"))),
     ("repaired", || {

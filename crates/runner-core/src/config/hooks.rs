@@ -1,0 +1,61 @@
+//! Programs that are told what happens in a run.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Argv, Table};
+use crate::document::Int;
+
+/// Seconds that a hook may take.
+pub type HookSeconds = Int<1, 300>;
+
+/// Programs that are told what happens. Each gets one JSON document on its standard input. None of them can stop or fail
+/// a run: one that fails or takes too long is told in a line, and that is all.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[serde(default)]
+pub struct Hooks {
+    /// Run after the commit that passed a node.
+    #[schemars(extend("examples" = [["/home/me/bin/tell"]]))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_pass: Option<Argv>,
+    /// Run when the loop stops because a leaf is stuck.
+    #[schemars(extend("examples" = [["/home/me/bin/tell"]]))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_stuck: Option<Argv>,
+    /// Run when the goal is reached.
+    #[schemars(extend("examples" = [["/home/me/bin/tell"]]))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_complete: Option<Argv>,
+    /// Run when the loop stops for any other reason, or for one of these two where it has no hook of its own.
+    #[schemars(extend("examples" = [["/home/me/bin/tell"]]))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_stop: Option<Argv>,
+    /// How long each of them may take; then it is ended.
+    pub timeout_secs: HookSeconds,
+}
+
+impl Default for Hooks {
+    fn default() -> Self {
+        Self {
+            on_pass: None,
+            on_stuck: None,
+            on_complete: None,
+            on_stop: None,
+            timeout_secs: Int::fixed::<10>(),
+        }
+    }
+}
+
+impl Hooks {
+    pub(super) fn take(table: &mut Table<'_>) -> Self {
+        let usual = Self::default();
+        Self {
+            on_pass: table.optional("on_pass"),
+            on_stuck: table.optional("on_stuck"),
+            on_complete: table.optional("on_complete"),
+            on_stop: table.optional("on_stop"),
+            timeout_secs: table.optional("timeout_secs").unwrap_or(usual.timeout_secs),
+        }
+    }
+}

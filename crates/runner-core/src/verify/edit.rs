@@ -1,0 +1,111 @@
+//! An edit of the user's, applied again to what was there before it.
+
+use super::compare::{self, Difference, shown};
+use super::files::{self, Files};
+use super::record::Parts;
+use super::{Commit, Rule};
+use crate::id::RunId;
+use crate::layout::Doc;
+use crate::repo_path::RepoPath;
+use crate::run_state::RunState;
+use crate::steer::{self, SteerFault, Steered, UserEdit};
+use crate::tree::{Breach, EditFault, Tree, user_edit_faults};
+
+/// What is known before the edit.
+pub(super) struct Known<'a> {
+    pub(super) run: &'a RunId,
+    pub(super) tree: &'a Tree,
+    pub(super) state: &'a RunState,
+    pub(super) files: &'a Files,
+    /// Commits of the user's own that nothing has taken in yet.
+    pub(super) own_commits: u32,
+}
+
+/// Everything in which a commit differs from the edit that it says it is.
+pub(super) fn differences(
+    known: &Known<'_>,
+    (commit, text): (&Commit, &str),
+    (tree, state, files): (&Tree, &RunState, &Files),
+) -> Vec<Difference> {
+    let parts = Parts::of(text);
+    let said = parts.value(steer::EDIT).unwrap_or_default();
+    let Ok(edit) = serde_json::from_str::<UserEdit>(said) else {
+        return vec![(Rule::Message, format!("{} with an edit", steer::EDIT), shown(said))];
+    };
+    let mut wrong = scope(commit, edit.doc());
+    let memory = |files: &Files, doc| files::doc(files, doc).unwrap_or_default().to_vec();
+    let (questions, feedback) = (memory(known.files, Doc::Questions), memory(known.files, Doc::Feedback));
+    let before = Steered { tree: known.tree.clone(), questions, feedback };
+    let after = match edit.apply(&before) {
+        Ok(after) => after,
+        Err(fault) => {
+            wrong.extend(refused(&fault));
+            return wrong;
+        }
+    };
+    wrong.extend(compare::trees(known.tree, &after.tree, tree).map(|(rule, expected, found)| {
+        let rule = if rule == Rule::TreeRestored { Rule::EditScope } else { rule };
+        (rule, expected, found)
+    }));
+    for (doc, expected) in [(Doc::Questions, &after.questions), (Doc::Feedback, &after.feedback)] {
+        if memory(files, doc) != *expected {
+            let path = doc.path();
+            let (expected, found) =
+                (format!("{path} with what was said"), format!("{path} with something else"));
+            wrong.push((Rule::EditScope, expected, found));
+        }
+    }
+    wrong.extend(compare::states(known.state, state));
+    if wrong.is_empty() {
+        let expected = steer::message(known.run, &edit, &after, known.state, known.own_commits);
+        wrong.extend(compare::messages(&expected, text, true));
+    }
+    wrong
+}
+
+/// Files that the edit is not about.
+pub(super) fn scope(commit: &Commit, doc: Doc) -> Vec<Difference> {
+    let others = commit.changes.iter().filter(|change| change.path != doc.path().as_bytes());
+    let told = |path: RepoPath| (Rule::EditScope, format!("{} alone", doc.path()), format!("{path} changed"));
+    others.map(|change| told(RepoPath::of_bytes(&change.path))).collect()
+}
+
+/// The rules that an edit breaks which could not have been made.
+fn refused(fault: &SteerFault) -> Vec<Difference> {
+    let rule = match fault {
+        SteerFault::NotYours(faults) => return faults.iter().map(breach).collect(),
+        SteerFault::Passed(_) | SteerFault::PassedBelow { .. } | SteerFault::UnderPassed(_) => {
+            Rule::PassedChanged
+        }
+        SteerFault::BelowAttempts { .. } => Rule::MaxAttempts,
+        SteerFault::NoSuchNode(_)
+        | SteerFault::Root(_)
+        | SteerFault::NotALeaf(_)
+        | SteerFault::UnderItself { .. }
+        | SteerFault::NotASibling { .. }
+        | SteerFault::NoRoom(_)
+        | SteerFault::Taken(_)
+        | SteerFault::Nothing
+        | SteerFault::NoTitle
+        | SteerFault::NoText
+        | SteerFault::TooLong { .. }
+        | SteerFault::TooFewParts
+        | SteerFault::Tree(_)
+        | SteerFault::NoSuchQuestion { .. } => Rule::PlanEdit,
+    };
+    vec![(rule, "an edit that the rules allow".to_owned(), shown(&fault.to_string()))]
+}
+
+/// What a user's edit of the tree breaks.
+pub(super) fn faults(before: &Tree, after: &Tree) -> Vec<Difference> {
+    user_edit_faults(before, after).iter().map(breach).collect()
+}
+
+fn breach(fault: &EditFault) -> Difference {
+    let rule = match fault.breach {
+        Breach::PassedRemoved | Breach::PassedMoved | Breach::PassedChanged => Rule::PassedChanged,
+        Breach::PassesSet => Rule::Passes,
+        Breach::AttemptsSet => Rule::Attempts,
+    };
+    (rule, "an edit that the rules allow".to_owned(), shown(&fault.to_string()))
+}

@@ -1,0 +1,89 @@
+//! Telling programs of the user's what happens: outside of the repository, for a short time, and never at the run's cost.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use runner_core::config::{Argv, Hooks};
+use runner_core::document::canonical_json;
+use runner_core::step::{Event, Word};
+use serde_json::Value;
+
+use super::Workshop;
+use crate::executor::{self, Program};
+use crate::process::{self, Control, How, Input, Launch, Limits, Log, Output};
+use crate::store;
+
+/// How much of what a hook prints is kept.
+const OUTPUT_BYTES_MAX: u64 = 64 << 10;
+
+impl Workshop<'_> {
+    /// Runs the hook that is due after an event, if there is one. Whatever becomes of it, the run goes on.
+    pub(super) fn tell_hooks(&mut self, event: &Event) {
+        let Some(mut word) = self.telling.note(event, &self.hooks) else { return };
+        if let Value::Object(says) = &mut word.says {
+            says.insert("repository".to_owned(), self.git.root().display().to_string().into());
+        }
+        let fault = self.run_hook(&word, &self.hooks.clone()).err();
+        // The work tree may be another one by now.
+        self.left = None;
+        let told = Event::HookRan { hook: word.hook.to_owned(), fault };
+        if let Some(folder) = &self.last {
+            folder.tell(&told);
+        }
+        (self.audience)(&told);
+    }
+
+    fn run_hook(&self, word: &Word, hooks: &Hooks) -> Result<(), String> {
+        let Program { argv, environment, .. } = program(&word.argv, self.git.root())?;
+        let paths = self.git.paths();
+        let said = |error: crate::Error| error.to_string();
+        store::write_soon(&paths.hook_input(), &canonical_json(&word.says)).map_err(said)?;
+        let wall = Duration::from_secs(u64::try_from(hooks.timeout_secs.get()).unwrap_or(1));
+        let launch = Launch {
+            argv,
+            folder: home(),
+            environment,
+            input: Input::File(paths.hook_input()),
+            output: Output::Together(Log { path: paths.hook_log(), bytes_max: OUTPUT_BYTES_MAX }),
+            stream: None,
+            limits: Limits { wall, idle: Duration::ZERO },
+            stop: process::Stop::default(),
+            has_changed_files: &|| false,
+            hear: &|_, _| (),
+        };
+        // A handle of its own: the user's wish to stop the run is no reason not to tell of it.
+        let ended = Control::new()
+            .and_then(|control| process::run(&launch, &control, &self.supervision))
+            .map_err(said)?;
+        store::clear(&paths.hook_input()).map_err(said)?;
+        match ended.how {
+            How::Exited(0) => Ok(()),
+            How::Exited(code) => Err(format!("it ended with exit code {code}")),
+            How::Signalled(signal) => Err(format!("it was ended by signal {signal}")),
+            How::CouldNotStart(error) => Err(format!("it could not be started: {error}")),
+            How::TimedOut | How::Idle => Err(format!("it took longer than {} seconds", wall.as_secs())),
+            How::Stopped | How::Lost => Err("it was ended".to_owned()),
+        }
+    }
+}
+
+/// The program, if no agent can have written it.
+fn program(argv: &Argv, root: &Path) -> Result<Program, String> {
+    let name = argv.program();
+    if name.contains('/') {
+        let path = Path::new(name);
+        if !path.is_absolute() {
+            return Err(format!("`{name}` is no absolute path"));
+        }
+        if path.canonicalize().is_ok_and(|path| path.starts_with(root)) {
+            return Err(format!("`{name}` lies in the repository, where agents write"));
+        }
+    }
+    executor::program(argv.words(), root)
+}
+
+/// Where hooks run.
+fn home() -> PathBuf {
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute() && home.is_dir());
+    home.unwrap_or_else(|| PathBuf::from("/"))
+}

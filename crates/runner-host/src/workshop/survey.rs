@@ -1,0 +1,70 @@
+//! The guard on the untouched repository, before a run's first session.
+
+use std::time::Duration;
+
+use runner_core::id::Iteration;
+use runner_core::layout::Doc;
+use runner_core::run_state::RunState;
+use runner_core::step::{Job, Record, Survey, Surveyed, Verdict};
+
+use super::{Left, Workshop};
+use crate::error::{Error, Refusal};
+use crate::failpoint;
+use crate::inspect::read_docs;
+use crate::journal::{self, Move, Pending};
+use crate::moving;
+use crate::steer::commit_doc;
+use crate::store;
+
+impl Workshop<'_> {
+    /// Whether the run has made no iteration yet, as far as can be read.
+    pub fn is_before_first(&self) -> bool {
+        let state = read_docs(&self.git).ok().and_then(|mut docs| docs.remove(&Doc::RunState));
+        let state = state.and_then(|bytes| RunState::decode(&bytes).ok());
+        state.is_some_and(|state| state.next_iter == Iteration::FIRST)
+    }
+
+    /// Staying where the run is: what a crash leaves in the work tree meanwhile is put back, and kept aside.
+    fn staying(&self, run: &runner_core::id::RunId) -> Result<Move, Error> {
+        let head = self.head.clone().ok_or(Refusal::NoCommit)?;
+        Ok(Move {
+            run: run.to_string(),
+            branch: run.branch(),
+            old_tip: Some(head.clone()),
+            new_tip: head.clone(),
+            from: head,
+        })
+    }
+}
+
+impl Survey for Workshop<'_> {
+    fn survey(&mut self, job: &Job) -> Result<Verdict, Error> {
+        let staying = self.staying(&job.run_id)?;
+        let log = self.git.paths().baseline_log(job.run_id.as_str());
+        let root = self.git.root().to_owned();
+        log.parent().map_or(Ok(()), |folder| store::make_folders(&root, folder))?;
+        store::clear(&log)?;
+        journal::begin(&self.git.paths().journal(), &Pending::Move(staying.clone()))?;
+        let (verdict, _) = self.ask_guard(job, &log, Duration::from_secs(job.limits.iteration_secs))?;
+        failpoint::reach("baseline.guard");
+        if matches!(verdict, Verdict::Interrupted { .. }) {
+            moving::recover(&self.git, staying)?;
+        }
+        Ok(verdict)
+    }
+
+    fn record(&mut self, surveyed: &Surveyed) -> Result<Record, Error> {
+        let staying = self.staying(&surveyed.run_id)?;
+        let git = &self.git;
+        let index = git.paths().private_index("commit");
+        let bytes = surveyed.state.to_bytes();
+        let commit = commit_doc(git, &index, &staying.from, (Doc::RunState, &bytes), &surveyed.message)?;
+        failpoint::reach("baseline.commit");
+        store::prepare(git.root(), &git.paths().doc(Doc::RunState), &bytes)?;
+        let moving = Move { new_tip: commit.clone(), ..staying };
+        let status = moving::publish(git, &moving, &index, &[Doc::RunState])?;
+        self.left = status.map(|status| Left { status, index: store::stamp(&git.paths().index()) });
+        self.made = Some(commit.clone());
+        Ok(Record { commit })
+    }
+}

@@ -1,0 +1,160 @@
+//! The guard on the untouched repository, before a run's first session.
+
+use std::process::Stdio;
+
+use runner_core::verify::Rule;
+use testkit::oracle::assert_sound;
+use testkit::processes::wait_for;
+use testkit::repo::{Sandbox, run};
+use testkit::setup::{RUN, Setup};
+
+use crate::RUNNER;
+use crate::forgery::Forgery::{Append, Drop, File, Mended, Message, Trailer, Twice};
+use crate::forgery::{Forgery, assert_found};
+
+const STATE: &str = ".runner/state/run_state.json";
+
+/// The points at which a first guard, or its record, may die.
+pub(crate) const POINTS: [&str; 6] =
+    ["baseline.guard", "baseline.commit", "move.journal", "move.branch", "move.documents", "move.index"];
+
+/// A run whose guard is asked before the first session.
+fn with_baseline() -> Setup {
+    Setup::of(RUNNER).guard_keys("baseline = true")
+}
+
+fn subject(sandbox: &Sandbox, back: u32) -> String {
+    sandbox.git(&["log", "-1", "--format=%s", &format!("HEAD~{back}")])
+}
+
+#[test]
+fn a_guard_that_is_red_before_the_first_session_is_told_at_once_and_to_later_sessions() {
+    let agent = r#"[ "$RUNNER_ITER" = 0002 ] && echo 1 > ok; answer done"#;
+    let sandbox = with_baseline().agent(agent).guard("echo the door is open; test -e ok").start();
+    let told = sandbox.runner(&["loop"]).ok().stdout;
+    let first: Vec<&str> = told.lines().take(3).collect();
+    assert_eq!(
+        first[..2],
+        ["event=baseline_started guard=\"sh guard.sh\"", "event=baseline_ended guard=fail exit=1"]
+    );
+    assert!(first[2].starts_with("event=planned iter=0001"), "{told}");
+    assert_eq!(subject(&sandbox, 2), "chore(loop): run demo baseline guard=fail");
+    let status = sandbox.runner(&["status"]).ok().stdout;
+    assert!(status.contains("baseline=\"the guard was red before any agent came (exit 1)\""), "{status}");
+    assert!(!sandbox.logged(1, "prompt.md").contains("the door is open"));
+    let prompt = sandbox.logged(2, "prompt.md");
+    assert!(
+        prompt.contains("The guard printed exactly this before the first session of the run, too."),
+        "{prompt}"
+    );
+    assert_eq!(sandbox.read(&format!(".runner/iterations/{RUN}/baseline.log")), "the door is open\n");
+    assert!(sandbox.runner(&["verify"]).ok().stdout.contains("what=baseline about=\"guard fail\""));
+    assert_sound(&sandbox);
+}
+
+#[test]
+fn what_was_red_in_another_way_is_shown_beside_what_is_red_now() {
+    let agent = r#"echo "$RUNNER_ITER" > step; [ "$RUNNER_ITER" = 0002 ] && echo 1 > ok; answer done"#;
+    let sandbox = with_baseline().agent(agent).guard("echo at $(cat step 2>&1); test -e ok").start();
+    sandbox.runner(&["loop"]).ok();
+    let prompt = sandbox.logged(2, "prompt.md");
+    let told = prompt.split_once("at 0001").unwrap().1;
+    assert!(
+        told.contains("red before the first session of the run, too. What it printed then:\n\nat cat: step"),
+        "{told}"
+    );
+    assert_sound(&sandbox);
+}
+
+#[test]
+fn a_green_guard_is_recorded_once_and_a_run_without_it_has_none() {
+    let sandbox = with_baseline().guard("echo x >> $(dirname $HOME)/asked").start();
+    sandbox.runner(&["step"]).ok();
+    assert_eq!(subject(&sandbox, 1), "chore(loop): run demo baseline guard=pass");
+    assert_eq!(std::fs::read_to_string(sandbox.outside().join("asked")).unwrap(), "x\nx\n");
+    assert!(!sandbox.runner(&["status"]).ok().stdout.contains("baseline"));
+    assert_sound(&sandbox);
+    let without = Setup::of(RUNNER).guard_keys("baseline = false").start();
+    without.runner(&["step"]).ok();
+    assert_eq!(without.subjects("HEAD").len(), 3);
+}
+
+#[test]
+fn a_guard_that_cannot_be_asked_stops_nothing() {
+    let sandbox = with_baseline().start();
+    let config =
+        sandbox.read(".runner/state/config.toml").replace("\"sh\", \"guard.sh\"", "\"no-such-guard\"");
+    sandbox.write(".runner/state/config.toml", config);
+    sandbox.runner(&["start"]).ok();
+    let told = sandbox.runner(&["step"]).stdout;
+    assert!(told.contains("event=baseline_ended guard=skipped exit=none"), "{told}");
+    assert_eq!(sandbox.outcomes(), ["guard_not_started"]);
+    assert_sound(&sandbox);
+}
+
+#[test]
+fn what_the_first_guard_changes_is_put_back_and_kept_aside() {
+    let sandbox = with_baseline()
+        .agent("test ! -e made && answer done")
+        .guard("echo x > made; echo more >> README.md")
+        .start();
+    sandbox.runner(&["loop"]).ok();
+    assert!(!sandbox.path("made").exists());
+    assert_eq!(sandbox.read("README.md"), "hello\n");
+    assert!(sandbox.git(&["for-each-ref", "refs/runner"]).contains("/found/"));
+    assert_sound(&sandbox);
+}
+
+#[test]
+fn a_first_guard_that_dies_with_the_runner_is_asked_again() {
+    for point in POINTS {
+        let sandbox = with_baseline().guard("echo x > made").start();
+        let ran = run(sandbox.runner_command(&["loop"]).env("RUNNER_TEST_CRASH_AT", point));
+        assert_eq!(ran.code, None, "{point} was not reached");
+        sandbox.runner(&["loop"]).ok();
+        assert_eq!(sandbox.outcomes(), ["passed"], "{point}");
+        let baselines =
+            sandbox.subjects("HEAD").iter().filter(|subject| subject.contains(" baseline ")).count();
+        assert_eq!(baselines, 1, "{point}");
+        assert_sound(&sandbox);
+    }
+}
+
+#[test]
+fn a_first_guard_can_be_broken_off() {
+    let sandbox = with_baseline().guard("echo x > made; touch $(dirname $HOME)/begun; sleep 60").start();
+    let mut child = sandbox.runner_command(&["loop"]).stdout(Stdio::null()).spawn().unwrap();
+    wait_for("the guard", || sandbox.outside().join("begun").exists());
+    run(sandbox.command("kill").args(["-INT".to_owned(), child.id().to_string()])).ok();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(sandbox.subjects("HEAD").len(), 2, "nothing is recorded");
+    assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
+    assert_sound(&sandbox);
+}
+
+/// Place 0 is the start, 1 the baseline, 2 and 3 are iterations.
+const FORGERIES: &[(Forgery, Rule, u32)] = &[
+    (Message(1, "guard=fail", "guard=pass"), Rule::Guard, 0),
+    (Message(1, "guard=fail", "guard=red"), Rule::Message, 0),
+    (Message(1, "Guard-Exit: 1", "Guard-Exit: 0"), Rule::GuardExit, 0),
+    (Message(1, "Runner-State: ", "Runner-State: 0"), Rule::StateDigest, 0),
+    (Message(1, "run demo", "run other"), Rule::Identity, 0),
+    (Trailer(1, "Runner-Guard-Mark: restored guard.sh"), Rule::Marks, 0),
+    (Mended(1, STATE, "\"guard\": \"fail\"", "\"guard\": \"pass\""), Rule::Baseline, 0),
+    (Mended(1, STATE, "\"exit\": \"1\"", "\"exit\": \"0\""), Rule::Baseline, 0),
+    (Mended(1, STATE, "\"next_iter\": 1", "\"next_iter\": 2"), Rule::RunState, 0),
+    (File(1, STATE, "looked", "overlooked"), Rule::StateDigest, 0),
+    (Mended(2, STATE, "\"guard\": \"fail\"", "\"guard\": \"pass\""), Rule::RunState, 1),
+    (Append(1, "README.md", "more\n"), Rule::EditScope, 0),
+    (Append(1, ".runner/state/config.toml", "\n# other\n"), Rule::EditScope, 0),
+    (Drop(1), Rule::RunState, 1),
+    (Twice(1), Rule::Baseline, 0),
+];
+
+#[test]
+fn every_forged_baseline_is_found_and_named() {
+    let agent = r#"[ "$RUNNER_ITER" = 0002 ] && echo 1 > ok; answer done"#;
+    let sandbox = with_baseline().agent(agent).guard("echo looked; test -e ok").start();
+    sandbox.runner(&["loop"]).ok();
+    assert_found(&sandbox, FORGERIES);
+}

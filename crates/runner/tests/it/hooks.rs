@@ -1,0 +1,90 @@
+//! Hooks: programs of the user's that are told what happens, and cannot change it.
+
+use testkit::oracle::{assert_nothing_runs, assert_sound};
+use testkit::repo::Sandbox;
+use testkit::setup::Setup;
+
+use crate::RUNNER;
+
+/// A run in which every hook writes what it is told beside the work tree, by way of a script there.
+fn told(agent: &str, hooks: &[&str], script: &str) -> Sandbox {
+    let sandbox = Setup::of(RUNNER).agent(agent).keys("max_attempts_default = 1").start();
+    let path = sandbox.outside().join("hook.sh");
+    std::fs::write(&path, script).unwrap();
+    let hooks: String =
+        hooks.iter().map(|hook| format!("{hook} = [\"sh\", \"{}\", \"{hook}\"]\n", path.display())).collect();
+    let config = sandbox.read(".runner/state/config.toml");
+    sandbox.write(".runner/state/config.toml", format!("{config}\n[hooks]\ntimeout_secs = 1\n{hooks}"));
+    sandbox.runner(&["start"]).ok();
+    sandbox
+}
+
+const WRITES: &str =
+    "cat > \"$(dirname $0)/$1.json\"; pwd > \"$(dirname $0)/$1.pwd\"; env > \"$(dirname $0)/$1.env\"";
+const ALL: [&str; 4] = ["on_pass", "on_stuck", "on_complete", "on_stop"];
+
+fn said(sandbox: &Sandbox, hook: &str) -> Option<serde_json::Value> {
+    let text = std::fs::read_to_string(sandbox.outside().join(format!("{hook}.json"))).ok()?;
+    Some(serde_json::from_str(&text).unwrap())
+}
+
+#[test]
+fn a_pass_and_an_end_are_told_outside_of_the_repository() {
+    let sandbox = told("answer done", &ALL, WRITES);
+    let told = sandbox.runner(&["loop"]).ok().stdout;
+    assert!(told.contains("event=hook_ran hook=on_pass ok=true"), "{told}");
+    let pass = said(&sandbox, "on_pass").unwrap();
+    let commit = sandbox.git(&["rev-parse", "HEAD"]);
+    assert_eq!(pass.get("commit").unwrap(), commit.as_str());
+    assert_eq!((pass.get("node").unwrap(), pass.get("outcome").unwrap()), (&"root".into(), &"passed".into()));
+    assert_eq!(pass.get("repository").unwrap(), sandbox.root().to_str().unwrap());
+    let complete = said(&sandbox, "on_complete").unwrap();
+    assert_eq!((complete.get("exit_code").unwrap(), complete.get("iter").unwrap()), (&0.into(), &1.into()));
+    assert_eq!((said(&sandbox, "on_stop"), said(&sandbox, "on_stuck")), (None, None), "an end is told once");
+    let folder = std::fs::read_to_string(sandbox.outside().join("on_pass.pwd")).unwrap();
+    assert!(!folder.trim().starts_with(sandbox.root().to_str().unwrap()), "{folder}");
+    assert_sound(&sandbox);
+}
+
+#[test]
+fn a_run_that_is_stuck_or_stops_tells_so() {
+    let sandbox = told("answer retry", &ALL, WRITES);
+    assert_eq!(sandbox.runner(&["loop"]).code, Some(3));
+    assert_eq!(said(&sandbox, "on_stuck").unwrap().pointer("/stop/reason").unwrap(), "stuck");
+    let sandbox = told("answer retry", &["on_stop"], WRITES);
+    assert_eq!(sandbox.runner(&["loop"]).code, Some(3));
+    assert_eq!(said(&sandbox, "on_stop").unwrap().get("hook").unwrap(), "on_stop");
+}
+
+#[test]
+fn a_hook_that_fails_hangs_or_is_not_there_changes_nothing() {
+    let hang = "sleep 60 & trap '' TERM INT; sleep 60";
+    for (script, why) in [("exit 3", "exit code 3"), (hang, "longer than 1 seconds")] {
+        let sandbox = told("answer done", &["on_pass"], script);
+        let told = sandbox.runner(&["loop"]).ok().stdout;
+        assert!(told.contains(&format!("hook=on_pass ok=false fault=\"it ")) && told.contains(why), "{told}");
+        assert_nothing_runs(&sandbox);
+        assert_sound(&sandbox);
+    }
+}
+
+#[test]
+fn a_hook_that_an_agent_could_have_written_is_not_run() {
+    let sandbox = Setup::of(RUNNER).file("tell.sh", "#!/bin/sh\ntouch $(dirname $HOME)/told\n").start();
+    let config = sandbox.read(".runner/state/config.toml");
+    let inside = sandbox.path("tell.sh").display().to_string();
+    for (program, why) in [
+        (inside.as_str(), "lies in the repository"),
+        ("./tell.sh", "no absolute path"),
+        ("no-such-program", "not on the PATH"),
+    ] {
+        sandbox.write(
+            ".runner/state/config.toml",
+            format!("{config}\n[hooks]\non_complete = [\"{program}\"]\n"),
+        );
+        sandbox.runner(&["start"]).ok();
+        let told = sandbox.runner(&["loop"]).ok().stdout;
+        assert!(told.contains(why), "{program}: {told}");
+        assert!(!sandbox.outside().join("told").exists());
+    }
+}
