@@ -219,14 +219,12 @@ impl<'t> Fields<'t, Spanned<DeValue<'t>>> {
     /// Opens a TOML document; what is wrong with its syntax is among the problems at the end.
     pub fn of_toml(text: &'t str) -> Self {
         let (table, errors) = DeTable::parse_recoverable(text);
-        let problems = errors
-            .into_iter()
-            .map(|error| Problem {
-                line: line_of(text, error.span().map_or(0, |span| span.start)),
-                key: String::new(),
-                fault: Fault::Syntax(error.message().to_owned()),
-            })
-            .collect();
+        let problem = |error: toml::de::Error| Problem {
+            line: line_of(text, error.span().map_or(0, |span| span.start)),
+            key: String::new(),
+            fault: Fault::Syntax(error.message().to_owned()),
+        };
+        let problems = errors.into_iter().map(problem).collect();
         Self { problems, ..Self::of_table(text, 1, String::new(), table.into_inner()) }
     }
 

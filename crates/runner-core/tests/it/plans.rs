@@ -25,7 +25,7 @@ const FILES: [&str; 7] = [
 
 #[expect(clippy::disallowed_methods, reason = "the samples are files")]
 fn sample(name: &str) -> Vec<u8> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/samples/plans").join(name);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/plan_samples").join(name);
     fs::read(path).unwrap()
 }
 
