@@ -1,5 +1,6 @@
 // Runs made by the real runner, the real server, a real browser. Nothing here reaches beyond this machine.
 
+import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -86,6 +87,13 @@ export class Repository {
         } catch (error) {
             return error.status;
         }
+    }
+
+    /** Exports the run as a page; gives its path. */
+    export() {
+        const file = join(this.around, "run.html");
+        assert.equal(this.runner("export", "html", "--out", file), 0);
+        return file;
     }
 
     /** Starts the loop and leaves it running. */

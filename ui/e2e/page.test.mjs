@@ -54,6 +54,26 @@ for (const colorScheme of ["light", "dark"]) {
     }
 }
 
+it("a page that was exported opens from the disk and holds the whole run", async () => {
+    const file = stuck.export();
+    const page = await browser.newPage();
+    const faults = [];
+    page.on("console", (line) => line.type() === "error" && faults.push(line.text()));
+    page.on("request", (request) => request.url().startsWith("file:") || faults.push(request.url()));
+    for (const [name, [route, text]] of Object.entries(VIEWS)) {
+        if (name === "nowhere") continue;
+        await page.goto(`file://${file}${route}`);
+        await page.reload();
+        await page.getByText(text).filter({ visible: true }).first().waitFor();
+    }
+    await page.getByText("exported").first().waitFor();
+    assert.deepEqual(
+        faults.filter((fault) => !fault.startsWith("data:")),
+        [],
+    );
+    await page.close();
+});
+
 describe("a run that is stuck", () => {
     it("says on its first screen what happened, why, and what to type", async () => {
         const page = await open(browser, server);

@@ -39,8 +39,10 @@ pub fn pause(dir: &Path) -> Result<Paused, Error> {
 pub fn resume(dir: &Path) -> Result<Paused, Error> {
     let git = opened(dir)?;
     let was_paused = is_paused(git.paths());
+    // Asked first: a loop that waits is at work as soon as the mark is gone.
+    let at_work = Reading::open(dir)?.at_work();
     store::clear(&git.paths().pause())?;
-    Ok(Paused { was_paused, at_work: Reading::open(dir)?.at_work() })
+    Ok(Paused { was_paused, at_work })
 }
 
 /// Waits until no runner is at work.

@@ -166,7 +166,11 @@ fn export(args: &ExportArgs, project: &Project) -> Result<(), Told> {
     };
     let written = match &args.out {
         Some(path) => std::fs::write(path, &text),
-        None => io::stdout().write_all(text.as_bytes()),
+        // Whoever reads it may have seen enough.
+        None => match io::stdout().write_all(text.as_bytes()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => written,
+        },
     };
     written.map_err(|error| fail(1, &error.to_string(), "choose another file: --out FILE"))?;
     tell_export(args, project, &run, text.len());
