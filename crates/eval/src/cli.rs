@@ -1,11 +1,14 @@
 //! What people can type.
 
+mod measure;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::agent::Agent;
 use crate::plan::Partition;
+pub(crate) use measure::{Form, ReportArgs};
 
 /// Evaluate agents: real loops over declarative cases, with honest statistics
 ///
@@ -86,6 +89,7 @@ pub(crate) enum Command {
     Submit(SubmitArgs),
     Regrade(RegradeArgs),
     Results(ResultsArgs),
+    Report(ReportArgs),
 }
 
 /// Which cases are meant.

@@ -21,6 +21,8 @@ pub mod result;
 pub mod results;
 mod run_folder;
 mod seal;
+mod selection;
+mod stats;
 mod suite;
 mod trial;
 mod verdict;
