@@ -1,6 +1,8 @@
 //! The commands, one a file.
 
 mod clean;
+mod compare;
+mod gate;
 mod lint;
 mod list;
 mod merge;
@@ -30,6 +32,8 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Regrade(args) => Box::new(regrade::run(global, args)?),
         Command::Results(args) => Box::new(results::run(global, args)?),
         Command::Report(args) => report::run(global, args)?,
+        Command::Compare(args) => Box::new(compare::run(global, args)?),
+        Command::Gate(args) => gate::run(global, args)?,
     })
 }
 

@@ -14,6 +14,7 @@ mod host;
 mod junit;
 mod launch;
 mod out;
+mod pairing;
 mod plan;
 mod pool;
 mod progress;

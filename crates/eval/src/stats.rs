@@ -1,5 +1,8 @@
 //! What results say, with how sure that is: pure functions of counts.
 
+pub(crate) mod gate;
+pub(crate) mod paired;
+mod random;
 pub(crate) mod score;
 
 use serde::Serialize;

@@ -29,3 +29,51 @@ pub(crate) enum Form {
     /// Rates and intervals, by agent and by case
     Table,
 }
+
+/// Compare two results case by case
+///
+/// A and B are runs or folders of results, each with or without @AGENT. Says how much higher B's rate is, where the true
+/// difference probably is, in how many cases B is better and worse, and how likely chance alone would do that.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner eval compare monday tuesday
+  runner eval compare nightly@codex nightly@claude --json")]
+pub(crate) struct CompareArgs {
+    /// The results to compare with
+    #[arg(value_name = "A")]
+    pub(crate) base: String,
+    /// The new ones
+    #[arg(value_name = "B")]
+    pub(crate) new: String,
+}
+
+/// Say whether new results are worse than old ones, by exit code
+///
+/// pass: with 95 %, the rate did not fall by more than the margin. regression: it fell, and chance alone would show that in
+/// at most 5 % of comparisons. inconclusive: too few cases or trials to say either. incomplete: cases of BASE have no
+/// score in NEW, or were changed, or planned trials have no result.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner eval gate main branch
+  runner eval gate main branch --margin 0.1 --min-n 30 --json
+  runner eval gate main --aa                 how often this suite would raise a false alarm, and what it can see
+
+Exit codes:
+  0 pass   1 regression, or the results cannot be read   2 wrong usage   5 inconclusive   6 incomplete")]
+pub(crate) struct GateArgs {
+    /// The results to hold to
+    #[arg(value_name = "BASE")]
+    pub(crate) base: String,
+    /// The new ones
+    #[arg(value_name = "NEW", required_unless_present = "aa")]
+    pub(crate) new: Option<String>,
+    /// How much the rate may fall, from 0 to 1
+    #[arg(long, value_name = "X", default_value_t = 0.05)]
+    pub(crate) margin: f64,
+    /// How many cases must have a score on both sides
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) min_n: usize,
+    /// Try the gate itself, on results that are made up from those of BASE
+    #[arg(long, conflicts_with = "new")]
+    pub(crate) aa: bool,
+}

@@ -37,3 +37,73 @@ fn a_report_tells_rates_with_intervals_and_leaves_out_what_says_nothing() {
     assert!(more.stdout.contains("k=3 pass_at_k=n/a pass_all_k=n/a"), "{}", more.stdout);
     assert!(suite.eval(&["report", "table", "other"]).refused(2).contains("there are no results `other`"));
 }
+
+/// Twelve cases, run as they are in `main`, and again as `branch` after their agents were changed.
+fn before_and_after(after: &str) -> Suite {
+    let names: Vec<String> = (1..=12).map(|at| format!("c{at:02}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let suite = Suite::of(&names);
+    // The agent is not part of the case here: it is named from outside, as a solution and as nothing.
+    suite.eval(&["run", "--run", "main", "--agent", "oracle", "--jobs", "2"]).ok();
+    suite.eval(&["run", "--run", "branch", "--agent", after, "--jobs", "2"]);
+    suite
+}
+
+#[test]
+fn an_agent_that_got_worse_is_a_regression_and_plainly_so() {
+    let suite = before_and_after("nop");
+    let told = suite.json(&["compare", "main", "branch"]);
+    let found = &told["difference"];
+    assert_eq!((&found["mean"], &found["wins"], &found["losses"]), (&(-1.0).into(), &0.into(), &12.into()));
+    assert_eq!((&found["exact"], &found["p_value"]), (&true.into(), &(2.0 / 4096.0).into()));
+    assert!(told["words"].as_str().unwrap().contains("does not include zero"), "{told}");
+    let gate = suite.eval(&["gate", "main", "branch"]);
+    assert_eq!(gate.code, Some(1), "{}", gate.stdout);
+    assert!(gate.stdout.starts_with("verdict=regression base=main new=branch"), "{}", gate.stdout);
+    let better = suite.eval(&["gate", "branch", "main"]).ok();
+    assert!(better.stdout.starts_with("verdict=pass"), "{}", better.stdout);
+}
+
+#[test]
+fn a_gate_that_cannot_tell_says_so_with_codes_of_its_own() {
+    let suite = before_and_after("oracle");
+    let same = suite.eval(&["gate", "main", "branch"]);
+    assert_eq!(same.code, Some(5), "{}", same.stdout);
+    assert!(
+        same.stdout.starts_with("verdict=inconclusive") && same.stdout.contains("includes zero"),
+        "{}",
+        same.stdout
+    );
+    suite.eval(&["gate", "main", "branch", "--margin", "0.3"]).ok();
+    let few = suite.eval(&["gate", "main", "branch", "--margin", "0.3", "--min-n", "13"]);
+    assert_eq!(few.code, Some(5));
+    assert!(few.stdout.contains("--min-n asks for 13"), "{}", few.stdout);
+
+    let trial = suite.sandbox.path("eval/results/c03/branch.oracle.t01.a1");
+    std::fs::remove_dir_all(trial).unwrap();
+    let gap = suite.eval(&["gate", "main", "branch", "--margin", "0.3"]);
+    assert_eq!(gap.code, Some(6), "{}", gap.stdout);
+    assert!(gap.stdout.contains("1 planned trials of `branch` have no result"), "{}", gap.stdout);
+    assert!(gap.stdout.contains("no score in the new results: c03"), "{}", gap.stdout);
+    assert!(suite.eval(&["gate", "main", "branch", "--margin", "5"]).refused(2).contains("from 0 to 1"));
+    assert!(suite.eval(&["gate", "main"]).refused(2).contains("NEW"));
+
+    let aa = suite.json(&["gate", "main", "--aa"]);
+    assert_eq!(aa["n"], 12);
+    assert!(aa["false_alarms"].as_f64().unwrap() <= 0.05, "{aa}");
+    assert!(aa["power"][2]["seen"].as_f64() > aa["power"][0]["seen"].as_f64(), "{aa}");
+}
+
+#[test]
+fn a_case_that_was_changed_in_between_is_not_compared() {
+    let suite = Suite::of(&["a", "b"]);
+    suite.eval(&["run", "--run", "main"]).ok();
+    let case = suite.sandbox.read("eval/cases/a/case.toml");
+    suite.sandbox.write("eval/cases/a/case.toml", case.replace("Write done.txt", "Write done.txt, please"));
+    suite.eval(&["run", "--run", "branch"]).ok();
+    let told = suite.json(&["compare", "main", "branch"]);
+    assert_eq!((&told["n"], &told["paired"]["changed"]), (&1.into(), &serde_json::json!(["a"])));
+    let gate = suite.eval(&["gate", "main", "branch", "--min-n", "1"]);
+    assert_eq!(gate.code, Some(6));
+    assert!(gate.stdout.contains("changed between the results: a"), "{}", gate.stdout);
+}
