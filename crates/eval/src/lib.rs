@@ -18,6 +18,7 @@ mod pairing;
 mod plan;
 mod pool;
 mod progress;
+mod report;
 pub mod result;
 pub mod results;
 mod run_folder;

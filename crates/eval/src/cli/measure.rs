@@ -1,5 +1,7 @@
 //! What people can type about results: reports, comparisons, the gate.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 
 /// Say what results mean: rates with their intervals, chances with k trials, cost and time of a success
@@ -10,7 +12,8 @@ use clap::{Args, ValueEnum};
 #[command(after_help = "Examples:
   runner eval report                            the newest run as a table
   runner eval report table nightly --k 3 --json
-  runner eval report table nightly@codex")]
+  runner eval report html nightly --out nightly.html
+  runner eval report junit nightly@codex --out junit.xml")]
 pub(crate) struct ReportArgs {
     /// The form
     #[arg(value_name = "FORM", default_value = "table")]
@@ -21,6 +24,9 @@ pub(crate) struct ReportArgs {
     /// For pass@k and pass^k [default: as often as every case was tried]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) k: Option<u32>,
+    /// Write it to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 /// The form of a report.
@@ -28,6 +34,14 @@ pub(crate) struct ReportArgs {
 pub(crate) enum Form {
     /// Rates and intervals, by agent and by case
     Table,
+    /// One page with everything in it: rates, a grid of cases and trials, the ends of the logs
+    Html,
+    /// For CI: a suite for each agent, a test for each trial, with nextest's marks for what is flaky
+    Junit,
+    /// Every attempt, one JSON object a line
+    Jsonl,
+    /// Every attempt, for spreadsheets
+    Csv,
 }
 
 /// Compare two results case by case

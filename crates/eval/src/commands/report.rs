@@ -5,7 +5,9 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::cli::{Form, Global, ReportArgs};
 use crate::error::Report;
+use crate::files;
 use crate::out::{Exit, Ink, Line, Pen, Reply};
+use crate::report::{html, junit, rows};
 use crate::selection::Selection;
 use crate::stats::Interval;
 use crate::stats::score::{Row, Table, scores, table};
@@ -28,8 +30,65 @@ pub(crate) fn run(global: &Global, args: &ReportArgs) -> Result<Box<dyn Reply>, 
         missing: chosen.missing.len(),
         unreadable: chosen.faults.iter().map(ToString::to_string).collect(),
     };
-    match args.form {
-        Form::Table => Ok(Box::new(scored)),
+    let text = match args.form {
+        Form::Table if args.out.is_some() => {
+            return Err(Report::refused("form", "a table is not written to a file").hint(
+                "choose a form for files (html, junit, jsonl, csv), or: runner eval report --json > FILE",
+            ));
+        }
+        Form::Table => return Ok(Box::new(scored)),
+        Form::Html => html::html(&chosen, &scored.table),
+        Form::Junit => junit::junit(&chosen.name, &chosen.trials),
+        Form::Jsonl => rows::jsonl(&chosen.trials),
+        Form::Csv => rows::csv(&chosen.trials),
+    };
+    let Some(out) = &args.out else { return Ok(Box::new(Document(text))) };
+    let file = global.directory.join(out);
+    files::write(&file, text.as_bytes())
+        .map_err(|error| Report::io("could not write the report", &file, &error))?;
+    Ok(Box::new(Written { file: file.display().to_string(), bytes: text.len(), trials: last.len() }))
+}
+
+/// A report that is told as it stands.
+struct Document(String);
+
+impl Reply for Document {
+    fn json(&self) -> Value {
+        json!({ "schema": "runner.eval.document/1", "text": self.0 })
+    }
+
+    fn plain(&self) -> Vec<Line> {
+        vec![Line::verbatim(self.0.trim_end())]
+    }
+
+    fn drawn(&self, _: &Pen) -> String {
+        self.0.clone()
+    }
+}
+
+/// A report that was written to a file.
+struct Written {
+    file: String,
+    bytes: usize,
+    trials: usize,
+}
+
+impl Reply for Written {
+    fn json(&self) -> Value {
+        json!({
+            "schema": "runner.eval.written/1",
+            "file": self.file,
+            "bytes": self.bytes,
+            "trials": self.trials,
+        })
+    }
+
+    fn plain(&self) -> Vec<Line> {
+        vec![Line::new().with("file", &self.file).with("bytes", self.bytes).with("trials", self.trials)]
+    }
+
+    fn drawn(&self, _: &Pen) -> String {
+        format!("{}: {} trials\n", self.file, self.trials)
     }
 }
 
@@ -42,7 +101,7 @@ fn number(value: Option<f64>, digits: usize) -> String {
 fn percents(interval: Option<Interval>) -> String {
     interval.map_or_else(
         || "n/a".to_owned(),
-        |interval| format!("{:3.0} – {:3.0} %", 100.0 * interval.low, 100.0 * interval.high),
+        |interval| format!("{:.0}–{:.0} %", 100.0 * interval.low, 100.0 * interval.high),
     )
 }
 
@@ -73,8 +132,7 @@ impl Scored {
 
     fn cells(row: &Row) -> [String; 9] {
         let score = &row.score;
-        let left_out =
-            if score.left_out == 0 { String::new() } else { format!("{} left out", score.left_out) };
+        let left_out = if score.left_out == 0 { String::new() } else { score.left_out.to_string() };
         [
             row.case.clone().unwrap_or_else(|| row.agent.clone()),
             format!("{}/{}", score.successes, score.n),
@@ -129,7 +187,7 @@ impl Reply for Scored {
     fn drawn(&self, pen: &Pen) -> String {
         let k = self.table.k;
         let head =
-            ["", "passed", "rate", "95 %", &format!("pass@{k}"), &format!("pass^{k}"), "time", "cost", ""];
+            ["", "passed", "rate", "95 %", &format!("pass@{k}"), &format!("pass^{k}"), "time", "cost", "out"];
         let mut lines: Vec<(Option<Ink>, [String; 9])> = Vec::new();
         for agent in &self.table.agents {
             lines.push((Some(Ink::Faint), head.map(str::to_owned)));
@@ -138,7 +196,10 @@ impl Reply for Scored {
             lines.extend(cases.map(|row| (None, Self::cells(row))));
         }
         let mut text = aligned(pen, &lines);
-        text.push_str(&pen.ink(Ink::Faint, "time and cost are for each success, failures included"));
+        text.push_str(&pen.ink(
+            Ink::Faint,
+            "time, cost: of a success, failures included; out: says nothing about the agent",
+        ));
         text.push('\n');
         if self.missing > 0 {
             let told = format!("{} planned trials have no result yet", self.missing);

@@ -107,3 +107,87 @@ fn a_case_that_was_changed_in_between_is_not_compared() {
     assert_eq!(gate.code, Some(6));
     assert!(gate.stdout.contains("changed between the results: a"), "{}", gate.stdout);
 }
+
+/// A case that the evaluation spoils once, in words that would be markup; one that fails; one that cannot be tried.
+fn for_reports() -> Suite {
+    let suite = mixed();
+    let setup = "setup = [\"sh\", \"-c\", \"test -e ../tried || { touch ../tried; echo '<script>\\\"a,b\\\"</script>'; exit 3; }\"]\n";
+    suite.add("flaky", setup, "[[session.do]]\nwrite = { path = \"done.txt\", text = \"x\" }\n");
+    suite.eval(&["run", "--run", "r", "--retry-wait", "0"]).ok();
+    suite
+}
+
+#[test]
+fn the_page_holds_everything_itself_and_nothing_in_it_is_markup_of_others() {
+    let suite = for_reports();
+    let told = suite.eval(&["report", "html", "r", "--out", "r.html"]).ok();
+    assert!(told.stdout.contains("r.html bytes=") && told.stdout.contains("trials=4"), "{}", told.stdout);
+    let page = suite.sandbox.read("r.html");
+    assert!(page.contains("&lt;script&gt;") && !page.contains("<script"), "{page}");
+    for outside in ["http:", "https:", "src=\"", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert_eq!(page.matches("<a class=\"cell ").count(), 4, "a cell for each trial");
+    assert_eq!(
+        page.matches("<svg role=\"img\"").count(),
+        4,
+        "a bar for the agent and for each case with a score"
+    );
+    assert!(page.contains("aria-label=\"67 %, 95 %: 21 to 94\""), "{page}");
+    assert!(page.contains("href=\"#bad/r.case.t01.a1\"") && page.contains("id=\"bad/r.case.t01.a1\""));
+    assert!(page.contains("&quot;event&quot;:&quot;end&quot;"), "the end of the loop's log");
+    assert!(page.contains("attempt 1: <span class=\"error unscored\">error (harness)"), "{page}");
+}
+
+#[test]
+fn a_trial_that_needed_more_than_one_attempt_is_marked_as_flaky() {
+    let suite = for_reports();
+    let report = suite.eval(&["report", "junit", "r"]).ok().stdout;
+    assert!(
+        report.contains("<testsuite name=\"case\" tests=\"4\" failures=\"1\" errors=\"0\" skipped=\"1\""),
+        "{report}"
+    );
+    let flaky =
+        report.split("<testcase name=\"flaky.t01\"").nth(1).unwrap().split("</testcase>").next().unwrap();
+    assert!(flaky.contains("<flakyError type=\"harness\" message=\"error: setup:"), "{report}");
+    assert!(
+        !flaky.contains("<failure") && !flaky.contains("<error") && !report.contains("<script"),
+        "{report}"
+    );
+    let bad = report.split("<testcase name=\"bad.t01\"").nth(1).unwrap().split("</testcase>").next().unwrap();
+    assert!(
+        bad.contains("<failure type=\"agent\" message=\"fail:") && bad.contains("file_exists-1: "),
+        "{bad}"
+    );
+    assert!(report.contains("<skipped message=\"skipped: "), "{report}");
+}
+
+#[test]
+fn every_attempt_is_a_line_in_json_and_in_csv() {
+    let suite = for_reports();
+    let lines = suite.eval(&["report", "jsonl", "r"]).ok().stdout;
+    let rows: Vec<serde_json::Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told: Vec<_> = rows
+        .iter()
+        .map(|row| (row["case_id"].as_str().unwrap(), row["last"] == true, row["scored"] == true))
+        .collect();
+    let wanted = [
+        ("bad", true, true),
+        ("flaky", false, false),
+        ("flaky", true, true),
+        ("good", true, true),
+        ("nowhere", true, false),
+    ];
+    assert_eq!(told, wanted);
+    let csv = suite.eval(&["report", "csv", "r"]).ok().stdout;
+    assert!(csv.starts_with("run,case_id,agent,trial,attempt,last,scored,outcome,cause,why,"), "{csv}");
+    assert_eq!(csv.lines().count(), 6);
+    assert!(
+        csv.contains("r,flaky,case,1,1,false,false,error,harness,\"setup:") && csv.contains("\"\"a,b\"\""),
+        "{csv}"
+    );
+    assert!(
+        suite.eval(&["report", "table", "r", "--out", "x"]).refused(2).contains("html, junit, jsonl, csv")
+    );
+}
