@@ -1,8 +1,11 @@
 //! Results as documents for others: a page, and the formats of other programs.
 
+pub(crate) mod atif;
 pub(crate) mod html;
+pub(crate) mod inspect;
 pub(crate) mod junit;
 pub(crate) mod rows;
+mod transcript;
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};

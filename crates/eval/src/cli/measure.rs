@@ -24,7 +24,7 @@ pub(crate) struct ReportArgs {
     /// For pass@k and pass^k [default: as often as every case was tried]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) k: Option<u32>,
-    /// Write it to this file instead of standard output
+    /// Write it to this file (atif: to files in this folder) instead of standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }
@@ -42,6 +42,10 @@ pub(crate) enum Form {
     Jsonl,
     /// Every attempt, for spreadsheets
     Csv,
+    /// A trajectory for each trial, one a line; with --out a folder with a file for each
+    Atif,
+    /// A log of Inspect in its JSON form, of one agent
+    Inspect,
 }
 
 /// Compare two results case by case

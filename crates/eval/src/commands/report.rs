@@ -1,5 +1,8 @@
 //! `runner eval report`
 
+use std::fs;
+use std::path::Path;
+
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
@@ -7,7 +10,8 @@ use crate::cli::{Form, Global, ReportArgs};
 use crate::error::Report;
 use crate::files;
 use crate::out::{Exit, Ink, Line, Pen, Reply};
-use crate::report::{html, junit, rows};
+use crate::report::{atif, html, inspect, junit, rows};
+use crate::results::Trial;
 use crate::selection::Selection;
 use crate::stats::Interval;
 use crate::stats::score::{Row, Table, scores, table};
@@ -33,7 +37,7 @@ pub(crate) fn run(global: &Global, args: &ReportArgs) -> Result<Box<dyn Reply>, 
     let text = match args.form {
         Form::Table if args.out.is_some() => {
             return Err(Report::refused("form", "a table is not written to a file").hint(
-                "choose a form for files (html, junit, jsonl, csv), or: runner eval report --json > FILE",
+                "choose a form for files (html, junit, jsonl, csv, atif, inspect), or: runner eval report --json > FILE",
             ));
         }
         Form::Table => return Ok(Box::new(scored)),
@@ -41,12 +45,36 @@ pub(crate) fn run(global: &Global, args: &ReportArgs) -> Result<Box<dyn Reply>, 
         Form::Junit => junit::junit(&chosen.name, &chosen.trials),
         Form::Jsonl => rows::jsonl(&chosen.trials),
         Form::Csv => rows::csv(&chosen.trials),
+        Form::Atif => match &args.out {
+            Some(out) => return trajectories(&global.directory.join(out), &last),
+            None => last.iter().map(|trial| format!("{}\n", atif::atif(trial))).collect(),
+        },
+        Form::Inspect => {
+            chosen.one_agent()?;
+            let logs =
+                scored.table.agents.iter().map(|row| inspect::inspect(&chosen.name, row, &chosen.trials));
+            logs.map(|log| format!("{log:#}\n")).collect()
+        }
     };
     let Some(out) = &args.out else { return Ok(Box::new(Document(text))) };
     let file = global.directory.join(out);
     files::write(&file, text.as_bytes())
         .map_err(|error| Report::io("could not write the report", &file, &error))?;
     Ok(Box::new(Written { file: file.display().to_string(), bytes: text.len(), trials: last.len() }))
+}
+
+/// Writes a trajectory for each trial into a folder.
+fn trajectories(folder: &Path, trials: &[&Trial]) -> Result<Box<dyn Reply>, Report> {
+    let fail = |error| Report::io("could not write the trajectories", folder, &error);
+    fs::create_dir_all(folder).map_err(fail)?;
+    let mut bytes = 0;
+    for trial in trials {
+        let text = format!("{:#}\n", atif::atif(trial));
+        let name = format!("{}.{}.json", trial.meta.case_id, trial.meta.eval_run_id);
+        files::write(&folder.join(name), text.as_bytes()).map_err(fail)?;
+        bytes += text.len();
+    }
+    Ok(Box::new(Written { file: folder.display().to_string(), bytes, trials: trials.len() }))
 }
 
 /// A report that is told as it stands.
@@ -136,13 +164,13 @@ impl Scored {
         [
             row.case.clone().unwrap_or_else(|| row.agent.clone()),
             format!("{}/{}", score.successes, score.n),
+            left_out,
             percent(score.rate()),
             percents(row.interval),
             percent(row.pass_at),
             percent(row.pass_all),
             score.secs_per_success().map_or_else(|| "n/a".to_owned(), |secs| format!("{secs:.1} s")),
             score.usd_per_success().map_or_else(|| "n/a".to_owned(), |usd| format!("{usd:.2} $")),
-            left_out,
         ]
     }
 }
@@ -187,7 +215,7 @@ impl Reply for Scored {
     fn drawn(&self, pen: &Pen) -> String {
         let k = self.table.k;
         let head =
-            ["", "passed", "rate", "95 %", &format!("pass@{k}"), &format!("pass^{k}"), "time", "cost", "out"];
+            ["", "passed", "out", "rate", "95 %", &format!("pass@{k}"), &format!("pass^{k}"), "time", "cost"];
         let mut lines: Vec<(Option<Ink>, [String; 9])> = Vec::new();
         for agent in &self.table.agents {
             lines.push((Some(Ink::Faint), head.map(str::to_owned)));

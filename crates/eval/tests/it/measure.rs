@@ -191,3 +191,50 @@ fn every_attempt_is_a_line_in_json_and_in_csv() {
         suite.eval(&["report", "table", "r", "--out", "x"]).refused(2).contains("html, junit, jsonl, csv")
     );
 }
+
+#[test]
+fn a_trial_is_a_trajectory_with_numbered_steps() {
+    let suite = for_reports();
+    let told = suite.eval(&["report", "atif", "r", "--out", "paths"]).ok();
+    assert!(told.stdout.contains("trials=4"), "{}", told.stdout);
+    let path: serde_json::Value =
+        serde_json::from_str(&suite.sandbox.read("paths/good.r.case.t01.a1.json")).unwrap();
+    let steps = path["steps"].as_array().unwrap();
+    let sources: Vec<&str> = steps.iter().map(|step| step["source"].as_str().unwrap()).collect();
+    assert_eq!((sources.first(), sources.last()), (Some(&"user"), Some(&"system")));
+    assert!(steps.iter().zip(1..).all(|(step, nth)| step["step_id"] == nth), "{path}");
+    assert!(steps[0]["message"].as_str().unwrap().contains("Write done.txt"), "{path}");
+    assert_eq!(
+        (&path["extra"]["outcome"], &path["final_metrics"]["total_steps"]),
+        (&"success".into(), &steps.len().into())
+    );
+    let lines = suite.eval(&["report", "atif", "r"]).ok().stdout;
+    assert_eq!(lines.lines().count(), 4, "one a line without a folder");
+    assert!(
+        suite.sandbox.read("paths/nowhere.r.case.t01.a1.json").contains("no-such-program"),
+        "no session, one step"
+    );
+}
+
+#[test]
+fn a_log_for_inspect_has_no_score_for_what_says_nothing() {
+    let suite = for_reports();
+    let log: serde_json::Value =
+        serde_json::from_str(&suite.eval(&["report", "inspect", "r"]).ok().stdout).unwrap();
+    let samples = log["samples"].as_array().unwrap();
+    let told: Vec<_> = samples
+        .iter()
+        .map(|one| {
+            (one["id"].as_str().unwrap(), one["scores"]["checks"]["value"].as_str(), one["error"].is_object())
+        })
+        .collect();
+    let wanted = [
+        ("bad", Some("I"), false),
+        ("flaky", Some("C"), false),
+        ("good", Some("C"), false),
+        ("nowhere", None, true),
+    ];
+    assert_eq!(told, wanted);
+    assert_eq!(samples[2]["input"], "Write done.txt");
+    assert_eq!(log["results"]["scores"][0]["scored_samples"], 3);
+}
