@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use runner_core::text::head;
+
+use super::transcript::{Act, Session, sessions};
 use super::{Tried, by_trial, escape, tail};
 use crate::result::{Meta, Outcome};
 use crate::results::Trial;
@@ -11,6 +14,8 @@ use crate::stats::score::{Row, Table};
 use crate::trial::{LOOP_LOG, START_LOG};
 
 const STYLE: &str = include_str!("page.css");
+/// How much is shown of each thing that was said or done.
+const PART_BYTES: usize = 4_000;
 /// How wide a rate of 100 % is drawn.
 const BAR: f64 = 160.0;
 
@@ -144,7 +149,7 @@ fn headline(meta: &Meta) -> String {
     }
 }
 
-/// A trial: how it ended, its checks, the ends of its logs, and its earlier attempts.
+/// A trial: how it ended, its checks, the ends of its logs, its earlier attempts, and its sessions.
 fn details(tried: &Tried<'_>) -> String {
     let meta = &tried.last.meta;
     let mut text = format!(
@@ -180,6 +185,34 @@ fn details(tried: &Tried<'_>) -> String {
             text.push_str(&format!("<h4>{}</h4><pre>{}</pre>\n", escape(&name), escape(&tail)));
         }
     }
+    for (session, nth) in sessions(tried.last).iter().zip(1..) {
+        text.push_str(&transcript(session, nth));
+    }
+    text + "</details>\n"
+}
+
+/// What the agent was told, said and did in one session.
+fn transcript(session: &Session, nth: u32) -> String {
+    let part = |title: &str, body: &str| {
+        let body = if body.len() > PART_BYTES {
+            format!("{}\n…", head(body, PART_BYTES))
+        } else {
+            body.to_owned()
+        };
+        format!("<h5>{}</h5><pre>{}</pre>\n", escape(title), escape(&body))
+    };
+    let mut text = format!("<details><summary>session {nth}: {}</summary>\n", escape(&session.outcome));
+    text.push_str(&part("prompt", &session.prompt));
+    for act in &session.acts {
+        text.push_str(&match act {
+            Act::Said(words) => part("says", words),
+            Act::Thought(words) => part("thinks", words),
+            Act::Called { name, input, output } => {
+                part(name, &format!("{input}\n{}", output.as_deref().unwrap_or_default()))
+            }
+        });
+    }
+    text.push_str(&part("answer", &session.answer));
     text + "</details>\n"
 }
 

@@ -136,6 +136,8 @@ fn the_page_holds_everything_itself_and_nothing_in_it_is_markup_of_others() {
     assert!(page.contains("aria-label=\"67 %, 95 %: 21 to 94\""), "{page}");
     assert!(page.contains("href=\"#bad/r.case.t01.a1\"") && page.contains("id=\"bad/r.case.t01.a1\""));
     assert!(page.contains("&quot;event&quot;:&quot;end&quot;"), "the end of the loop's log");
+    assert!(page.contains("<summary>session 1: outcome: passed; guard: pass</summary>"), "{page}");
+    assert!(page.contains("<h5>answer</h5><pre>{&quot;status&quot;:&quot;done&quot;"), "{page}");
     assert!(page.contains("attempt 1: <span class=\"error unscored\">error (harness)"), "{page}");
 }
 
