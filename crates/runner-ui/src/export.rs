@@ -212,7 +212,7 @@ const ALLOWED: &str =
 
 /// The page with a run in it. None if this binary was built without its page.
 pub(crate) fn html(run: &WholeRun) -> Option<String> {
-    let text = |path: &str| Some(std::str::from_utf8(page::file(path)?.0).ok()?);
+    let text = |path: &str| std::str::from_utf8(page::file(path)?.0).ok();
     let (index, style, script) = (text("/index.html")?, text("/assets/app.css")?, text("/assets/app.js")?);
     let data = serde_json::to_string(run).ok()?;
     let mut html = String::new();

@@ -50,6 +50,11 @@ test("a log is paged and searched, whatever its colours", () => {
 });
 
 test("what is not in the file is not made up", () => {
-  for (const path of ["/api/iterations/r/0008", "/api/iterations/r/0007/log/agent", "/api/tree/gone", "/api/x"])
+  for (const path of [
+    "/api/iterations/r/0008",
+    "/api/iterations/r/0007/log/agent",
+    "/api/tree/gone",
+    "/api/x",
+  ])
     expect(answerFrom(run, path)).toBeUndefined();
 });

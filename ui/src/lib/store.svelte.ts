@@ -63,18 +63,20 @@ class Store {
     const onHash = () => this.#moved();
     addEventListener("hashchange", onHash);
     const tick = setInterval(() => document.hidden || (this.nowMs = Date.now()), 1000);
-    const stop = kept ? () => undefined : listen({
-      change: (change) => this.#change(change),
-      link: (link) => {
-        this.link = link;
-        if (link === "live") this.heardMs = Date.now();
-      },
-      heartbeat: (now) => {
-        this.heardMs = Date.now();
-        this.offsetMs = now - this.heardMs;
-        this.link = "live";
-      },
-    });
+    const stop = kept
+      ? () => undefined
+      : listen({
+          change: (change) => this.#change(change),
+          link: (link) => {
+            this.link = link;
+            if (link === "live") this.heardMs = Date.now();
+          },
+          heartbeat: (now) => {
+            this.heardMs = Date.now();
+            this.offsetMs = now - this.heardMs;
+            this.link = "live";
+          },
+        });
     this.#want("snapshot", "rows", "tree");
     return () => {
       removeEventListener("hashchange", onHash);

@@ -388,10 +388,10 @@ export interface WholeRun {
   /** None where there is none that can be read. */
   tree: SlimTree | null;
   /** By the node's id. */
-  nodes: {  };
+  nodes: Record<string, NodeDetail>;
   verdict: Verdict;
   /** By the iteration's number. */
-  details: {  };
+  details: Record<string, WholeIteration>;
 }
 
 /** A whole iteration. */
@@ -400,9 +400,9 @@ export interface WholeIteration {
   /** None where git does not tell. */
   diff: DiffView | null;
   /** By the file's path. */
-  patches: {  };
+  patches: Record<string, DiffPatch>;
   /** By the log's name in addresses. */
-  logs: {  };
+  logs: Record<string, WholeLog>;
 }
 
 /** A whole log, or the lines of it that were kept. */

@@ -49,8 +49,18 @@ fn simple(name: &str, schema: &Map<String, Value>) -> String {
             let item = schema.get("items").map_or_else(|| "unknown".to_owned(), type_of);
             if item.contains(' ') { format!("({item})[]") } else { format!("{item}[]") }
         }
-        _ => format!("{{ {} }}", fields(schema).join("; ")),
+        _ => match values(schema) {
+            Some(values) => format!("Record<string, {}>", type_of(values)),
+            None => format!("{{ {} }}", fields(schema).join("; ")),
+        },
     }
+}
+
+/// What an object holds whose keys are any text, or any number.
+fn values(schema: &Map<String, Value>) -> Option<&Value> {
+    let numbered =
+        schema.get("patternProperties").and_then(Value::as_object).and_then(|all| all.values().next());
+    numbered.or_else(|| schema.get("additionalProperties").filter(|values| values.is_object()))
 }
 
 fn fields(schema: &Map<String, Value>) -> Vec<String> {
