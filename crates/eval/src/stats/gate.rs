@@ -63,8 +63,7 @@ pub(crate) fn judge(pairs: &[Pair], rule: &Rule) -> Verdict {
     if at_least(pairs).is_some_and(|low| low >= -rule.margin) {
         return Verdict::Pass;
     }
-    let differences: Vec<f64> = pairs.iter().map(Pair::difference).collect();
-    let is_worse = sign_flip(&differences, rule.draws).lower <= ALPHA;
+    let is_worse = sign_flip(pairs, rule.draws).lower <= ALPHA;
     if is_worse { Verdict::Regression } else { Verdict::Inconclusive }
 }
 
@@ -187,6 +186,23 @@ mod tests {
                 let tally = simulate(&models(cases, trials), 0.0, &Rule { margin, ..RULE }, ROUNDS);
                 let (rate, interval) = tally.alarms();
                 assert!(rate <= 0.05, "{cases}x{trials}, {margin}: {rate} {interval:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn sides_that_were_tried_unequally_often_raise_no_more_alarms() {
+        for (base, new) in [(1, 5), (5, 1), (4, 5), (5, 3)] {
+            for cases in [10, 30] {
+                let (mut random, mut alarms) = (Random::new(7), 0);
+                for _ in 0..ROUNDS {
+                    let mut side = |n| Counts { successes: random.successes(n, 0.9), n };
+                    let pairs: Vec<Pair> =
+                        (0..cases).map(|_| Pair { base: side(base), new: side(new) }).collect();
+                    let rule = Rule { margin: 0.0, draws: 99, ..RULE };
+                    alarms += u32::from(judge(&pairs, &rule) == Verdict::Regression);
+                }
+                assert!(alarms <= ROUNDS / 20, "{base} against {new}, {cases} cases: {alarms}");
             }
         }
     }

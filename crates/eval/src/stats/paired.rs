@@ -37,6 +37,25 @@ impl Pair {
     pub(crate) fn difference(&self) -> f64 {
         self.new.rate() - self.base.rate()
     }
+
+    /// Whether both sides were tried equally often. Only then is a difference as likely as its opposite if nothing
+    /// changed.
+    fn is_even(&self) -> bool {
+        self.base.n == self.new.n
+    }
+
+    /// Whether chance could have made the difference another one.
+    fn can_differ(&self) -> bool {
+        let (n, successes) = (self.base.n + self.new.n, self.base.successes + self.new.successes);
+        if self.is_even() { self.base != self.new } else { 0 < successes && successes < n }
+    }
+
+    /// The difference if it is drawn by lot which trials are the new ones.
+    fn redrawn(&self, random: &mut Random) -> f64 {
+        let (n, successes) = (self.base.n + self.new.n, self.base.successes + self.new.successes);
+        let new = random.among(self.new.n, n, successes);
+        f64::from(new) / f64::from(self.new.n) - f64::from(successes - new) / f64::from(self.base.n)
+    }
 }
 
 /// What all pairs say together; every case weighs the same.
@@ -59,7 +78,7 @@ pub(crate) struct Difference {
 /// Compares; none without a pair.
 pub(crate) fn difference(pairs: &[Pair], draws: u32) -> Option<Difference> {
     let differences: Vec<f64> = pairs.iter().map(Pair::difference).collect();
-    let flips = sign_flip(&differences, draws);
+    let flips = sign_flip(pairs, draws);
     Some(Difference {
         mean: differences.iter().sum::<f64>() / differences.len() as f64,
         interval: interval(pairs)?,
@@ -109,21 +128,28 @@ pub(crate) struct SignFlip {
     exact: bool,
 }
 
-/// The sign-flip permutation test: if nothing changed, each difference might as well have had the other sign.
-pub(crate) fn sign_flip(differences: &[f64], draws: u32) -> SignFlip {
-    let some: Vec<f64> = differences.iter().copied().filter(|difference| *difference != 0.0).collect();
-    let seen: f64 = some.iter().sum();
-    let exact = some.len() <= EXACT_UP_TO;
+/// The sign-flip permutation test: if nothing changed, each difference might as well have had the other sign. Where one
+/// side of a case was tried more often that does not hold (a single trial lies further out than the mean of many), so
+/// its trials are dealt out anew instead.
+pub(crate) fn sign_flip(pairs: &[Pair], draws: u32) -> SignFlip {
+    let some: Vec<(&Pair, f64)> =
+        pairs.iter().filter(|pair| pair.can_differ()).map(|pair| (pair, pair.difference())).collect();
+    let seen: f64 = some.iter().map(|(_, difference)| difference).sum();
+    let exact = some.len() <= EXACT_UP_TO && some.iter().all(|(pair, _)| pair.is_even());
     let mut random = Random::new(SEED);
     let rounds = if exact { 1 << some.len() } else { draws };
     let (mut lower, mut either) = (0_u32, 0_u32);
     for round in 0..rounds {
-        let mut sum = 0.0;
-        for part in some.chunks(64) {
-            let signs = if exact { u64::from(round) } else { random.bits() };
-            for (at, difference) in part.iter().enumerate() {
-                sum += if signs >> at & 1 == 0 { *difference } else { -difference };
+        let (mut sum, mut signs) = (0.0, u64::from(round));
+        for (at, (pair, difference)) in some.iter().enumerate() {
+            if !exact && at % 64 == 0 {
+                signs = random.bits();
             }
+            sum += match (pair.is_even(), signs >> (at % 64) & 1) {
+                (false, _) => pair.redrawn(&mut random),
+                (true, 0) => *difference,
+                (true, _) => -difference,
+            };
         }
         // Sums of the same numbers in another order may differ in their last digits.
         lower += u32::from(sum <= seen + 1e-9);
@@ -144,22 +170,35 @@ mod tests {
         Pair { base: counts(base), new: counts(new) }
     }
 
+    /// Cases that all trials of the new results lose, win, or lose as before.
+    fn by(steps: &[i32]) -> Vec<Pair> {
+        let of = |step: &i32| pair((5 * u32::from(*step < 0), 5), (5 * u32::from(*step > 0), 5));
+        steps.iter().map(of).collect()
+    }
+
     #[test]
     fn few_cases_are_counted_exactly() {
-        let found = sign_flip(&[-1.0, -1.0, -1.0, 0.0], 0);
+        let found = sign_flip(&by(&[-1, -1, -1, 0]), 0);
         assert_eq!((found.lower, found.either, found.exact), (0.125, 0.25, true));
-        assert_eq!(sign_flip(&[0.0; 30], 0), SignFlip { lower: 1.0, either: 1.0, exact: true });
-        assert_eq!(sign_flip(&[1.0; 4], 0).lower, 1.0);
+        assert_eq!(sign_flip(&by(&[0; 30]), 0), SignFlip { lower: 1.0, either: 1.0, exact: true });
+        assert_eq!(sign_flip(&by(&[1; 4]), 0).lower, 1.0);
     }
 
     #[test]
     fn many_cases_are_sampled_close_to_the_exact_answer_and_always_alike() {
-        let differences: Vec<f64> = (0..16).map(|at| if at < 11 { -0.2 } else { 0.2 }).collect();
+        let pairs = by(&(0..16).map(|at| if at < 11 { -1 } else { 1 }).collect::<Vec<_>>());
         // At most 5 of 16 fair coins: 6885 of 65536.
-        let found = sign_flip(&differences, 9_999);
+        let found = sign_flip(&pairs, 9_999);
         assert!((found.lower - 6_885.0 / 65_536.0).abs() < 0.01 && !found.exact, "{found:?}");
-        assert_eq!(found, sign_flip(&differences, 9_999));
-        assert!(sign_flip(&[-1.0; 70], 999).lower <= 0.001, "more cases than a word has bits");
+        assert_eq!(found, sign_flip(&pairs, 9_999));
+        assert!(sign_flip(&by(&[-1; 70]), 999).lower <= 0.001, "more cases than a word has bits");
+    }
+
+    #[test]
+    fn trials_of_unequal_number_are_dealt_out_anew() {
+        // One success among six trials: it is the single new one in one of six deals.
+        let found = sign_flip(&[pair((0, 5), (1, 1))], 9_999);
+        assert!((found.either - 1.0 / 6.0).abs() < 0.02 && found.lower == 1.0 && !found.exact, "{found:?}");
     }
 
     #[test]

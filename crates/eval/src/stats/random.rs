@@ -18,6 +18,16 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
+    /// How many of `drawn` trials are among the successes, when they are drawn by lot from `n` of which so many are.
+    pub(crate) fn among(&mut self, drawn: u32, n: u32, successes: u32) -> u32 {
+        let mut found = 0;
+        for at in 0..drawn.min(n) {
+            let place = ((self.bits() >> 32) * u64::from(n - at)) >> 32;
+            found += u32::from(place < u64::from(successes - found));
+        }
+        found
+    }
+
     /// How many of `n` trials succeed that each do with this chance.
     pub(crate) fn successes(&mut self, n: u32, chance: f64) -> u32 {
         let unit = |bits: u64| (bits >> 11) as f64 / (1_u64 << 53) as f64;
@@ -42,6 +52,9 @@ mod tests {
         let mut random = Random::new(1);
         let seen = f64::from(random.successes(100_000, 0.3)) / 100_000.0;
         assert!((seen - 0.3).abs() < 0.01, "{seen}");
+        let lots: u32 = (0..10_000).map(|_| random.among(3, 10, 4)).sum();
+        assert!((f64::from(lots) / 10_000.0 - 1.2).abs() < 0.03, "{lots}");
+        assert_eq!((random.among(4, 4, 2), random.among(3, 5, 5), random.among(3, 5, 0)), (2, 3, 0));
         assert_eq!((random.successes(1000, 0.0), random.successes(1000, 1.0)), (0, 1000));
     }
 }
