@@ -129,7 +129,7 @@ fn number(value: Option<f64>, digits: usize) -> String {
 fn percents(interval: Option<Interval>) -> String {
     interval.map_or_else(
         || "n/a".to_owned(),
-        |interval| format!("{:.0}–{:.0} %", 100.0 * interval.low, 100.0 * interval.high),
+        |interval| format!("{:.0}–{:.0}", 100.0 * interval.low, 100.0 * interval.high),
     )
 }
 
