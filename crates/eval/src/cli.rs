@@ -1,11 +1,14 @@
 //! What people can type.
 
+mod measure;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::agent::Agent;
 use crate::plan::Partition;
+pub(crate) use measure::{CompareArgs, Form, GateArgs, ReportArgs};
 
 /// Evaluate agents: real loops over declarative cases, with honest statistics
 ///
@@ -27,7 +30,8 @@ use crate::plan::Partition;
 
 Exit codes:
   0 success   1 something failed, or a case did not end as its file says   2 wrong usage or invalid input
-  4 the budget was spent   129, 130, 143 interrupted: the same command goes on")]
+  4 the budget was spent   5, 6 the gate cannot tell (see gate --help)
+  129, 130, 143 interrupted: the same command goes on")]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -86,6 +90,9 @@ pub(crate) enum Command {
     Submit(SubmitArgs),
     Regrade(RegradeArgs),
     Results(ResultsArgs),
+    Report(ReportArgs),
+    Compare(CompareArgs),
+    Gate(GateArgs),
 }
 
 /// Which cases are meant.

@@ -1,11 +1,14 @@
 //! The commands, one a file.
 
 mod clean;
+mod compare;
+mod gate;
 mod lint;
 mod list;
 mod merge;
 mod plan;
 mod regrade;
+mod report;
 mod results;
 mod run;
 mod submit;
@@ -28,6 +31,9 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Submit(args) => Box::new(submit::run(global, args)?),
         Command::Regrade(args) => Box::new(regrade::run(global, args)?),
         Command::Results(args) => Box::new(results::run(global, args)?),
+        Command::Report(args) => report::run(global, args)?,
+        Command::Compare(args) => Box::new(compare::run(global, args)?),
+        Command::Gate(args) => gate::run(global, args)?,
     })
 }
 

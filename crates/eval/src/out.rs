@@ -21,6 +21,10 @@ impl Exit {
     pub(crate) const FAILURE: Self = Self(1);
     pub(crate) const REFUSED: Self = Self(2);
     pub(crate) const LIMIT: Self = Self(4);
+    /// The gate: too little to tell.
+    pub(crate) const INCONCLUSIVE: Self = Self(5);
+    /// The gate: something is missing.
+    pub(crate) const INCOMPLETE: Self = Self(6);
     pub(crate) const INTERRUPTED: Self = Self(130);
 }
 

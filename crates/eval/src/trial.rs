@@ -40,7 +40,7 @@ pub(crate) const START_LOG: &str = "runner.start.log";
 /// What `runner loop` wrote: one JSON line an event.
 pub(crate) const LOOP_LOG: &str = "runner.loop.log";
 /// The folder of iterations, in a repository's own and in a result.
-const ITERATIONS: &str = "iterations";
+pub(crate) const ITERATIONS: &str = "iterations";
 
 /// What a worker is told to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -9,6 +9,7 @@
 
 mod cheats;
 mod manners;
+mod measure;
 mod resume;
 mod shares;
 mod shipped;

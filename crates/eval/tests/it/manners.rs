@@ -21,6 +21,9 @@ fn every_command_has_help_with_an_example() {
         &["submit", "k8s"],
         &["regrade"],
         &["results"],
+        &["report"],
+        &["compare"],
+        &["gate"],
     ] {
         let mut command = suite.sandbox.runner_command(words);
         let ran = run(command.arg("--help")).ok();

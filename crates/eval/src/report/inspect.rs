@@ -1,0 +1,134 @@
+//! Results of one agent as a log of Inspect, in its JSON form.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::transcript::{Act, goal, sessions};
+use super::{Tried, by_trial};
+use crate::result::Outcome;
+use crate::results::Trial;
+use crate::stats::score::Row;
+
+/// What Inspect calls the scorer.
+const SCORER: &str = "checks";
+
+/// The log: each trial a sample, its number the epoch. A trial that says nothing about the agent is an error without a
+/// score.
+pub(crate) fn inspect(name: &str, agent: &Row, trials: &[Trial]) -> Value {
+    let mut epochs: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut samples = Vec::new();
+    let tried = by_trial(trials);
+    for tried in &tried {
+        let epoch = epochs.entry(&tried.last.meta.case_id).or_default();
+        *epoch += 1;
+        samples.push(sample(tried, *epoch));
+    }
+    let cases: BTreeSet<&str> = epochs.keys().copied().collect();
+    let times = |end: fn(&Trial) -> &str| trials.iter().map(end).collect::<BTreeSet<&str>>();
+    let (began, ended) = (times(|trial| &trial.meta.started_at), times(|trial| &trial.meta.ended_at));
+    let began = began.first().copied().unwrap_or_default();
+    json!({
+        "version": 2,
+        "status": "success",
+        "eval": {
+            "eval_id": name,
+            "run_id": name,
+            "created": began,
+            "task": "runner-eval",
+            "task_id": name,
+            "dataset": { "name": "cases", "samples": cases.len(), "sample_ids": cases },
+            "model": format!("runner/{}", agent.agent),
+            "config": { "epochs": epochs.values().max() },
+        },
+        "plan": { "name": "runner loop", "steps": [] },
+        "results": {
+            "total_samples": samples.len(),
+            "completed_samples": agent.score.n,
+            "scores": [{
+                "name": SCORER,
+                "scorer": SCORER,
+                "scored_samples": agent.score.n,
+                "unscored_samples": agent.score.left_out,
+                "metrics": metrics(agent),
+            }],
+        },
+        "stats": { "started_at": began, "completed_at": ended.last() },
+        "samples": samples,
+    })
+}
+
+fn metrics(agent: &Row) -> Value {
+    let known = [
+        ("accuracy", agent.score.rate()),
+        ("wilson_low", agent.interval.map(|interval| interval.low)),
+        ("wilson_high", agent.interval.map(|interval| interval.high)),
+    ];
+    let known =
+        known.into_iter().filter_map(|(name, value)| Some((name, json!({ "name": name, "value": value? }))));
+    known.map(|(name, value)| (name.to_owned(), value)).collect::<serde_json::Map<_, _>>().into()
+}
+
+fn sample(tried: &Tried<'_>, epoch: u32) -> Value {
+    let (trial, meta) = (tried.last, &tried.last.meta);
+    let mut sample = json!({
+        "id": meta.case_id,
+        "epoch": epoch,
+        "input": goal(trial).unwrap_or_else(|| meta.case_id.clone()),
+        "target": "",
+        "messages": messages(trial),
+        "metadata": {
+            "run": meta.run,
+            "trial": meta.trial,
+            "attempts": tried.earlier.len() + 1,
+            "outcome": meta.outcome,
+            "cause": meta.cause,
+            "iterations": meta.iterations,
+            "tokens": meta.tokens,
+            "cost_usd": meta.cost.usd(),
+            "checks": trial.checks.checks,
+        },
+        "total_time": meta.wall_secs,
+        "started_at": meta.started_at,
+        "completed_at": meta.ended_at,
+    });
+    let why = meta.why.clone().unwrap_or_else(|| meta.outcome.to_string());
+    let (key, value) = if meta.is_scored() {
+        let value = if meta.outcome == Outcome::Success { "C" } else { "I" };
+        ("scores", json!({ SCORER: { "value": value, "explanation": why } }))
+    } else {
+        ("error", json!({ "message": why, "traceback": "", "traceback_ansi": "" }))
+    };
+    if let Some(keys) = sample.as_object_mut() {
+        keys.insert(key.to_owned(), value);
+    }
+    sample
+}
+
+fn messages(trial: &Trial) -> Vec<Value> {
+    let mut messages = Vec::new();
+    for session in sessions(trial) {
+        messages.push(json!({ "role": "user", "content": session.prompt }));
+        for act in &session.acts {
+            match act {
+                Act::Said(text) => messages.push(json!({ "role": "assistant", "content": text })),
+                Act::Thought(text) => messages.push(json!({
+                    "role": "assistant",
+                    "content": [{ "type": "reasoning", "reasoning": text }],
+                })),
+                Act::Called { name, input, output } => {
+                    let id = format!("call-{}", messages.len() + 1);
+                    let call = json!({ "id": id, "function": name, "arguments": input, "type": "function" });
+                    messages.push(json!({ "role": "assistant", "content": "", "tool_calls": [call] }));
+                    let output = output.as_deref().unwrap_or_default();
+                    messages.push(
+                        json!({ "role": "tool", "content": output, "tool_call_id": id, "function": name }),
+                    );
+                }
+            }
+        }
+        messages.push(json!({ "role": "assistant", "content": session.answer }));
+        messages.push(json!({ "role": "system", "content": session.outcome }));
+    }
+    messages
+}
