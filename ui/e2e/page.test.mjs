@@ -82,7 +82,7 @@ describe("a run that is stuck", () => {
             "3 of 3 attempts used",
             "the guard failed 3 times",
             "test numerals::four ... FAILED",
-            "runner start",
+            "runner node allow to",
             "runner loop",
         ]) {
             await banner.getByText(text).first().waitFor();
