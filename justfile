@@ -103,7 +103,7 @@ ui-check: ui-packages
 
 # The page in a real browser, on runs of the real runner
 ui-browse: ui-packages
-    cargo build --locked -p runner -p runner-ui
+    cargo build --locked --workspace --bins
     cd ui && npm run --silent e2e
 
 # Serve the page for the repository in DIR
