@@ -4,7 +4,8 @@ use std::io::Read;
 use std::path::Path;
 
 use runner_core::id::NodeId;
-use runner_core::steer::{NewNode, Part, Place, Rewording, UserEdit, fresh_id, parts, text_of};
+use runner_core::slug::fresh_id;
+use runner_core::steer::{NewNode, Part, Place, Rewording, UserEdit, parts, text_of};
 use runner_core::text::one_line;
 use runner_core::tree::{Node, Tree, path_text};
 use runner_host::steer::{Edited, Steering};
