@@ -4,14 +4,15 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use runner_core::agents::Agent;
-use runner_core::config::{Config, Executor, ExecutorKind, Sandbox};
+use runner_core::config::{Argv, Config, Executor, ExecutorKind, Sandbox};
 use runner_core::layout::{Doc, RUNNER_DIR};
 
 use crate::error::Error;
 use crate::git::{Git, OLDEST};
 use crate::inspect::read_docs;
 use crate::programs;
-use crate::sandbox::Bubblewrap;
+use crate::sandbox::{Bubblewrap, SANDBOX_FIX, obstacle};
+use crate::workshop::hook_program;
 
 /// The verdict on one point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,11 +128,27 @@ fn program_points(git: &Git, config: &Config) -> Vec<Point> {
         format!("install `{guard}`")
     };
     let guard_fix = format!("{install}, or change [guard] command in {}", Doc::Config.path());
-    vec![
+    let mut points = vec![
         program_point(git.root(), "guard", guard, guard_fix),
         agent_point(git.root(), &config.executor),
         sandbox_point(git, config),
-    ]
+    ];
+    points.extend(config.hooks.configured().map(|(key, argv)| hook_point(git.root(), key, argv)));
+    points
+}
+
+/// A hook that cannot be started costs a run nothing, but whoever waits for its word waits in vain.
+fn hook_point(root: &Path, key: &str, argv: &Argv) -> Point {
+    match hook_program(argv, root) {
+        Ok(program) => {
+            let path = program.argv.first().map(|path| path.to_string_lossy().into_owned());
+            Point::good("hook", format!("{key}: {}", path.unwrap_or_default()))
+        }
+        Err(why) => {
+            let fix = format!("check [hooks] {key} in {}", Doc::Config.path());
+            Point::other("hook", Verdict::Doubtful, format!("{key}: {why}"), fix)
+        }
+    }
 }
 
 /// The agent: its program, its version and its login. A program inside `root` must be named by its path.
@@ -189,9 +206,6 @@ fn known_version(agent: Agent, point: Point) -> Point {
     Point::other("agent", Verdict::Doubtful, found, fix)
 }
 
-/// How to get the sandbox.
-pub const SANDBOX_FIX: &str = "install bubblewrap: apt-get install bubblewrap";
-
 fn sandbox_point(git: &Git, config: &Config) -> Point {
     let name = "sandbox";
     if config.executor.sandbox == Sandbox::Off {
@@ -200,17 +214,18 @@ fn sandbox_point(git: &Git, config: &Config) -> Point {
     if config.executor.kind == ExecutorKind::Codex {
         return Point::good(name, "Codex's own, around its commands");
     }
-    match Bubblewrap::find(git.root()) {
-        Ok(found) => {
+    let without = |why: &str, fix: &str| {
+        let is_required = config.executor.sandbox == Sandbox::Require;
+        let verdict = if is_required { Verdict::Bad } else { Verdict::Doubtful };
+        Point::other(name, verdict, format!("none ({why}): the agent can write wherever you can"), fix)
+    };
+    match (Bubblewrap::find(git.root()), obstacle(git, config.executor.kind)) {
+        (Ok(found), None) => {
             let version = programs::version_of(found.program()).unwrap_or_default();
             Point::good(name, format!("{version}, {}", found.program().display()))
         }
-        Err(why) => {
-            let is_required = config.executor.sandbox == Sandbox::Require;
-            let verdict = if is_required { Verdict::Bad } else { Verdict::Doubtful };
-            let found = format!("none ({why}): the agent can write wherever you can");
-            Point::other(name, verdict, found, SANDBOX_FIX)
-        }
+        (Ok(_), Some((why, fix))) => without(&why, fix),
+        (Err(why), _) => without(&why, SANDBOX_FIX),
     }
 }
 
