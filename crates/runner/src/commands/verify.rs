@@ -62,7 +62,9 @@ fn rerun(dir: &Path, which: WhichPasses, audit: &Audit, out: &Out) -> Result<Vec
     let reruns = Reruns::begin(dir).map_err(failed)?;
     let mut all = Vec::new();
     for pass in passes {
+        let under_way = out.under_way(&format!("the guard on #{}", pass.iter));
         let (how, output) = reruns.run(pass).map_err(failed)?;
+        drop(under_way);
         let is_stopped = matches!(how, Rerun::Stopped(_));
         let rerunned = Rerunned { pass: pass.clone(), how, output };
         out.tell_if_many(&rerunned);
