@@ -165,13 +165,13 @@ pub(crate) fn agent_point(root: &Path, executor: &Executor) -> Point {
     if let Some(agent) = Agent::of_kind(executor.kind) {
         let facts = agent.facts();
         let fix = format!("{}; then log in with '{}'", install(facts.package), facts.login);
-        let point = program_point(root, "agent", &named(facts.program), fix);
+        let point = known_program_point(root, "agent", &named(facts.program), fix);
         return known_version(agent, logged_in(agent, executor, point));
     }
     match (executor.preset, &executor.command) {
         (Some(preset), _) => {
             let facts = preset.facts();
-            program_point(root, "agent", &named(facts.program), install(facts.package))
+            known_program_point(root, "agent", &named(facts.program), install(facts.package))
         }
         (None, Some(command)) => program_point(root, "agent", command.program(), check("command")),
         (None, None) => Point::good("agent", "a script: nothing to install"),
@@ -229,7 +229,16 @@ fn sandbox_point(git: &Git, config: &Config) -> Point {
     }
 }
 
+/// A program of the user's. One that is named by its path may do anything when it is asked for its version.
 fn program_point(root: &Path, name: &'static str, program: &str, fix: String) -> Point {
+    match programs::find(program, Some(root)) {
+        Some(path) if program.contains('/') => Point::good(name, path.display().to_string()),
+        Some(_) | None => known_program_point(root, name, program, fix),
+    }
+}
+
+/// A program that tells its version when it is asked.
+fn known_program_point(root: &Path, name: &'static str, program: &str, fix: String) -> Point {
     let Some(path) = programs::find(program, Some(root)) else {
         return Point::other(name, Verdict::Bad, format!("`{program}` is not on the PATH"), fix);
     };

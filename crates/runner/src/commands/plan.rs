@@ -17,8 +17,8 @@ use crate::error::{Report, explain_graft};
 use crate::out::{Glyph, Ink, Pen};
 use crate::reply::{Exit, Line, Reply};
 use crate::view::recovered::{recovered_json, recovered_line, recovered_text};
-use crate::view::short;
 use crate::view::tree::{Shown, draw};
+use crate::view::{counted, short};
 use crate::which::node;
 
 const IMPORT: &str = "could not import the plan";
@@ -83,10 +83,8 @@ fn read_plan(args: &PlanImportArgs) -> Result<Plan, Report> {
     });
     let reading = Reading { name: &name, format, tag: args.tag.as_deref() };
     read(&bytes, reading).map_err(|faults| {
-        let count = faults.len();
-        let plural = if count == 1 { "" } else { "s" };
         Report::new("plan", Exit::REFUSED, IMPORT)
-            .cause(format!("`{name}` has {count} fault{plural}"))
+            .cause(format!("`{name}` has {}", counted(faults.len(), "fault", "faults")))
             .details(faults.iter().map(|fault| format!("{name}:{}: {}", fault.line, short(&fault.reason))))
             .hint("mend the file, or say how it is written with --format; nothing was written")
     })

@@ -4,6 +4,8 @@ use runner_core::config::Budget;
 use runner_core::spending::{BudgetLimit, Spent, number};
 use runner_core::step::{CostSource, Stop};
 
+use super::counted;
+
 /// `950`, `12.3k`, `4.56M`.
 pub(crate) fn tokens(count: u64) -> String {
     let scaled = |unit: u64, digits: usize, name: &str| {
@@ -51,8 +53,8 @@ pub(crate) fn spent_text(spent: &Spent, budget: &Budget) -> Option<String> {
             CostSource::Reported => text,
             CostSource::Estimated => format!("{text} (estimated)"),
             CostSource::Unknown => {
-                let plural = if without == 1 { "" } else { "s" };
-                format!("{text} (cost of {without} session{plural} unknown)")
+                let sessions = counted(without, "session", "sessions");
+                format!("{text} (cost of {sessions} unknown)")
             }
         }
     });
