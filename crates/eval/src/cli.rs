@@ -5,6 +5,7 @@ mod measure;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use runner_cli::Manner;
 
 use crate::agent::Agent;
 use crate::plan::Partition;
@@ -42,9 +43,8 @@ pub(crate) struct Cli {
 /// Options that every command takes.
 #[derive(Args, Debug)]
 pub(crate) struct Global {
-    /// Work in this folder instead of the current one
-    #[arg(short = 'C', global = true, value_name = "DIR", default_value = ".", hide_default_value = true)]
-    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) manner: Manner,
     /// Where the cases are [default: eval/cases]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) cases: Option<PathBuf>,
@@ -54,28 +54,22 @@ pub(crate) struct Global {
     /// Where the workspaces are [default: eval/workspaces]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) workspaces: Option<PathBuf>,
-    /// Answer with JSON
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-    /// Say nothing but errors
-    #[arg(short, long, global = true)]
-    pub(crate) quiet: bool,
 }
 
 impl Global {
     /// Where the cases are.
     pub(crate) fn cases(&self) -> PathBuf {
-        self.cases.clone().unwrap_or_else(|| self.directory.join("eval/cases"))
+        self.cases.clone().unwrap_or_else(|| self.manner.directory.join("eval/cases"))
     }
 
     /// Where the results are.
     pub(crate) fn results(&self) -> PathBuf {
-        self.results.clone().unwrap_or_else(|| self.directory.join("eval/results"))
+        self.results.clone().unwrap_or_else(|| self.manner.directory.join("eval/results"))
     }
 
     /// Where the workspaces are.
     pub(crate) fn workspaces(&self) -> PathBuf {
-        self.workspaces.clone().unwrap_or_else(|| self.directory.join("eval/workspaces"))
+        self.workspaces.clone().unwrap_or_else(|| self.manner.directory.join("eval/workspaces"))
     }
 }
 

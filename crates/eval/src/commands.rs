@@ -13,10 +13,13 @@ mod results;
 mod run;
 mod submit;
 
+use runner_cli::{Exit, Out, Reply, Report};
+
 use crate::cli::{CaseArgs, Cli, Command};
-use crate::error::Report;
-use crate::out::{Out, Reply};
 use crate::suite::Choice;
+
+/// Somebody stopped it.
+const INTERRUPTED: Exit = Exit(130);
 
 /// Carries out what was typed.
 pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {

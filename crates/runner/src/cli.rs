@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use runner_cli::Manner;
 
 pub(crate) use past::{BlameArgs, ForkArgs};
 pub(crate) use plan::{PlanArgs, PlanCommand, PlanExportArgs, PlanFormat, PlanImportArgs};
@@ -33,43 +34,9 @@ Exit codes:
   129, 130, 143 interrupted by a signal")]
 pub struct Cli {
     #[command(flatten)]
-    pub(crate) global: Global,
+    pub(crate) global: Manner,
     #[command(subcommand)]
     pub(crate) command: Command,
-}
-
-/// Options that every command takes.
-#[derive(Args, Debug)]
-pub(crate) struct Global {
-    /// Work in this folder instead of the current one
-    #[arg(short = 'C', global = true, value_name = "DIR", default_value = ".", hide_default_value = true)]
-    pub(crate) directory: PathBuf,
-    /// Answer with one JSON document
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-    /// Say nothing but errors
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
-    pub(crate) quiet: bool,
-    /// Say more
-    #[arg(short, long, global = true)]
-    pub(crate) verbose: bool,
-    /// Never show anything through a pager
-    #[arg(long, global = true)]
-    pub(crate) no_pager: bool,
-    /// When to use colour
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
-    pub(crate) color: Color,
-}
-
-/// When to use colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Color {
-    /// On a terminal, unless NO_COLOR is set
-    Auto,
-    /// Always
-    Always,
-    /// Never
-    Never,
 }
 
 #[derive(Debug, Subcommand)]

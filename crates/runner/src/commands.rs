@@ -25,10 +25,9 @@ mod ui;
 mod validate;
 pub(crate) mod verify;
 
+use runner_cli::{Out, Reply, Report};
+
 use crate::cli::{Cli, Command};
-use crate::error::Report;
-use crate::out::Out;
-use crate::reply::Reply;
 
 /// Carries out what was typed.
 pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
@@ -60,7 +59,7 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Conformance(args) => Box::new(conformance::run(dir, args, out)?),
         Command::Demo(args) => Box::new(demo::run(args, out)?),
         Command::Ui(args) => return Err(ui::run(dir, cli.global.json, args)),
-        Command::Export(args) => return Err(ui::export(dir, args)),
+        Command::Export(args) => return Err(ui::also(dir, "export", cli.global.json, &args.rest)),
         Command::Eval(args) => return Err(eval::run(dir, (cli.global.json, cli.global.quiet), args)),
         Command::Completions(args) => Box::new(completions::run(args)),
         Command::Man(args) => Box::new(man::run(args)?),

@@ -2,11 +2,10 @@
 
 use clap::CommandFactory;
 use clap_complete::generate;
+use runner_cli::{Line, Pen, Reply};
 use serde_json::{Value, json};
 
 use crate::cli::{Cli, CompletionsArgs};
-use crate::out::Pen;
-use crate::reply::{Line, Reply};
 
 /// A text that is the same for everyone who asks.
 pub(crate) struct Script {

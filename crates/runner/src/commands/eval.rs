@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use runner_cli::Report;
+
 use super::ui::hand_over;
 use crate::cli::EvalArgs;
-use crate::error::Report;
 
 /// Becomes that program; comes back only if there is none.
 pub(crate) fn run(dir: &Path, (json, quiet): (bool, bool), args: &EvalArgs) -> Report {

@@ -4,11 +4,10 @@ use std::path::Path;
 
 use clap::CommandFactory;
 use clap_mangen::Man;
+use runner_cli::{Exit, Report};
 
 use super::completions::Script;
 use crate::cli::{Cli, ManArgs};
-use crate::error::Report;
-use crate::reply::Exit;
 
 pub(crate) fn run(args: &ManArgs) -> Result<Script, Report> {
     let Some(dir) = &args.dir else {

@@ -33,16 +33,21 @@ const EDGES: &[(&str, MayUse, &str)] = &[
     ),
     (
         "runner-host",
-        AllBut(&["anstyle", "axum", "clap", "eval", "hyper", "runner", "runner-ui", "tokio"]),
+        AllBut(&["anstyle", "axum", "clap", "eval", "hyper", "runner", "runner-cli", "runner-ui", "tokio"]),
         "the host does what it is told: no command line, no colours, no async, no HTTP",
+    ),
+    (
+        "runner-cli",
+        Only(&["anstyle", "clap", "runner-core", "runner-host", "serde_json", "unicode-width"]),
+        "what the commands share at a terminal knows none of them, and brings nothing that only one needs",
     ),
     (
         "runner",
         Only(&[
-            "anstyle",
             "clap",
             "clap_complete",
             "clap_mangen",
+            "runner-cli",
             "runner-core",
             "runner-host",
             "serde",
@@ -59,12 +64,12 @@ const EDGES: &[(&str, MayUse, &str)] = &[
     ),
     (
         "eval",
-        AllBut(&["anstyle", "axum", "hyper", "runner", "runner-ui", "tokio"]),
+        AllBut(&["axum", "hyper", "runner", "runner-ui", "tokio"]),
         "the judge starts the binary like any user; it shares the records' types, and the door to programs",
     ),
     (
         "scripted-model",
-        AllBut(&["eval", "runner", "runner-core", "runner-host", "runner-ui"]),
+        AllBut(&["eval", "runner", "runner-cli", "runner-core", "runner-host", "runner-ui"]),
         "the model stands on the other side of the agents: it knows nothing of the runner",
     ),
     ("testkit", AllBut(&[]), "tests may use anything"),
