@@ -68,6 +68,7 @@ pub(crate) enum Command {
     Conformance(ConformanceArgs),
     Demo(DemoArgs),
     Ui(UiArgs),
+    Watch(WatchArgs),
     Export(ExportArgs),
     Eval(EvalArgs),
     Completions(CompletionsArgs),
@@ -375,6 +376,21 @@ pub(crate) struct DemoArgs {
   runner ui --port 0 --json")]
 pub(crate) struct UiArgs {
     /// Options of `runner-ui`
+    #[arg(value_name = "OPTION", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) rest: Vec<OsString>,
+}
+
+/// Watch a run in this terminal: hands over to `runner-ui`
+///
+/// The tree and what the agent says and does, as it happens; it only reads. `?` lists the keys, and
+/// `runner-ui watch --help` the options.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner watch
+  runner watch nightly               a run by its id
+  ssh -t build runner -C app watch   a run on another machine")]
+pub(crate) struct WatchArgs {
+    /// The run, and options of `runner-ui watch`
     #[arg(value_name = "OPTION", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) rest: Vec<OsString>,
 }

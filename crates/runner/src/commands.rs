@@ -60,6 +60,7 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Demo(args) => Box::new(demo::run(args, out)?),
         Command::Ui(args) => return Err(ui::run(dir, cli.global.json, args)),
         Command::Export(args) => return Err(ui::also(dir, "export", cli.global.json, &args.rest)),
+        Command::Watch(args) => return Err(ui::also(dir, "watch", cli.global.json, &args.rest)),
         Command::Eval(args) => return Err(eval::run(dir, (cli.global.json, cli.global.quiet), args)),
         Command::Completions(args) => Box::new(completions::run(args)),
         Command::Man(args) => Box::new(man::run(args)?),

@@ -1,4 +1,4 @@
-//! `runner ui` and `runner export`: hand over to `runner-ui`, which is a program of its own.
+//! `runner ui`, `runner export` and `runner watch`: hand over to `runner-ui`, which is a program of its own.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
