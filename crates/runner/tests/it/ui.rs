@@ -33,7 +33,8 @@ fn ui_is_the_program_beside_the_runner_and_gets_what_was_typed() {
     assert_eq!(ran.stdout, "beside --project-dir x --port 0 --open\n");
     let ran = run(sandbox.command(folder.join("runner")).args(["--json", "ui"])).ok();
     assert_eq!(ran.stdout, "beside --project-dir . --json\n");
-    let ran = run(sandbox.command(folder.join("runner")).args(["-C", "x", "watch", "nightly", "--poll"])).ok();
+    let ran =
+        run(sandbox.command(folder.join("runner")).args(["-C", "x", "watch", "nightly", "--poll"])).ok();
     assert_eq!(ran.stdout, "beside --project-dir x watch nightly --poll\n");
     let ran = run(sandbox.command(folder.join("runner")).args(["export", "json", "--out", "y"])).ok();
     assert_eq!(ran.stdout, "beside --project-dir . export json --out y\n");
