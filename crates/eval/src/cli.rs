@@ -31,7 +31,7 @@ pub(crate) use measure::{CompareArgs, Form, GateArgs, ReportArgs};
 
 Exit codes:
   0 success   1 something failed, or a case did not end as its file says   2 wrong usage or invalid input
-  4 the budget was spent   5, 6 the gate cannot tell (see gate --help)
+  4 the budget was spent   5, 6 the gate cannot tell   7 it says that the new results are worse
   129, 130, 143 interrupted: the same command goes on")]
 pub(crate) struct Cli {
     #[command(flatten)]

@@ -15,6 +15,8 @@ const ROUNDS: u32 = 2_000;
 /// The drops that `--aa` tries to see.
 const DROPS: [f64; 3] = [0.05, 0.1, 0.2];
 
+/// It got worse. Not 1: an error of any kind must not look like a verdict.
+const REGRESSION: Exit = Exit(7);
 /// Too little to tell.
 const INCONCLUSIVE: Exit = Exit(5);
 /// Something is missing.
@@ -149,7 +151,7 @@ impl Reply for Judged {
     fn exit(&self) -> Exit {
         match self.verdict {
             Verdict::Pass => Exit::SUCCESS,
-            Verdict::Regression => Exit::FAILURE,
+            Verdict::Regression => REGRESSION,
             Verdict::Inconclusive => INCONCLUSIVE,
             Verdict::Incomplete => INCOMPLETE,
         }
