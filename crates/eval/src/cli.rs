@@ -4,7 +4,8 @@ mod measure;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use runner_cli::Manner;
 
 use crate::agent::Agent;
@@ -87,6 +88,34 @@ pub(crate) enum Command {
     Report(ReportArgs),
     Compare(CompareArgs),
     Gate(GateArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+}
+
+/// Print a shell's completion script
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner eval completions bash > ~/.local/share/bash-completion/completions/runner-eval
+  runner eval completions fish > ~/.config/fish/completions/runner-eval.fish")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: Shell,
+}
+
+/// Print the manual page, or write one page per command into a folder
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner eval man | man -l -
+  runner eval man --dir ~/.local/share/man/man1")]
+pub(crate) struct ManArgs {
+    /// Write the pages here
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// The reference of every command, as Markdown, from what is defined here.
+pub fn reference() -> String {
+    runner_cli::paper::reference(Cli::command(), "runner eval", "Command line of the evaluation")
 }
 
 /// Which cases are meant.

@@ -5,7 +5,7 @@
 
 mod agent;
 pub mod case;
-mod cli;
+pub mod cli;
 mod commands;
 mod files;
 mod grade;

@@ -7,6 +7,7 @@ pub mod agent;
 mod manner;
 pub mod numbers;
 mod out;
+pub mod paper;
 mod pen;
 pub mod progress;
 mod reply;

@@ -446,27 +446,5 @@ pub(crate) struct ManArgs {
 
 /// The reference of every command, as Markdown, from what is defined above.
 pub fn reference() -> String {
-    let mut command = Cli::command();
-    command.build();
-    let mut page =
-        String::from("# Command line\n\nMade from the program itself: `just generate` writes it anew.\n");
-    push_help(&mut page, "runner", &mut command);
-    push_below(&mut page, "runner", &mut command);
-    page
-}
-
-/// The commands below a command, each behind the one it belongs to.
-fn push_below(page: &mut String, title: &str, command: &mut clap::Command) {
-    for sub in command.get_subcommands_mut().filter(|sub| sub.get_name() != "help") {
-        let title = format!("{title} {}", sub.get_name());
-        push_help(page, &title, sub);
-        push_below(page, &title, sub);
-    }
-}
-
-fn push_help(page: &mut String, title: &str, command: &mut clap::Command) {
-    let help = command.clone().term_width(100).render_long_help().to_string();
-    let lines = help.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
-    let section = format!("\n## {title}\n\n```text\n{}\n```\n", lines.trim_end());
-    page.push_str(&section);
+    runner_cli::paper::reference(Cli::command(), "runner", "Command line")
 }

@@ -1,7 +1,6 @@
 //! The commands, one a file.
 
 mod blame;
-mod completions;
 mod conformance;
 mod demo;
 mod doctor;
@@ -9,7 +8,6 @@ mod eval;
 mod fork;
 mod init;
 mod log;
-mod man;
 mod memory;
 mod node;
 mod pause;
@@ -25,6 +23,8 @@ mod ui;
 mod validate;
 pub(crate) mod verify;
 
+use clap::CommandFactory;
+use runner_cli::paper::{completions, man};
 use runner_cli::{Out, Reply, Report};
 
 use crate::cli::{Cli, Command};
@@ -62,7 +62,7 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Export(args) => return Err(ui::also(dir, "export", cli.global.json, &args.rest)),
         Command::Watch(args) => return Err(ui::also(dir, "watch", cli.global.json, &args.rest)),
         Command::Eval(args) => return Err(eval::run(dir, (cli.global.json, cli.global.quiet), args)),
-        Command::Completions(args) => Box::new(completions::run(args)),
-        Command::Man(args) => Box::new(man::run(args)?),
+        Command::Completions(args) => Box::new(completions(Cli::command(), args.shell)),
+        Command::Man(args) => Box::new(man(Cli::command(), args.dir.as_deref())?),
     })
 }

@@ -8,6 +8,7 @@
 )]
 
 mod cheats;
+mod generated;
 mod manners;
 mod measure;
 mod real_agents;

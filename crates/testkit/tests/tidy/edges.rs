@@ -38,7 +38,16 @@ const EDGES: &[(&str, MayUse, &str)] = &[
     ),
     (
         "runner-cli",
-        Only(&["anstyle", "clap", "runner-core", "runner-host", "serde_json", "unicode-width"]),
+        Only(&[
+            "anstyle",
+            "clap",
+            "clap_complete",
+            "clap_mangen",
+            "runner-core",
+            "runner-host",
+            "serde_json",
+            "unicode-width",
+        ]),
         "what the commands share at a terminal knows none of them, and brings nothing that only one needs",
     ),
     (
@@ -46,7 +55,6 @@ const EDGES: &[(&str, MayUse, &str)] = &[
         Only(&[
             "clap",
             "clap_complete",
-            "clap_mangen",
             "runner-cli",
             "runner-core",
             "runner-host",
@@ -57,11 +65,7 @@ const EDGES: &[(&str, MayUse, &str)] = &[
         ]),
         "the command reads its arguments and prints; what needs more belongs in the core or the host",
     ),
-    (
-        "runner-ui",
-        AllBut(&["clap_complete", "clap_mangen", "eval", "runner"]),
-        "the pages read runs; they start none",
-    ),
+    ("runner-ui", AllBut(&["eval", "runner"]), "the pages read runs; they start none"),
     (
         "eval",
         AllBut(&["axum", "hyper", "runner", "runner-ui", "tokio"]),
