@@ -102,9 +102,14 @@ ui-check: ui-packages
     echo "the page: $size bytes of script, compressed"
     ((size <= 61440)) || { echo 'error: more than 60 kB of script' >&2; exit 1; }
 
+# The programs as the tests have them. `cargo build` would turn on fewer features of the dependencies than the tests do,
+# and build nearly everything a second time.
+[private]
+programs:
+    cargo test --quiet --locked --workspace --no-run
+
 # The page in a real browser, on runs of the real runner
-ui-browse: ui-packages
-    cargo build --locked --workspace --bins
+ui-browse: ui-packages programs
     cd ui && npm run --silent e2e
 
 # Serve the page for the repository in DIR
@@ -151,7 +156,7 @@ eval-kill:
     EVAL_KILL_CASES=30 EVAL_KILL_TRIALS=5 cargo nextest run --locked -p eval --profile long -E 'test(a_run_killed_at_any_moment)'
 
 # A real Slurm on this machine works through a plan of UNITS in 8 shares, is cancelled half-way and goes on
-eval-slurm UNITS="80":
+eval-slurm UNITS="80": programs
     scripts/eval-slurm {{ quote(UNITS) }}
 
 # Format everything

@@ -15,7 +15,7 @@ mod report;
 pub mod state;
 
 pub use manner::{Color, Manner};
-pub use out::{Out, tell_clap};
+pub use out::{Out, UnderWay, tell_clap};
 pub use pen::{Glyph, Ink, Pen};
 pub use reply::{Exit, Line, Reply};
 pub use report::{Report, explain_graft};

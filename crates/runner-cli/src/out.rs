@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use crate::manner::{Color, Manner};
-use crate::pen::Pen;
+use crate::pen::{Glyph, Ink, Pen};
 use crate::reply::{Exit, Reply};
 use crate::report::Report;
 
@@ -111,6 +111,16 @@ impl Out {
         }
     }
 
+    /// Shows a person what is under way, in a line that goes when the answer to it is there.
+    pub fn under_way(&self, what: &str) -> UnderWay<'_> {
+        if self.is_terminal() {
+            let pen = self.fresh_pen();
+            let line = format!("{} {what}", pen.glyph(Glyph::Next));
+            self.raw(&pen.ink(Ink::Faint, &pen.fit(&line, pen.width.saturating_sub(1))));
+        }
+        UnderWay(self)
+    }
+
     /// Tells an error on standard error, and gives its exit code.
     pub fn tell_error(&self, report: &Report) -> ExitCode {
         if self.error_form == Form::Json {
@@ -119,6 +129,18 @@ impl Out {
             print_error(&report.drawn(&self.error_pen));
         }
         code(report.exit())
+    }
+}
+
+/// A line that says what is under way.
+#[derive(Debug)]
+pub struct UnderWay<'o>(&'o Out);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        if self.0.is_terminal() {
+            self.0.raw("\r\x1b[K");
+        }
     }
 }
 

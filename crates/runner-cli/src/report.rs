@@ -8,7 +8,6 @@ use runner_core::layout::Doc;
 use runner_core::plan::GraftFault;
 use runner_core::start::StartFault;
 use runner_core::steer::SteerFault;
-use runner_host::doctor::SANDBOX_FIX;
 use runner_host::{Error, Refusal};
 use serde_json::{Value, json};
 
@@ -236,11 +235,11 @@ fn explain(refusal: &Refusal) -> (&'static str, Vec<String>, Vec<String>) {
         Refusal::Tools { faults } => {
             ("tools", faults.clone(), hint("mend or remove those files, then run 'runner start' again"))
         }
-        Refusal::NoSandbox { why } => (
+        Refusal::NoSandbox { why, fix } => (
             "no_sandbox",
             vec![why.clone()],
             vec![format!(
-                "{SANDBOX_FIX}, or set sandbox = \"auto\" under [executor] in {} and let no tools.json limit the \
+                "{fix}, or set sandbox = \"auto\" under [executor] in {} and let no tools.json limit the \
                  network or folders",
                 Doc::Config.path()
             )],

@@ -30,6 +30,7 @@ use runner_core::step::{
 use runner_core::tree::{Selection, Tree, select};
 use serde_json::json;
 
+pub(crate) use hooks::program as hook_program;
 pub use recover::{Recovery, Taken, take_up};
 
 use self::files::RunnerFiles;

@@ -5,6 +5,8 @@ use runner_core::config::Budget;
 use runner_core::spending::{BudgetLimit, Spent, number};
 use runner_core::step::{CostSource, Stop};
 
+use super::counted;
+
 /// An amount of what a limit is about.
 pub(crate) fn of_limit(limit: BudgetLimit, amount: u64) -> String {
     if limit.is_money() { dollars(amount) } else { format!("{} tokens", tokens(amount)) }
@@ -25,8 +27,8 @@ pub(crate) fn spent_text(spent: &Spent, budget: &Budget) -> Option<String> {
             CostSource::Reported => text,
             CostSource::Estimated => format!("{text} (estimated)"),
             CostSource::Unknown => {
-                let plural = if without == 1 { "" } else { "s" };
-                format!("{text} (cost of {without} session{plural} unknown)")
+                let sessions = counted(without, "session", "sessions");
+                format!("{text} (cost of {sessions} unknown)")
             }
         }
     });

@@ -11,6 +11,7 @@ use runner_core::spending::Spent;
 use runner_core::step::{Charge, Event, Outcome, Stop};
 use runner_core::tree::Leaves;
 
+use super::counted;
 use super::event::mark_text;
 
 use super::spending::{blind_text, budget_why, spent_text};
@@ -85,12 +86,11 @@ impl Summary {
             | Stop::Barred { .. } => (Glyph::Failed, Ink::Bad),
         };
         let leaves = self.leaves.map(|leaves| format!(", {}/{} leaves", leaves.passed, leaves.total));
-        let plural = if self.iterations == 1 { "" } else { "s" };
+        let iterations = counted(self.iterations, "iteration", "iterations");
         let mut text = format!(
-            "\n{} {} after {} iteration{plural} ({}{})\n",
+            "\n{} {} after {iterations} ({}{})\n",
             pen.ink(ink, pen.glyph(glyph)),
             pen.ink(ink, &headline(stop)),
-            self.iterations,
             clock(took),
             leaves.unwrap_or_default()
         );
