@@ -1,5 +1,6 @@
 //! Options that every command takes: where it works, and how it answers.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -27,6 +28,20 @@ pub struct Manner {
     pub color: Color,
 }
 
+impl Manner {
+    /// What to type for the same manner of another command, its folder left out.
+    pub fn words(&self) -> Vec<OsString> {
+        let flags = [
+            (self.json, "--json"),
+            (self.quiet, "--quiet"),
+            (self.verbose, "--verbose"),
+            (self.no_pager, "--no-pager"),
+        ];
+        let flags = flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, word)| word.into());
+        flags.chain(self.color.words()).collect()
+    }
+}
+
 /// When to use colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Color {
@@ -40,6 +55,15 @@ pub enum Color {
 }
 
 impl Color {
+    /// What to type for the same; nothing for what is usual.
+    pub fn words(self) -> Vec<OsString> {
+        match self {
+            Self::Auto => Vec::new(),
+            Self::Always => vec!["--color".into(), "always".into()],
+            Self::Never => vec!["--color".into(), "never".into()],
+        }
+    }
+
     /// Whether to use colour, here and now.
     pub(crate) fn is_used(self, on_terminal: bool) -> bool {
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use runner_cli::{Exit, Manner, Out, Report, tell_clap};
+use runner_cli::{Color, Exit, Manner, Out, Report, tell_clap};
 use runner_core::id::RunId;
 use runner_host::programs::show_in_browser;
 use serde_json::json;
@@ -94,6 +94,9 @@ struct WatchArgs {
     /// Look at the files every two seconds instead of being told of changes
     #[arg(long)]
     poll: bool,
+    /// When to use colour
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
+    color: Color,
 }
 
 /// Write a whole run into one file
@@ -170,7 +173,8 @@ fn watch(cli: &Cli, args: &WatchArgs, project: Project) -> Result<Exit, Report> 
             .cause("this view is for people, and has no JSON")
             .hint("for programs: runner log --follow --json, or runner status --json"));
     }
-    crate::terminal::run(project, wanted, cli.poll || args.poll)
+    let manner = Manner { color: args.color, ..Manner::default() };
+    crate::terminal::run(project, wanted, cli.poll || args.poll, &manner)
 }
 
 #[cfg(not(feature = "watch"))]

@@ -45,7 +45,12 @@ enum Heard {
 }
 
 /// Shows the run until someone has seen enough.
-pub(crate) fn run(project: Project, wanted: Option<RunId>, only_polls: bool) -> Result<Exit, Report> {
+pub(crate) fn run(
+    project: Project,
+    wanted: Option<RunId>,
+    only_polls: bool,
+    manner: &Manner,
+) -> Result<Exit, Report> {
     refuse_without_terminal()?;
     project.run(wanted.as_ref()).map_err(|fault| {
         Report::refused("no_run", "could not show the run")
@@ -68,7 +73,7 @@ pub(crate) fn run(project: Project, wanted: Option<RunId>, only_polls: bool) -> 
     // It ends with the program: nobody can be woken from reading keys.
     let keys = move || while event::read().is_ok_and(|event| pressed.send(Heard::Pressed(event)).is_ok()) {};
     thread::Builder::new().name("keys".to_owned()).spawn(keys).map_err(failed)?;
-    let paint = Paint { pen: Pen::of_stdout(&Manner::default()) };
+    let paint = Paint { pen: Pen::of_stdout(manner) };
     show(&mut stage, &hears, &asks, &paint).or_else(|error| {
         // The terminal went away while something was written to it.
         if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) {

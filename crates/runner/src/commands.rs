@@ -59,9 +59,15 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Conformance(args) => Box::new(conformance::run(dir, args, out)?),
         Command::Demo(args) => Box::new(demo::run(args, out)?),
         Command::Ui(args) => return Err(ui::run(dir, cli.global.json, args)),
-        Command::Export(args) => return Err(ui::also(dir, "export", cli.global.json, &args.rest)),
-        Command::Watch(args) => return Err(ui::also(dir, "watch", cli.global.json, &args.rest)),
-        Command::Eval(args) => return Err(eval::run(dir, (cli.global.json, cli.global.quiet), args)),
+        Command::Export(args) => return Err(ui::also(&cli.global, "export", &args.rest)),
+        Command::Watch(args) => {
+            return Err(ui::also(
+                &cli.global,
+                "watch",
+                &[cli.global.color.words(), args.rest.clone()].concat(),
+            ));
+        }
+        Command::Eval(args) => return Err(eval::run(&cli.global, args)),
         Command::Completions(args) => Box::new(completions(Cli::command(), args.shell)),
         Command::Man(args) => Box::new(man(Cli::command(), args.dir.as_deref())?),
     })

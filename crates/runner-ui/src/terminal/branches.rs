@@ -122,6 +122,9 @@ impl Branches {
 
     /// Chooses a node, and opens the way to it.
     pub(super) fn choose(&mut self, id: &str) {
+        if self.chosen().as_deref() == Some(id) {
+            return;
+        }
         let Some(place) = self.tree.id.iter().position(|known| known == id) else { return };
         let way: Vec<usize> =
             std::iter::successors(self.parent(place), |place| self.parent(*place)).collect();

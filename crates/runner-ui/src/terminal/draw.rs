@@ -177,7 +177,7 @@ fn keys_line(view: &View, paint: &Paint, width: usize) -> Line<'static> {
     let text = match view.mode {
         Mode::Filtering => format!("/{}_   enter keeps it, esc ends it", one_line(view.branches.filter())),
         Mode::Helping => "any key: back".to_owned(),
-        Mode::Reading if !view.note.is_empty() => view.note.clone(),
+        Mode::Reading if !view.note.is_empty() => one_line(&view.note),
         Mode::Reading => {
             let follow = if view.is_following { "following" } else { "f follow" };
             let filter = match view.branches.filter() {

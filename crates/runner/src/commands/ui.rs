@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use runner_cli::{Exit, Report};
+use runner_cli::{Exit, Manner, Report};
 use runner_host::programs::become_companion;
 
 use crate::cli::UiArgs;
@@ -21,9 +21,9 @@ pub(crate) fn run(dir: &Path, json: bool, args: &UiArgs) -> Report {
 }
 
 /// The same, for another command of it than the server.
-pub(crate) fn also(dir: &Path, command: &str, json: bool, rest: &[OsString]) -> Report {
-    let mut given: Vec<OsString> = vec!["--project-dir".into(), dir.into()];
-    given.extend(json.then(|| "--json".into()));
+pub(crate) fn also(manner: &Manner, command: &str, rest: &[OsString]) -> Report {
+    let mut given: Vec<OsString> = vec!["--project-dir".into(), manner.directory.clone().into()];
+    given.extend(manner.json.then(|| "--json".into()));
     given.push(command.into());
     given.extend(rest.iter().cloned());
     hand_over(PROGRAM, PACKAGE, &given)
