@@ -38,6 +38,7 @@ advisories:
 # Clippy has nothing to say, tests and benches included
 lint:
     cargo clippy --workspace --all-targets --locked -- -D warnings
+    cargo clippy -p runner-ui --no-default-features --locked -- -D warnings
 
 # nextest runs no documentation tests; cargo builds every crate once more to find that there are none, so it is asked
 # only where a documentation comment holds a block of Rust, which says so: ```rust.

@@ -24,6 +24,8 @@ mod routes;
 mod server;
 mod snapshot;
 mod standing;
+#[cfg(feature = "watch")]
+mod terminal;
 mod tree_view;
 mod verify;
 mod watch;

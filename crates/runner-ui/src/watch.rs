@@ -1,4 +1,4 @@
-//! Notices what changes and tells the feed.
+//! Notices what changes and tells it.
 //!
 //! What the system reports is a hint that something may have changed, no more: after every hint the files themselves
 //! are looked at, and what is told is the difference to the look before. Hints are gathered: the first after a quiet
@@ -19,7 +19,6 @@ use runner_core::layout::{Doc, RUNNER_DIR};
 
 use crate::api::{Change, FileSize, Watching};
 use crate::beneath::Stamp;
-use crate::feed::Feed;
 use crate::history;
 use crate::project::Project;
 
@@ -241,8 +240,8 @@ impl Watcher {
         matches!(more, Some(Ok(true)))
     }
 
-    /// Watches for ever.
-    pub(crate) fn run(mut self, project: &Project, feed: &Feed, watch: &Watch) {
+    /// Watches for ever, and tells every change.
+    pub(crate) fn run(mut self, project: &Project, told: impl Fn(&Change), watch: &Watch) {
         // What happened while the first folders were not watched yet is seen by one more look.
         let mut looks_again = true;
         loop {
@@ -254,12 +253,12 @@ impl Watcher {
             if now.around != self.before.around || now.run != self.before.run {
                 project.forget_branches();
             }
-            changes(&self.before, &now).iter().for_each(|change| feed.publish(change));
+            changes(&self.before, &now).iter().for_each(&told);
             self.before = now;
             looks_again = self.watch_folders(project);
             let polls = self.hints.is_none();
             if watch.polls.swap(polls, Ordering::Relaxed) != polls {
-                feed.publish(&Change::RunChanged {});
+                told(&Change::RunChanged {});
             }
         }
     }

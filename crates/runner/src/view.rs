@@ -1,12 +1,9 @@
 //! How things look.
 
-pub(crate) mod agent;
 pub(crate) mod changes;
 pub(crate) mod event;
-pub(crate) mod progress;
 pub(crate) mod recovered;
 pub(crate) mod spending;
-pub(crate) mod state;
 pub(crate) mod summary;
 pub(crate) mod tree;
 pub(crate) mod waiting;

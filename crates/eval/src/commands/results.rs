@@ -1,10 +1,9 @@
 //! `runner eval results`
 
+use runner_cli::{Exit, Ink, Line, Pen, Reply, Report};
 use serde_json::{Value, json};
 
 use crate::cli::{Global, ResultsArgs};
-use crate::error::Report;
-use crate::out::{Exit, Ink, Line, Pen, Reply};
 use crate::results::{Trial, Unreadable, load};
 
 /// What is on record.
@@ -45,7 +44,7 @@ impl Reply for Recorded {
     fn drawn(&self, pen: &Pen) -> String {
         let mut text = String::new();
         for line in self.plain() {
-            text.push_str(&pen.fit(line.as_str()));
+            text.push_str(&pen.fit(line.as_str(), pen.width));
             text.push('\n');
         }
         if text.is_empty() {

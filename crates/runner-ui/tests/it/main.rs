@@ -12,5 +12,9 @@ mod attacks;
 mod endpoints;
 mod export;
 mod live;
+#[cfg(feature = "watch")]
+mod pty;
 mod server;
 mod typescript;
+#[cfg(feature = "watch")]
+mod watching;

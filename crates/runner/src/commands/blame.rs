@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use runner_cli::{Exit, Glyph, Ink, Line, Out, Pen, Reply, Report};
 use runner_core::id::{Iteration, NodeId};
 use runner_core::step::{GuardExit, Outcome};
 use runner_core::tree::Node;
@@ -13,9 +14,6 @@ use runner_host::rerun::Rerun;
 use serde_json::{Value, json};
 
 use crate::cli::BlameArgs;
-use crate::error::Report;
-use crate::out::{Glyph, Ink, Out, Pen};
-use crate::reply::{Exit, Line, Reply};
 use crate::view::changes::{FileChange, files, files_drawn};
 use crate::view::short;
 use crate::which::{iteration_of, node};

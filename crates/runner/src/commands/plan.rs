@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
+use runner_cli::{Exit, Glyph, Ink, Line, Pen, Reply, Report, explain_graft};
 use runner_core::config::Config;
 use runner_core::plan::{BYTES_MAX, Format, Grafted, Import, Plan, Reading, Remark, export, graft, read};
 use runner_core::start::max_attempts;
@@ -13,9 +14,6 @@ use serde_json::{Value, json};
 
 use super::tree::load;
 use crate::cli::{PlanArgs, PlanCommand, PlanExportArgs, PlanFormat, PlanImportArgs};
-use crate::error::{Report, explain_graft};
-use crate::out::{Glyph, Ink, Pen};
-use crate::reply::{Exit, Line, Reply};
 use crate::view::recovered::{recovered_json, recovered_line, recovered_text};
 use crate::view::tree::{Shown, draw};
 use crate::view::{counted, short};

@@ -2,16 +2,14 @@
 
 use std::path::Path;
 
+use runner_cli::state::{State, States};
+use runner_cli::{Exit, Line, Pen, Reply, Report};
 use runner_core::layout::Doc;
 use runner_core::tree::{Node, Tree};
 use runner_host::inspect::{Read, read_tree};
 use serde_json::{Value, json};
 
 use crate::cli::TreeArgs;
-use crate::error::Report;
-use crate::out::Pen;
-use crate::reply::{Exit, Line, Reply};
-use crate::view::state::{State, States};
 use crate::view::tree::{Shown, draw};
 use crate::view::{clean, counted};
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use runner_cli::{Exit, Glyph, Ink, Line, Out, Pen, Reply, Report};
 use runner_core::id::Iteration;
 use runner_core::step::GuardExit;
 use runner_core::verify::{Checked, Finding, Kind, Target};
@@ -10,9 +11,6 @@ use runner_host::verify::{Audit, Pass, verify};
 use serde_json::{Value, json};
 
 use crate::cli::{VerifyArgs, WhichPasses};
-use crate::error::Report;
-use crate::out::{Glyph, Ink, Out, Pen};
-use crate::reply::{Exit, Line, Reply};
 use crate::view::{counted, short};
 
 pub(crate) struct Answer {
