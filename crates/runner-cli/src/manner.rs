@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 /// Where a command works, and how it answers.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Options of every command")]
 pub struct Manner {
     /// Work in this folder instead of the current one
     #[arg(short = 'C', global = true, value_name = "DIR", default_value = ".", hide_default_value = true)]
