@@ -263,7 +263,7 @@ async fn serve(cli: &Cli, project: Project) -> Result<(), Report> {
     let watcher = Watcher::begin(&app.project, &app.watch, cli.poll);
     let watched = Arc::clone(&app);
     std::thread::spawn(move || {
-        watcher.run(&watched.project, |change| watched.feed.publish(change), &watched.watch);
+        watcher.run(&watched.project, &watched.watch, |change| watched.feed.publish(&change));
     });
     tell(cli, &app, &url);
     if cli.open

@@ -106,13 +106,13 @@ fn begin_reading(
 ) -> io::Result<Sender<Ask>> {
     let (asks, asked) = mpsc::channel();
     let watch = Arc::new(Watch::default());
-    let watcher = Watcher::begin(&project, &watch, only_polls);
+    let watcher = Watcher::begin(project.as_ref(), &watch, only_polls);
     let reader = Reader { project: Arc::clone(&project), watch: Arc::clone(&watch), run, nth: 0, tree: None };
     let told = Bell(heard.clone());
     let read = move || reader.serve(&asked, |shown| drop(told.0.send(Heard::Read(Box::new(shown)))));
     thread::Builder::new().name("reader".to_owned()).spawn(read)?;
     let hint = asks.clone();
-    let look = move || watcher.run(&project, |_| drop(hint.send(Ask::Look)), &watch);
+    let look = move || watcher.run(project.as_ref(), &watch, |_| drop(hint.send(Ask::Look)));
     thread::Builder::new().name("watcher".to_owned()).spawn(look)?;
     let _ = asks.send(Ask::Look);
     Ok(asks)

@@ -241,7 +241,7 @@ impl Watcher {
     }
 
     /// Watches for ever, and tells every change.
-    pub(crate) fn run(mut self, project: &Project, told: impl Fn(&Change), watch: &Watch) {
+    pub(crate) fn run(mut self, project: &Project, watch: &Watch, told: impl Fn(Change)) {
         // What happened while the first folders were not watched yet is seen by one more look.
         let mut looks_again = true;
         loop {
@@ -253,12 +253,12 @@ impl Watcher {
             if now.around != self.before.around || now.run != self.before.run {
                 project.forget_branches();
             }
-            changes(&self.before, &now).iter().for_each(&told);
+            changes(&self.before, &now).into_iter().for_each(&told);
             self.before = now;
             looks_again = self.watch_folders(project);
             let polls = self.hints.is_none();
             if watch.polls.swap(polls, Ordering::Relaxed) != polls {
-                told(&Change::RunChanged {});
+                told(Change::RunChanged {});
             }
         }
     }
