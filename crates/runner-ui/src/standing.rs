@@ -121,10 +121,12 @@ fn at_work(facts: &Facts<'_>) -> Standing {
 
 fn complete(facts: &Facts<'_>, tree: &Tree) -> Standing {
     let leaves = tree.root().leaves().total;
-    let plural = if leaves == 1 { "leaf passes" } else { "leaves pass" };
+    let headline =
+        if leaves == 1 { "the one leaf passes".to_owned() } else { format!("all {leaves} leaves pass") };
     let (rows, charged) = (facts.rows, facts.rows.iter().filter(|row| row.is_charged).count());
-    let mut standing = Standing::new(StateWord::Complete, format!("all {leaves} {plural}"))
-        .why(format!("{} iterations; {charged} of them cost an attempt and did not pass", rows.len()));
+    let made = if rows.len() == 1 { "1 iteration".to_owned() } else { format!("{} iterations", rows.len()) };
+    let mut standing = Standing::new(StateWord::Complete, headline)
+        .why(format!("{made}, {charged} that cost an attempt and did not pass"));
     let marks = rows.iter().flat_map(|row| row.marks.iter().map(move |mark| (row.iter, mark)));
     for (iter, mark) in marks.take(MARKS_MAX) {
         standing = standing.why(format!("#{iter}: {}", one_line(mark)));

@@ -10,6 +10,7 @@
 
 mod attacks;
 mod endpoints;
+mod evaluation;
 mod export;
 mod live;
 mod server;
