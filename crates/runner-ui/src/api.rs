@@ -114,6 +114,8 @@ pub enum StateWord {
     Committing,
     /// The next iteration comes after a wait.
     Waiting,
+    /// The user has paused it, between two iterations.
+    Paused,
     /// Everything passes.
     Complete,
     /// A leaf has no attempts left.

@@ -145,7 +145,7 @@ fn stop(project: &Project, run: &Run, look: &Look) -> Option<StopView> {
     if is_live(look.standing.word) {
         return None;
     }
-    let tells = look.standing.word != StateWord::Complete;
+    let tells = !matches!(look.standing.word, StateWord::Complete | StateWord::Paused);
     let shown = if tells { telling(&look.rows) } else { Vec::new() };
     let evidence = shown.iter().find(|row| row.outcome.as_deref() != Some("passed")).and_then(|row| {
         let log = if row.guard.as_deref() == Some("fail") { "guard" } else { "agent" };

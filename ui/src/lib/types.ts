@@ -58,7 +58,7 @@ export interface RunHead {
 }
 
 /** How a run stands. */
-export type StateWord = "empty" | "invalid" | "running" | "guarding" | "committing" | "waiting" | "complete" | "stuck" | "limit" | "failed" | "interrupted" | "died" | "idle";
+export type StateWord = "empty" | "invalid" | "running" | "guarding" | "committing" | "waiting" | "paused" | "complete" | "stuck" | "limit" | "failed" | "interrupted" | "died" | "idle";
 
 /** Why a run does not go on. */
 export interface StopView {

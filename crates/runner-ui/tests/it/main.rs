@@ -13,5 +13,7 @@ mod endpoints;
 mod evaluation;
 mod export;
 mod live;
+#[cfg(target_os = "linux")]
+mod quiet;
 mod server;
 mod typescript;
