@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, it } from "node:test";
-import { browse, Evaluation, lookAtAll, open, SCREENS, Server, tidyUp } from "./lib.mjs";
+import { browse, Evaluation, lookAtAll, open, picture, SCREENS, Server, tidyUp } from "./lib.mjs";
 
 const session = (summary, ...acts) =>
     `[[session]]\nanswer = { status = "done", summary = "${summary}" }\n${acts.map((act) => `[[session.do]]\n${act}\n`).join("")}`;
@@ -108,6 +108,7 @@ it("from the grid to a trial's failing line and back, by links and by the back b
 it("the grid is walked by keys, and Escape leads back to it", async () => {
     const page = await open(browser, server, "#/results/monday");
     await page.getByText("12 of 12 trials done").waitFor();
+    await picture(page, "ui-eval");
     await page.locator("a.cell").first().focus();
     const title = () => page.evaluate(() => document.activeElement.getAttribute("href"));
     assert.match(await title(), /counts-words\/monday\.nop\.t01/);

@@ -243,6 +243,14 @@ export async function accessibility(page) {
     );
 }
 
+/** A picture of a page for the documents; made only where they are asked for, by `just ui-pictures`. */
+export async function picture(page, name) {
+    if (!process.env.PICTURES) return;
+    const session = await page.context().newCDPSession(page);
+    const { data } = await session.send("Page.captureScreenshot", { format: "webp", quality: 78 });
+    writeFileSync(join(ROOT, process.env.PICTURES, `${name}.webp`), Buffer.from(data, "base64"));
+}
+
 /** Shows every view, and asserts that each is whole, quiet, accessible and not wider than the screen. */
 export async function lookAtAll(browser, server, views, { colorScheme, width }) {
     const page = await open(browser, server, "", { colorScheme, viewport: { width, height: 844 } });
