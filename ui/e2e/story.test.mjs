@@ -27,7 +27,7 @@ const PLAN = [
 // The node decides what a session does: most pass, one fails once, the callback never passes.
 const AGENT = `
 used() { printf '{"usage": {"input_tokens": %s, "output_tokens": %s, "cost_microdollars": %s}}' "$1" "$2" "$3" > "$RUNNER_REPORT"; }
-case $RUNNER_NODE in
+case $RUNNER_NODE_ID in
 root) cp "$AROUND/tree.json" "$RUNNER_TREE"; used 21400 1900 61000; answer decomposed 'Four parts, eight steps.' ;;
 rate-limit) echo 'reading src/login.rs, src/limit.rs'; used 182000 9400 380000
   if [ -e limit.rs ]; then echo good > limit.rs; answer done 'Retry-After is sent, and the window slides.'
@@ -36,7 +36,7 @@ lock-out) echo 'reading src/account.rs'; echo '$ cargo test lock_out'; printf 't
   while ! [ -e "$AROUND/go" ]; do sleep 0.05; done
   echo locked > lock-out.rs; used 96000 5100 210000; answer done 'Ten failures lock it; an administrator opens it.' ;;
 callback) echo 'the state is compared, but with the wrong one'; echo bad > oauth.rs; used 140000 8200 330000; answer done 'The state is checked.' ;;
-*) echo "$RUNNER_NODE" > "$RUNNER_NODE.rs"; used 64000 4300 140000; answer done 'Done, with tests.' ;;
+*) echo "$RUNNER_NODE_ID" > "$RUNNER_NODE_ID.rs"; used 64000 4300 140000; answer done 'Done, with tests.' ;;
 esac`;
 
 const GUARD = `i=1; while [ $i -le 120 ]; do printf 'test auth::case_%s ... \\033[32mok\\033[0m\\n' $i; i=$((i + 1)); sleep 0.002; done
