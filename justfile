@@ -38,6 +38,7 @@ advisories:
 # Clippy has nothing to say, tests and benches included
 lint:
     cargo clippy --workspace --all-targets --locked -- -D warnings
+    cargo clippy -p runner-ui --no-default-features --locked -- -D warnings
 
 # nextest runs no documentation tests; cargo builds every crate once more to find that there are none, so it is asked
 # only where a documentation comment holds a block of Rust, which says so: ```rust.
@@ -101,9 +102,14 @@ ui-check: ui-packages
     echo "the page: $size bytes of script, compressed"
     ((size <= 61440)) || { echo 'error: more than 60 kB of script' >&2; exit 1; }
 
+# The programs as the tests have them. `cargo build` would turn on fewer features of the dependencies than the tests do,
+# and build nearly everything a second time.
+[private]
+programs:
+    cargo test --quiet --locked --workspace --no-run
+
 # The page in a real browser, on runs of the real runner
-ui-browse: ui-packages
-    cargo build --locked --workspace --bins
+ui-browse: ui-packages programs
     cd ui && npm run --silent e2e
 
 # Make the pictures in the documents anew, from runs that the browser's tests make
@@ -155,7 +161,7 @@ eval-kill:
     EVAL_KILL_CASES=30 EVAL_KILL_TRIALS=5 cargo nextest run --locked -p eval --profile long -E 'test(a_run_killed_at_any_moment)'
 
 # A real Slurm on this machine works through a plan of UNITS in 8 shares, is cancelled half-way and goes on
-eval-slurm UNITS="80":
+eval-slurm UNITS="80": programs
     scripts/eval-slurm {{ quote(UNITS) }}
 
 # Format everything

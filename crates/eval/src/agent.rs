@@ -128,7 +128,10 @@ impl Agent {
     fn executor(&self, case: &Case, scenario: Option<PathBuf>) -> Table {
         let own = table_of(case.config.table(), "executor");
         let text = |text: &str| Value::String(text.to_owned());
-        let mut executor = if *self == Self::Case {
+        let own_kind = own.get("kind").and_then(Value::as_str);
+        let is_own = matches!(self, Self::Real { kind, .. } if own_kind == Some(kind));
+        // What a case says of an agent holds for that agent by name, too: its program, its provider.
+        let mut executor = if *self == Self::Case || is_own {
             own
         } else {
             own.into_iter().filter(|(key, _)| matches!(key.as_str(), "sandbox" | "writable")).collect()
@@ -179,6 +182,21 @@ mod tests {
             assert!(wrong.parse::<Agent>().is_err(), "{wrong}");
         }
         assert_eq!("opencode:x/y".parse::<Agent>().unwrap().slug(), "opencode_x_y");
+    }
+
+    #[test]
+    fn what_a_case_says_of_an_agent_holds_for_that_agent_alone() {
+        let text = "[case]\nid = \"a\"\ngoal = \"g\"\n[config.executor]\nkind = \"codex\"\nmodel = \"m\"\n\
+                    base_url = \"http://127.0.0.1:1/v1\"\n[[checks]]\ntype = \"git_clean\"\n";
+        let case = Case::decode(text.as_bytes()).unwrap();
+        let of = |name: &str| {
+            let text = name.parse::<Agent>().unwrap().configuration(&case, None);
+            let executor = Config::decode(text.as_bytes()).unwrap().executor;
+            (executor.base_url.is_some(), executor.model)
+        };
+        assert_eq!(of("codex"), (true, Some("m".to_owned())));
+        assert_eq!(of("codex:other"), (true, Some("other".to_owned())));
+        assert_eq!(of("claude"), (false, None));
     }
 
     #[test]

@@ -4,7 +4,9 @@ mod measure;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+use runner_cli::Manner;
 
 use crate::agent::Agent;
 use crate::plan::Partition;
@@ -30,7 +32,7 @@ pub(crate) use measure::{CompareArgs, Form, GateArgs, ReportArgs};
 
 Exit codes:
   0 success   1 something failed, or a case did not end as its file says   2 wrong usage or invalid input
-  4 the budget was spent   5, 6 the gate cannot tell (see gate --help)
+  4 the budget was spent   5, 6 the gate cannot tell   7 it says that the new results are worse
   129, 130, 143 interrupted: the same command goes on")]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -42,9 +44,8 @@ pub(crate) struct Cli {
 /// Options that every command takes.
 #[derive(Args, Debug)]
 pub(crate) struct Global {
-    /// Work in this folder instead of the current one
-    #[arg(short = 'C', global = true, value_name = "DIR", default_value = ".", hide_default_value = true)]
-    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) manner: Manner,
     /// Where the cases are [default: eval/cases]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) cases: Option<PathBuf>,
@@ -54,28 +55,22 @@ pub(crate) struct Global {
     /// Where the workspaces are [default: eval/workspaces]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) workspaces: Option<PathBuf>,
-    /// Answer with JSON
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-    /// Say nothing but errors
-    #[arg(short, long, global = true)]
-    pub(crate) quiet: bool,
 }
 
 impl Global {
     /// Where the cases are.
     pub(crate) fn cases(&self) -> PathBuf {
-        self.cases.clone().unwrap_or_else(|| self.directory.join("eval/cases"))
+        self.cases.clone().unwrap_or_else(|| self.manner.directory.join("eval/cases"))
     }
 
     /// Where the results are.
     pub(crate) fn results(&self) -> PathBuf {
-        self.results.clone().unwrap_or_else(|| self.directory.join("eval/results"))
+        self.results.clone().unwrap_or_else(|| self.manner.directory.join("eval/results"))
     }
 
     /// Where the workspaces are.
     pub(crate) fn workspaces(&self) -> PathBuf {
-        self.workspaces.clone().unwrap_or_else(|| self.directory.join("eval/workspaces"))
+        self.workspaces.clone().unwrap_or_else(|| self.manner.directory.join("eval/workspaces"))
     }
 }
 
@@ -93,6 +88,34 @@ pub(crate) enum Command {
     Report(ReportArgs),
     Compare(CompareArgs),
     Gate(GateArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+}
+
+/// Print a shell's completion script
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner eval completions bash > ~/.local/share/bash-completion/completions/runner-eval
+  runner eval completions fish > ~/.config/fish/completions/runner-eval.fish")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: Shell,
+}
+
+/// Print the manual page, or write one page per command into a folder
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner eval man | man -l -
+  runner eval man --dir ~/.local/share/man/man1")]
+pub(crate) struct ManArgs {
+    /// Write the pages here
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// The reference of every command, as Markdown, from what is defined here.
+pub fn reference() -> String {
+    runner_cli::paper::reference(Cli::command(), "runner eval", "Command line of the evaluation")
 }
 
 /// Which cases are meant.

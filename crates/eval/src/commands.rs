@@ -13,10 +13,15 @@ mod results;
 mod run;
 mod submit;
 
+use clap::CommandFactory;
+use runner_cli::paper::{completions, man};
+use runner_cli::{Exit, Out, Reply, Report};
+
 use crate::cli::{CaseArgs, Cli, Command};
-use crate::error::Report;
-use crate::out::{Out, Reply};
 use crate::suite::Choice;
+
+/// Somebody stopped it.
+const INTERRUPTED: Exit = Exit(130);
 
 /// Carries out what was typed.
 pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
@@ -34,6 +39,8 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Report(args) => report::run(global, args)?,
         Command::Compare(args) => Box::new(compare::run(global, args)?),
         Command::Gate(args) => gate::run(global, args)?,
+        Command::Completions(args) => Box::new(completions(Cli::command(), args.shell)),
+        Command::Man(args) => Box::new(man(Cli::command(), args.dir.as_deref())?),
     })
 }
 

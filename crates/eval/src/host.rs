@@ -3,13 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use runner_cli::{Exit, Report};
 use runner_core::digest::Sha256;
 use runner_host::process::Limits;
 use runner_host::programs;
 
-use crate::error::Report;
 use crate::launch::{Errand, Launcher};
-use crate::out::Exit;
 use crate::result::{Host, RunnerId};
 
 /// The runner under test.
@@ -62,7 +61,7 @@ fn build(launcher: &Launcher) -> Result<(), Report> {
     argv.extend(is_release.then(|| "--release".into()));
     let limits = Limits { wall: BUILD_WITHIN, idle: Duration::ZERO };
     let errand = Errand { argv, folder: root.to_owned(), limits, ..Errand::default() };
-    let ended = launcher.run(&errand).map_err(|error| Report::host("could not build the runner", &error))?;
+    let ended = launcher.run(&errand).map_err(|error| Report::of("could not build the runner", &error))?;
     if ended.is_success() {
         return Ok(());
     }

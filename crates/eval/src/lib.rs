@@ -5,15 +5,13 @@
 
 mod agent;
 pub mod case;
-mod cli;
+pub mod cli;
 mod commands;
-mod error;
 mod files;
 mod grade;
 mod host;
 mod junit;
 mod launch;
-mod out;
 mod pairing;
 mod plan;
 mod pool;
@@ -34,17 +32,17 @@ mod workspace;
 use std::process::ExitCode;
 
 use clap::Parser;
+use runner_cli::{Out, tell_clap};
 
 use cli::Cli;
-use out::Out;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(told) => return out::tell_clap(&told),
+        Err(told) => return tell_clap(&told),
     };
-    let out = Out::new(&cli.global);
+    let out = Out::new(&cli.global.manner);
     match commands::run(&cli, &out) {
         Ok(reply) => out.tell(reply.as_ref()),
         Err(report) => out.tell_error(&report),

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use runner_cli::Report;
 use serde_json::{Value, json};
 
-use crate::error::Report;
 use crate::results::Trial;
 use crate::selection::Selection;
 use crate::stats::paired::{Counts, Pair};

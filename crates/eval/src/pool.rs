@@ -7,10 +7,10 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use runner_cli::Report;
 use runner_host::process::{Control, Wish};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::error::Report;
 use crate::host::Runner;
 use crate::plan::Unit;
 use crate::result::{Cause, Meta};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use runner_cli::{Ink, Line, Out, Pen, Reply};
 use serde_json::{Value, json};
 
-use crate::out::{Ink, Line, Out, Pen};
 use crate::plan::Unit;
 use crate::pool::Event;
 use crate::result::{Meta, Outcome};
@@ -77,7 +77,7 @@ impl<'o> Progress<'o> {
     fn note(&mut self, unit: &Unit, note: &str) {
         self.notes.push(format!("{unit}: {note}"));
         let line = Line::new().with("event", "note").with("unit", unit).with("note", note);
-        self.say(&line, &json!({ "event": "note", "unit": unit, "note": note }));
+        self.say(line, json!({ "event": "note", "unit": unit, "note": note }));
     }
 
     fn ended(&mut self, unit: &Unit, meta: &Meta) {
@@ -91,13 +91,11 @@ impl<'o> Progress<'o> {
         }
         line = line.with("iterations", meta.iterations).with("seconds", format!("{:.1}", meta.wall_secs));
         let line = line.with("done", done).with("of", self.cells.len());
-        self.say(&line, &json!({ "event": "ended", "done": done, "of": self.cells.len(), "result": meta }));
+        self.say(line, json!({ "event": "ended", "done": done, "of": self.cells.len(), "result": meta }));
     }
 
-    fn say(&self, line: &Line, value: &Value) {
-        if !self.out.is_terminal() {
-            self.out.tell_now(line, value);
-        }
+    fn say(&self, line: Line, value: Value) {
+        self.out.tell_now(&Happening { line, value });
     }
 
     /// Draws the table, if there is a terminal and it is time.
@@ -106,7 +104,7 @@ impl<'o> Progress<'o> {
         if !self.out.is_terminal() || is_soon && !is_last {
             return;
         }
-        let pen = self.out.pen();
+        let pen = self.out.fresh_pen();
         let lines = self.lines(&pen, terminal_rows().saturating_sub(2));
         let mut text = String::new();
         if self.drawn_lines > 0 {
@@ -125,7 +123,7 @@ impl<'o> Progress<'o> {
     pub(crate) fn end(&mut self) {
         self.draw(true);
         if self.out.is_terminal() {
-            let pen = self.out.pen();
+            let pen = self.out.fresh_pen();
             for note in &self.notes {
                 self.out.raw(&format!("{} {note}\n", pen.ink(Ink::Warn, "note:")));
             }
@@ -150,13 +148,30 @@ impl<'o> Progress<'o> {
             .map(|((case, agent), cells)| row(pen, &format!("{case} ({agent})"), width, cells))
             .collect();
         let running = self.cells.values().filter(|cell| matches!(cell, Cell::Running { .. })).count();
-        lines.push(pen.fit(&format!(
-            "{}/{} done, {running} running, {:.0} s",
-            self.done(),
-            self.cells.len(),
-            self.began.elapsed().as_secs_f64()
-        )));
+        let secs = self.began.elapsed().as_secs_f64();
+        let whole = format!("{}/{} done, {running} running, {secs:.0} s", self.done(), self.cells.len());
+        lines.push(pen.fit(&whole, pen.width));
         lines
+    }
+}
+
+/// Something that just happened, for whoever is no person: people see the table.
+pub(crate) struct Happening {
+    pub(crate) line: Line,
+    pub(crate) value: Value,
+}
+
+impl Reply for Happening {
+    fn json(&self) -> Value {
+        self.value.clone()
+    }
+
+    fn plain(&self) -> Vec<Line> {
+        vec![self.line.clone()]
+    }
+
+    fn drawn(&self, _: &Pen) -> String {
+        String::new()
     }
 }
 

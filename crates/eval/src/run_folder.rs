@@ -6,11 +6,11 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use runner_cli::Report;
 use runner_core::document::canonical_json;
 use runner_core::id::NodeId;
 use rustix::fs::FlockOperation;
 
-use crate::error::Report;
 use crate::files;
 use crate::plan::{PLAN_SCHEMA, Plan, Scope, Unit};
 use crate::result::Cause;

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use runner_cli::Report;
+
 use crate::cli::Global;
-use crate::error::Report;
 use crate::plan::Unit;
 use crate::result::Cause;
 use crate::results::{Trial, Unreadable, last_attempts, load};
@@ -36,7 +37,7 @@ impl Selection {
             _ => (name.as_str(), None),
         };
         let is_run = results.join("_runs").join(source).is_dir() && !source.contains('/');
-        let folder: PathBuf = if is_run { results } else { global.directory.join(source) };
+        let folder: PathBuf = if is_run { results } else { global.manner.directory.join(source) };
         if !is_run && !folder.is_dir() {
             return Err(Report::refused("no_results", format!("there are no results `{source}`"))
                 .cause(format!("there is no run of this name, and no folder `{}`", folder.display()))

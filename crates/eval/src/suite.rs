@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
+use runner_cli::Report;
 use runner_core::digest::Sha256;
 use runner_core::document::nearest;
 use runner_core::scenario::Scenario;
 
 use crate::case::Case;
-use crate::error::Report;
 use crate::files::{self, Held};
 
 /// The name of a case's file in a folder of its own.

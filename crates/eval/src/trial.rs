@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use runner_cli::{Exit, Report};
 use runner_core::digest::Sha256;
 use runner_core::document::canonical_json;
 use runner_core::layout::Doc;
@@ -18,12 +19,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::Agent;
-use crate::error::Report;
 use crate::files;
 use crate::grade::Grader;
 use crate::host::host;
 use crate::launch::{Errand, Launcher};
-use crate::out::Exit;
 use crate::plan::Unit;
 use crate::result::{CHECKS_SCHEMA, Checks, Cost, LOCK_SCHEMA, Lock, META_SCHEMA, Meta, RunnerId};
 use crate::results::{CHECKS, LOCK, META, Trial};

@@ -6,11 +6,10 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use runner_cli::{Exit, Report};
 use runner_host::signals::Listener;
 
-use crate::error::Report;
 use crate::launch::Launcher;
-use crate::out::Exit;
 use crate::trial::{Order, Said, work};
 
 /// The word after the program's name that makes this binary a worker.
@@ -33,7 +32,7 @@ pub fn main() -> ExitCode {
 }
 
 fn serve() -> Result<(), Report> {
-    let told = |error| Report::host("could not begin", &error);
+    let told = |error| Report::of("could not begin", &error);
     let mut line = String::new();
     let _ = io::stdin().lock().read_line(&mut line);
     let order: Order = serde_json::from_str(&line).map_err(|error| {
@@ -100,7 +99,10 @@ impl Worker {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 match serde_json::from_str::<Said>(&line) {
                     Ok(said) => hear(said),
-                    Err(_) => failed = Some(Report::of_json(&line)),
+                    Err(_) => {
+                        let told: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
+                        failed = Some(Report::of_json(told.get("failed").unwrap_or(&told)));
+                    }
                 }
             }
         }

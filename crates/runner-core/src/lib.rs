@@ -23,6 +23,7 @@ pub mod repo_path;
 pub mod run_state;
 pub mod scenario;
 pub mod schema;
+pub mod slug;
 pub mod spending;
 pub mod start;
 pub mod steer;

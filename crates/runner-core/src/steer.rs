@@ -7,7 +7,6 @@ mod memory;
 mod message;
 mod parts;
 mod plan;
-mod slug;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -16,7 +15,6 @@ pub use memory::{Question, questions};
 pub(crate) use message::EDIT;
 pub use message::message;
 pub use parts::{Part, parts};
-pub use slug::fresh_id;
 
 use crate::id::NodeId;
 use crate::layout::Doc;

@@ -54,6 +54,15 @@ impl Probe {
     }
 }
 
+/// How a search goes on.
+#[derive(Clone, Copy, Debug)]
+pub enum Going<'p> {
+    /// The check is run on this commit, one of so many that are left.
+    Begins { suspect: &'p Suspect, left: usize },
+    /// The check is over.
+    Ended(&'p Probe),
+}
+
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
@@ -107,8 +116,8 @@ impl Blame {
         &self.check.command
     }
 
-    /// Searches; every run of the check is told.
-    pub fn search(&self, tell: &mut dyn FnMut(&Probe)) -> Result<Found, Error> {
+    /// Searches; every run of the check is told, as it begins and as it is over.
+    pub fn search(&self, tell: &mut dyn FnMut(Going<'_>)) -> Result<Found, Error> {
         let mut bisect = Bisect::new(self.suspects.len());
         loop {
             let suspect = |at: usize| self.suspects.get(at).cloned().ok_or(Refusal::NoRuns);
@@ -118,6 +127,7 @@ impl Blame {
                 Next::Broke { at, is_flaky } => return Ok(Found::Broke { suspect: suspect(at)?, is_flaky }),
                 Next::Probe(at) => {
                     let suspect = suspect(at)?;
+                    tell(Going::Begins { suspect: &suspect, left: bisect.left() });
                     let (how, output) = self.reruns.check(&suspect.commit, &self.check)?;
                     if let Rerun::Stopped(code) = how {
                         return Ok(Found::Stopped(code));
@@ -125,7 +135,7 @@ impl Blame {
                     let mut probe = Probe { suspect, how, output, left: 0 };
                     bisect.tell(!probe.is_green());
                     probe.left = bisect.left();
-                    tell(&probe);
+                    tell(Going::Ended(&probe));
                 }
             }
         }

@@ -4,14 +4,15 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use runner_core::agents::Agent;
-use runner_core::config::{Config, Executor, ExecutorKind, Sandbox};
+use runner_core::config::{Argv, Config, Executor, ExecutorKind, Sandbox};
 use runner_core::layout::{Doc, RUNNER_DIR};
 
 use crate::error::Error;
 use crate::git::{Git, OLDEST};
 use crate::inspect::read_docs;
 use crate::programs;
-use crate::sandbox::Bubblewrap;
+use crate::sandbox::{Bubblewrap, SANDBOX_FIX, obstacle};
+use crate::workshop::hook_program;
 
 /// The verdict on one point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,11 +128,27 @@ fn program_points(git: &Git, config: &Config) -> Vec<Point> {
         format!("install `{guard}`")
     };
     let guard_fix = format!("{install}, or change [guard] command in {}", Doc::Config.path());
-    vec![
+    let mut points = vec![
         program_point(git.root(), "guard", guard, guard_fix),
         agent_point(git.root(), &config.executor),
         sandbox_point(git, config),
-    ]
+    ];
+    points.extend(config.hooks.configured().map(|(key, argv)| hook_point(git.root(), key, argv)));
+    points
+}
+
+/// A hook that cannot be started costs a run nothing, but whoever waits for its word waits in vain.
+fn hook_point(root: &Path, key: &str, argv: &Argv) -> Point {
+    match hook_program(argv, root) {
+        Ok(program) => {
+            let path = program.argv.first().map(|path| path.to_string_lossy().into_owned());
+            Point::good("hook", format!("{key}: {}", path.unwrap_or_default()))
+        }
+        Err(why) => {
+            let fix = format!("check [hooks] {key} in {}", Doc::Config.path());
+            Point::other("hook", Verdict::Doubtful, format!("{key}: {why}"), fix)
+        }
+    }
 }
 
 /// The agent: its program, its version and its login. A program inside `root` must be named by its path.
@@ -148,13 +165,13 @@ pub(crate) fn agent_point(root: &Path, executor: &Executor) -> Point {
     if let Some(agent) = Agent::of_kind(executor.kind) {
         let facts = agent.facts();
         let fix = format!("{}; then log in with '{}'", install(facts.package), facts.login);
-        let point = program_point(root, "agent", &named(facts.program), fix);
+        let point = known_program_point(root, "agent", &named(facts.program), fix);
         return known_version(agent, logged_in(agent, executor, point));
     }
     match (executor.preset, &executor.command) {
         (Some(preset), _) => {
             let facts = preset.facts();
-            program_point(root, "agent", &named(facts.program), install(facts.package))
+            known_program_point(root, "agent", &named(facts.program), install(facts.package))
         }
         (None, Some(command)) => program_point(root, "agent", command.program(), check("command")),
         (None, None) => Point::good("agent", "a script: nothing to install"),
@@ -189,9 +206,6 @@ fn known_version(agent: Agent, point: Point) -> Point {
     Point::other("agent", Verdict::Doubtful, found, fix)
 }
 
-/// How to get the sandbox.
-pub const SANDBOX_FIX: &str = "install bubblewrap: apt-get install bubblewrap";
-
 fn sandbox_point(git: &Git, config: &Config) -> Point {
     let name = "sandbox";
     if config.executor.sandbox == Sandbox::Off {
@@ -200,21 +214,31 @@ fn sandbox_point(git: &Git, config: &Config) -> Point {
     if config.executor.kind == ExecutorKind::Codex {
         return Point::good(name, "Codex's own, around its commands");
     }
-    match Bubblewrap::find(git.root()) {
-        Ok(found) => {
+    let without = |why: &str, fix: &str| {
+        let is_required = config.executor.sandbox == Sandbox::Require;
+        let verdict = if is_required { Verdict::Bad } else { Verdict::Doubtful };
+        Point::other(name, verdict, format!("none ({why}): the agent can write wherever you can"), fix)
+    };
+    match (Bubblewrap::find(git.root()), obstacle(git, config.executor.kind)) {
+        (Ok(found), None) => {
             let version = programs::version_of(found.program()).unwrap_or_default();
             Point::good(name, format!("{version}, {}", found.program().display()))
         }
-        Err(why) => {
-            let is_required = config.executor.sandbox == Sandbox::Require;
-            let verdict = if is_required { Verdict::Bad } else { Verdict::Doubtful };
-            let found = format!("none ({why}): the agent can write wherever you can");
-            Point::other(name, verdict, found, SANDBOX_FIX)
-        }
+        (Ok(_), Some((why, fix))) => without(&why, fix),
+        (Err(why), _) => without(&why, SANDBOX_FIX),
     }
 }
 
+/// A program of the user's. One that is named by its path may do anything when it is asked for its version.
 fn program_point(root: &Path, name: &'static str, program: &str, fix: String) -> Point {
+    match programs::find(program, Some(root)) {
+        Some(path) if program.contains('/') => Point::good(name, path.display().to_string()),
+        Some(_) | None => known_program_point(root, name, program, fix),
+    }
+}
+
+/// A program that tells its version when it is asked.
+fn known_program_point(root: &Path, name: &'static str, program: &str, fix: String) -> Point {
     let Some(path) = programs::find(program, Some(root)) else {
         return Point::other(name, Verdict::Bad, format!("`{program}` is not on the PATH"), fix);
     };

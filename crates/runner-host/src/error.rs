@@ -217,6 +217,8 @@ pub enum Refusal {
     NoSandbox {
         /// Why not.
         why: String,
+        /// What mends it.
+        fix: &'static str,
     },
     /// `init --force` would reset a run.
     #[error("run `{0}` is under way here, and `init --force` would reset it")]

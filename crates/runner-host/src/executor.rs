@@ -95,16 +95,6 @@ fn of_agent(agent: Agent, job: &Job, places: &Places) -> Result<Program, String>
     let facts = agent.facts();
     let path = named_program(job.executor.program.as_deref(), facts.program, facts.package, &places.root)?;
     let line = with_places(places, |places| agents::command_line(agent, &job.executor, &job.tools, places));
-    if job.tools.network == Some(false)
-        && places.fence.is_some()
-        && !agents::can_be_started_through(&places.settings)
-    {
-        return Err(
-            "the path of the repository holds a space before a dash, so the network cannot be taken from \
-                    Claude's commands: remove `network` from tools.json, or move the repository"
-                .to_owned(),
-        );
-    }
     Ok(Program {
         argv: std::iter::once(path.into()).chain(line.arguments).collect(),
         environment: line.environment.into_iter().collect(),
@@ -164,8 +154,8 @@ pub(crate) fn program(words: &[String], root: &Path) -> Result<Program, String> 
 /// The words with the program's own path in front. A program inside the repository must be named by its path.
 fn resolved(words: &[String], root: &Path) -> Result<Vec<OsString>, String> {
     let (program, arguments) = words.split_first().ok_or("no program is configured")?;
-    let path =
-        programs::find(program, Some(root)).ok_or_else(|| format!("`{program}` is not on the PATH"))?;
+    let where_not = if program.contains('/') { "not there, or no program" } else { "not on the PATH" };
+    let path = programs::find(program, Some(root)).ok_or_else(|| format!("`{program}` is {where_not}"))?;
     Ok(std::iter::once(path.into()).chain(arguments.iter().map(OsString::from)).collect())
 }
 

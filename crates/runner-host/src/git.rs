@@ -65,10 +65,14 @@ const FIXED: [(&str, &str); 9] = [
 ];
 
 /// Settings that hold for every call, whatever any configuration says.
-const PINNED: [(&str, &str); 9] = [
+const PINNED: [(&str, &str); 12] = [
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
     ("core.untrackedCache", "false"),
+    // An agent can give a file any time of change, but not the time at which it did so.
+    ("core.trustCtime", "true"),
+    ("core.checkStat", "default"),
+    ("core.ignoreStat", "false"),
     ("core.fsync", "committed,loose-object"),
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),

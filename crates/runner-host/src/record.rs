@@ -10,11 +10,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use runner_core::id::{Iteration, RunId};
 use runner_core::step::{Event, Meta, Recorded};
+use runner_core::tree::Tree;
 use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::paths::Paths;
-use crate::store;
+use crate::store::{self, Stamp};
 
 /// An iteration's folder.
 #[derive(Debug)]
@@ -24,7 +25,13 @@ pub(crate) struct Folder {
     started_ms: u64,
     agent_ms: Option<u64>,
     guard_ms: Option<u64>,
+    /// The tree that the iteration left, and how its file looked when it was written.
+    after: Option<(Tree, Stamp)>,
 }
+
+/// The tree before and after an iteration.
+const BEFORE: &str = "tree.before.json";
+const AFTER: &str = "tree.after.json";
 
 /// How much of a log's end is looked at for its last line.
 const TAIL_BYTES: u64 = 4 << 10;
@@ -50,8 +57,14 @@ pub fn now_ms() -> u64 {
 impl Folder {
     /// Makes the folder, in the work tree at `root`. What is there already stays, if it is plain files.
     pub(crate) fn open(root: &Path, path: PathBuf) -> Result<Self, Error> {
-        let folder =
-            Self { root: root.to_owned(), path, started_ms: now_ms(), agent_ms: None, guard_ms: None };
+        let folder = Self {
+            root: root.to_owned(),
+            path,
+            started_ms: now_ms(),
+            agent_ms: None,
+            guard_ms: None,
+            after: None,
+        };
         folder.tidy()?;
         Ok(folder)
     }
@@ -61,8 +74,9 @@ impl Folder {
     pub(crate) fn tidy(&self) -> Result<(), Error> {
         store::make_folders(&self.root, &self.path)?;
         for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
-            let found = entry.metadata();
-            if !found.is_ok_and(|found| found.is_file() && found.nlink() == 1) {
+            let is_own =
+                |found: fs::Metadata| found.is_file() && (found.nlink() == 1 || entry.file_name() == BEFORE);
+            if !entry.metadata().is_ok_and(is_own) {
                 store::clear(&entry.path())?;
             }
         }
@@ -76,8 +90,31 @@ impl Folder {
     /// Writes a file of the log. The folder may be gone by an agent's hand: then it is made again.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         store::make_folders(&self.root, &self.path)?;
-        let path = self.file(name);
-        fs::write(&path, bytes).map_err(Error::io("write", path))
+        store::overwrite(&self.file(name), bytes)
+    }
+
+    /// Writes the tree that an iteration leaves.
+    pub(crate) fn write_after(&mut self, tree: &Tree) -> Result<(), Error> {
+        self.write(AFTER, tree.bytes())?;
+        self.after = store::stamp(&self.file(AFTER)).map(|stamp| (tree.clone(), stamp));
+        Ok(())
+    }
+
+    /// Writes the tree that an iteration begins with: mostly the one that the last iteration left, which then is the
+    /// same file.
+    pub(crate) fn write_before(&self, tree: &Tree, last: Option<&Self>) -> Result<(), Error> {
+        let left =
+            last.and_then(|last| last.after.as_ref().map(|(after, stamp)| (last.file(AFTER), after, stamp)));
+        if let Some((path, after, stamp)) = left
+            && after.sha256() == tree.sha256()
+            && store::stamp(&path).as_ref() == Some(stamp)
+        {
+            store::clear(&self.file(BEFORE))?;
+            if fs::hard_link(&path, self.file(BEFORE)).is_ok() {
+                return Ok(());
+            }
+        }
+        self.write(BEFORE, tree.bytes())
     }
 
     /// Adds a line to events.jsonl. What cannot be logged is not worth stopping for.

@@ -10,7 +10,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use runner_core::config::Protect;
+use runner_core::agents::can_be_started_through;
+use runner_core::config::{ExecutorKind, Protect};
 use runner_core::layout::Doc;
 use runner_core::step::Job;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,17 @@ pub(crate) enum Level {
 /// How the agent ended, from how the sandbox around it did, which tells a signal by its exit code, as a shell does.
 pub(crate) fn unwrapped(how: How) -> How {
     if let How::Exited(code @ 129..=192) = how { How::Signalled(code - 128) } else { how }
+}
+
+/// How to get the sandbox.
+pub(crate) const SANDBOX_FIX: &str = "install bubblewrap: apt-get install bubblewrap";
+
+/// Why an agent of this kind cannot be put into a bubblewrap that works, in this repository, and what mends it. Claude Code starts its
+/// commands through a program of the runner's, if it can take that program's path.
+pub(crate) fn obstacle(git: &Git, kind: ExecutorKind) -> Option<(String, &'static str)> {
+    let is_odd = kind == ExecutorKind::Claude && !can_be_started_through(&git.paths().session());
+    let why = "Claude Code starts no command through a path that holds ` -` or is not UTF-8";
+    is_odd.then(|| (why.to_owned(), "move the repository to a plainer path"))
 }
 
 /// A bubblewrap that works.

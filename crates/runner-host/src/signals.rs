@@ -87,6 +87,18 @@ impl Drop for Listener {
     }
 }
 
+/// Tells of every signal that would end this program, on a thread of its own, instead of letting it end it.
+pub fn tell_of_ends(told: impl Fn(Caught) + Send + 'static) -> Result<(), Error> {
+    let fail = || Error::io::<io::Error>("listen to", Path::new("signals"));
+    let mut signals = Signals::new(Caught::ALL.map(Caught::number)).map_err(fail())?;
+    let listen = move || {
+        for signal in signals.forever() {
+            Caught::ALL.into_iter().filter(|caught| caught.number() == signal).for_each(&told);
+        }
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(listen).map(|_| ()).map_err(fail())
+}
+
 fn caught(first: &AtomicI32) -> Option<Caught> {
     let number = first.load(Ordering::SeqCst);
     Caught::ALL.into_iter().find(|caught| caught.number() == number)

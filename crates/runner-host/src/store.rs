@@ -113,6 +113,25 @@ fn write_new(path: &Path, bytes: &[u8]) -> Result<fs::File, Error> {
     Ok(file)
 }
 
+/// Writes a file that nobody reads meanwhile, into the one that is there: to make and remove files costs more than to
+/// write them. Anything else in its place goes, and so does a file that has another name as well.
+pub(crate) fn overwrite(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    use std::os::unix::fs::MetadataExt;
+    let is_own = fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.nlink() == 1);
+    if !is_own {
+        clear(path)?;
+    }
+    write_new(path, bytes).map(drop)
+}
+
+/// Lets a file look as if it were written some seconds ago. Git reads what is as young as its index again and again.
+pub(crate) fn age(path: &Path) -> Result<(), Error> {
+    let then = std::time::SystemTime::now() - std::time::Duration::from_secs(3);
+    let times = fs::FileTimes::new().set_modified(then);
+    let file = fs::File::options().write(true).open(path);
+    file.and_then(|file| file.set_times(times)).map_err(Error::io("write", path))
+}
+
 /// Copies a file with its time of change. Git takes a file that is younger than its index for possibly changed;
 /// a copy that looked younger than it is would hide changes made within the same second.
 pub(crate) fn copy_as_old(from: &Path, to: &Path) -> Result<(), Error> {

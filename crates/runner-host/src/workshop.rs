@@ -30,6 +30,7 @@ use runner_core::step::{
 use runner_core::tree::{Selection, Tree, select};
 use serde_json::json;
 
+pub(crate) use hooks::program as hook_program;
 pub use recover::{Recovery, Taken, take_up};
 
 use self::files::RunnerFiles;
@@ -361,7 +362,9 @@ impl World for Workshop<'_> {
             .iter()
             .zip(contents)
             .map(|(doc, bytes)| store::prepare(git.root(), &git.paths().doc(*doc), bytes));
-        let objects = git.store_files(&files.collect::<Result<Vec<_>, _>>()?)?;
+        let files = files.collect::<Result<Vec<_>, _>>()?;
+        files.iter().try_for_each(|path| store::age(path))?;
+        let objects = git.store_files(&files)?;
         let put = |(doc, object): (&Doc, String)| {
             IndexEntry::Put(TreeEntry { mode: EntryMode::File, object, path: doc.path().into() })
         };
@@ -423,8 +426,8 @@ fn write_logs(
     transition: &Transition,
     commit: &str,
 ) -> Result<(), Error> {
-    let folder = &bench.folder;
-    folder.write("tree.after.json", transition.tree.bytes())?;
+    let folder = &mut bench.folder;
+    folder.write_after(&transition.tree)?;
     replay::keep(folder, &bench.base, before, bench.attempt.take(), &bench.verdict)?;
     let patch = match bench.has_changes {
         true => git.patch(&bench.base, commit, &[Doc::Tree.path(), Doc::RunState.path()])?,

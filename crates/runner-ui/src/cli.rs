@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use runner_cli::{Color, Exit, Manner, Out, Report, tell_clap};
 use runner_core::id::RunId;
 use runner_host::programs::show_in_browser;
 use serde_json::json;
@@ -88,6 +89,28 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Export(ExportArgs),
+    Watch(WatchArgs),
+}
+
+/// Watch a run in this terminal
+///
+/// The tree and what the agent says and does, as it happens. It only reads: quitting it does nothing to the run.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  runner-ui watch                    the current run
+  runner-ui watch nightly            another one
+  ssh build -t runner -C app watch   a run on another machine
+
+`?` lists the keys. Without a terminal: runner log --follow")]
+struct WatchArgs {
+    /// The run, by its id; without one, the current
+    run: Option<String>,
+    /// Look at the files every two seconds instead of being told of changes
+    #[arg(long)]
+    poll: bool,
+    /// When to use colour
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
+    color: Color,
 }
 
 /// Write a whole run into one file
@@ -120,30 +143,12 @@ enum Form {
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(told) => {
-            let _ = told.print();
-            return ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(2));
-        }
+        Err(told) => return tell_clap(&told),
     };
+    let out = Out::new(&Manner { json: cli.json, ..Manner::default() });
     match run(&cli) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Told { code, lines }) => {
-            let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
-            ExitCode::from(code)
-        }
-    }
-}
-
-/// An error, ready to be told.
-struct Told {
-    code: u8,
-    lines: Vec<String>,
-}
-
-impl Told {
-    fn new(code: u8, what: &str, why: &str, hint: &str) -> Self {
-        let lines = vec![format!("error: {what}"), format!("caused by: {why}"), format!("hint: {hint}")];
-        Self { code, lines }
+        Ok(exit) => ExitCode::from(exit.0),
+        Err(report) => out.tell_error(&report),
     }
 }
 
@@ -153,15 +158,18 @@ enum Subject {
     Evaluation(Places),
 }
 
-fn run(cli: &Cli) -> Result<(), Told> {
+fn run(cli: &Cli) -> Result<Exit, Report> {
     let project = || {
         Project::open(&cli.project_dir).map_err(|error| {
-            let hint = "name a git repository: runner-ui --project-dir DIR";
-            Told::new(2, "could not open the repository", &error.to_string(), hint)
+            Report::refused("no_repository", "could not open the repository")
+                .cause(error.to_string())
+                .hint("name a git repository: runner-ui --project-dir DIR")
         })
     };
-    if let Some(Command::Export(args)) = &cli.command {
-        return export(args, &project()?);
+    match &cli.command {
+        Some(Command::Export(args)) => return export(args, &project()?).map(|()| Exit::SUCCESS),
+        Some(Command::Watch(args)) => return watch(cli, args, project()?),
+        None => {}
     }
     let subject = match &cli.eval {
         Some(folder) => Subject::Evaluation(places(cli, folder)?),
@@ -169,14 +177,18 @@ fn run(cli: &Cli) -> Result<(), Told> {
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| {
-        Told::new(1, "could not start", &error.to_string(), "close some programs and try again")
+        Report::new("start", Exit::FAILURE, "could not start")
+            .cause(error.to_string())
+            .hint("close some programs and try again")
     })?;
-    runtime.block_on(serve(cli, subject))
+    runtime.block_on(serve(cli, subject)).map(|()| Exit::SUCCESS)
 }
 
 /// Where the evaluation is.
-fn places(cli: &Cli, folder: &Path) -> Result<Places, Told> {
-    let fail = |why: &str, hint: &str| Told::new(2, "could not open the evaluation", why, hint);
+fn places(cli: &Cli, folder: &Path) -> Result<Places, Report> {
+    let fail = |why: &str, hint: &str| {
+        Report::refused("no_evaluation", "could not open the evaluation").cause(why).hint(hint)
+    };
     if cli.case.as_ref().is_some_and(|case| Name::new(case).is_none()) {
         return Err(fail("the case is not a name", "`runner eval list` lists the cases"));
     }
@@ -187,19 +199,53 @@ fn places(cli: &Cli, folder: &Path) -> Result<Places, Told> {
     Ok(Places { workspaces: workspaces.unwrap_or(found.workspaces), ..found })
 }
 
-fn export(args: &ExportArgs, project: &Project) -> Result<(), Told> {
-    let fail = |code, why: &str, hint: &str| Told::new(code, "could not export the run", why, hint);
-    if args.out.is_none() && io::stdout().is_terminal() {
-        return Err(fail(2, "a whole run is too much for a terminal", "say where: --out ../run.html"));
+/// The run that was typed.
+fn run_id(typed: Option<&str>, what: &str) -> Result<Option<RunId>, Report> {
+    typed.map(RunId::new).transpose().map_err(|fault| {
+        Report::refused("run_id", what).cause(format!("the run {fault}")).hint("`runner ui` lists the runs")
+    })
+}
+
+#[cfg(feature = "watch")]
+fn watch(cli: &Cli, args: &WatchArgs, project: Project) -> Result<Exit, Report> {
+    let wanted = run_id(args.run.as_deref(), "could not show the run")?;
+    if cli.json {
+        return Err(Report::refused("no_json", "could not show the run")
+            .cause("this view is for people, and has no JSON")
+            .hint("for programs: runner log --follow --json, or runner status --json"));
     }
-    let wanted = args.run.as_deref().map(RunId::new).transpose();
-    let wanted =
-        wanted.map_err(|fault| fail(2, &format!("the run {fault}"), "`runner ui` lists the runs"))?;
+    let manner = Manner { color: args.color, ..Manner::default() };
+    crate::terminal::run(project, wanted, cli.poll || args.poll, &manner)
+}
+
+#[cfg(not(feature = "watch"))]
+fn watch(_: &Cli, _: &WatchArgs, _: Project) -> Result<Exit, Report> {
+    Err(Report::new("no_watch", Exit::FAILURE, "could not show the run")
+        .cause("this `runner-ui` was built without the view for terminals")
+        .hint("build it with its usual features: cargo install --locked --path crates/runner-ui")
+        .hint("or follow the run as lines: runner log --follow"))
+}
+
+fn export(args: &ExportArgs, project: &Project) -> Result<(), Report> {
+    const WHAT: &str = "could not export the run";
+    let fail = |exit, why: &str, hint: &str| Report::new("export", exit, WHAT).cause(why).hint(hint);
+    if args.out.is_none() && io::stdout().is_terminal() {
+        return Err(fail(
+            Exit::REFUSED,
+            "a whole run is too much for a terminal",
+            "say where: --out ../run.html",
+        ));
+    }
+    let wanted = run_id(args.run.as_deref(), WHAT)?;
     let run = export::whole_run(project, wanted.as_ref())
-        .map_err(|fault| fail(2, fault.message(), "`runner status` says which run is here"))?;
+        .map_err(|fault| fail(Exit::REFUSED, fault.message(), "`runner status` says which run is here"))?;
     let text = match args.form {
         Form::Html => export::html(&run).ok_or_else(|| {
-            fail(1, "this binary was built without its page", "run `just ui-build` and build again")
+            fail(
+                Exit::FAILURE,
+                "this binary was built without its page",
+                "run `just ui-build` and build again",
+            )
         })?,
         Form::Json => serde_json::to_string(&run).unwrap_or_default() + "\n",
     };
@@ -211,7 +257,7 @@ fn export(args: &ExportArgs, project: &Project) -> Result<(), Told> {
             written => written,
         },
     };
-    written.map_err(|error| fail(1, &error.to_string(), "choose another file: --out FILE"))?;
+    written.map_err(|error| fail(Exit::FAILURE, &error.to_string(), "choose another file: --out FILE"))?;
     tell_export(args, project, &run, text.len());
     Ok(())
 }
@@ -237,22 +283,20 @@ fn tell_export(args: &ExportArgs, project: &Project, run: &WholeRun, bytes: usiz
     }
 }
 
-async fn serve(cli: &Cli, subject: Subject) -> Result<(), Told> {
+async fn serve(cli: &Cli, subject: Subject) -> Result<(), Report> {
     let wanted = SocketAddr::new(cli.bind, cli.port.unwrap_or(PORT));
     let failed = |error: io::Error| {
-        let hint = "choose another one, or any: runner-ui --port 0";
-        Told::new(1, &format!("could not listen at {wanted}"), &error.to_string(), hint)
+        Report::new("listen", Exit::FAILURE, format!("could not listen at {wanted}"))
+            .cause(error.to_string())
+            .hint("choose another one, or any: runner-ui --port 0")
     };
     let listener = server::listen(wanted, cli.port.is_none()).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     let needs_token = cli.token || !cli.bind.is_loopback();
     let token = needs_token.then(make_token).transpose().map_err(|error| {
-        Told::new(
-            1,
-            "could not make a token",
-            &error.to_string(),
-            "listen on this machine alone: leave --bind away",
-        )
+        Report::new("token", Exit::FAILURE, "could not make a token")
+            .cause(error.to_string())
+            .hint("listen on this machine alone: leave --bind away")
     })?;
     let gate = Gate { address, hosts: cli.allow_host.clone(), token };
     let url =
@@ -278,7 +322,7 @@ fn begin(cli: &Cli, subject: Subject, gate: Gate) -> (Site, (PathBuf, Watching))
             let watcher = Watcher::begin(app.project.as_ref(), &app.watch, cli.poll);
             let (watched, feed) = (Arc::clone(&app), Arc::clone(&feed));
             std::thread::spawn(move || {
-                watcher.run(watched.project.as_ref(), &watched.watch, |change| feed.publish(&change));
+                watcher.run(watched.project.as_ref(), |change| feed.publish(&change), &watched.watch);
             });
             let told = (app.project.reading.root().to_owned(), app.watch.watching());
             (Shown::Repository(app), told)
@@ -289,7 +333,7 @@ fn begin(cli: &Cli, subject: Subject, gate: Gate) -> (Site, (PathBuf, Watching))
             let watcher = Watcher::begin(evaluation.as_ref(), &evaluation.watch, cli.poll);
             let (watched, feed) = (Arc::clone(&evaluation), Arc::clone(&feed));
             std::thread::spawn(move || {
-                watcher.run(watched.as_ref(), &watched.watch, |change| feed.publish(&change));
+                watcher.run(watched.as_ref(), |change| feed.publish(&change), &watched.watch);
             });
             let told = (root, evaluation.watch.watching());
             (Shown::Evaluation(evaluation), told)

@@ -26,6 +26,8 @@ mod server;
 mod site;
 mod snapshot;
 mod standing;
+#[cfg(feature = "watch")]
+mod terminal;
 mod tree_view;
 mod verify;
 mod watch;

@@ -8,9 +8,9 @@ use runner_core::tree::{Node, Selection, Tree, select};
 
 use crate::api::{IterationRow, LessonView, NodeDetail, NodeName, SlimTree};
 
-const PASSES: u32 = 1;
-const LEAF: u32 = 2;
-const EXHAUSTED: u32 = 4;
+pub(crate) const PASSES: u32 = 1;
+pub(crate) const LEAF: u32 = 2;
+pub(crate) const EXHAUSTED: u32 = 4;
 
 /// The leaf that comes next.
 pub(crate) fn selected(tree: &Tree) -> Option<&Node> {

@@ -1,4 +1,4 @@
-//! Notices what changes and tells the feed.
+//! Notices what changes and tells it.
 //!
 //! What the system reports is a hint that something may have changed, no more: after every hint the files themselves
 //! are looked at, and what is told is the difference to the look before. Hints are gathered: the first after a quiet
@@ -148,8 +148,8 @@ impl<W: Watched> Watcher<W> {
         matches!(more, Some(Ok(true)))
     }
 
-    /// Watches until nobody needs it any more, and tells.
-    pub(crate) fn run(mut self, watched: &W, watch: &Watch, tell: impl Fn(Change)) {
+    /// Watches until nobody needs it any more, and tells every change.
+    pub(crate) fn run(mut self, watched: &W, tell: impl Fn(Change), watch: &Watch) {
         // What happened while the first folders were not watched yet is seen by one more look.
         let mut looks_again = true;
         loop {

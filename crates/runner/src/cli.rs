@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use runner_cli::Manner;
 
 pub(crate) use past::{BlameArgs, ForkArgs};
 pub(crate) use plan::{PlanArgs, PlanCommand, PlanExportArgs, PlanFormat, PlanImportArgs};
@@ -33,43 +34,9 @@ Exit codes:
   129, 130, 143 interrupted by a signal")]
 pub struct Cli {
     #[command(flatten)]
-    pub(crate) global: Global,
+    pub(crate) global: Manner,
     #[command(subcommand)]
     pub(crate) command: Command,
-}
-
-/// Options that every command takes.
-#[derive(Args, Debug)]
-pub(crate) struct Global {
-    /// Work in this folder instead of the current one
-    #[arg(short = 'C', global = true, value_name = "DIR", default_value = ".", hide_default_value = true)]
-    pub(crate) directory: PathBuf,
-    /// Answer with one JSON document
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-    /// Say nothing but errors
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
-    pub(crate) quiet: bool,
-    /// Say more
-    #[arg(short, long, global = true)]
-    pub(crate) verbose: bool,
-    /// Never show anything through a pager
-    #[arg(long, global = true)]
-    pub(crate) no_pager: bool,
-    /// When to use colour
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
-    pub(crate) color: Color,
-}
-
-/// When to use colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Color {
-    /// On a terminal, unless NO_COLOR is set
-    Auto,
-    /// Always
-    Always,
-    /// Never
-    Never,
 }
 
 #[derive(Debug, Subcommand)]
@@ -101,6 +68,7 @@ pub(crate) enum Command {
     Conformance(ConformanceArgs),
     Demo(DemoArgs),
     Ui(UiArgs),
+    Watch(WatchArgs),
     Export(ExportArgs),
     Eval(EvalArgs),
     Completions(CompletionsArgs),
@@ -412,6 +380,21 @@ pub(crate) struct UiArgs {
     pub(crate) rest: Vec<OsString>,
 }
 
+/// Watch a run in this terminal: hands over to `runner-ui`
+///
+/// The tree and what the agent says and does, as it happens; it only reads. `?` lists the keys, and
+/// `runner-ui watch --help` the options.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner watch
+  runner watch nightly               a run by its id
+  ssh -t build runner -C app watch   a run on another machine")]
+pub(crate) struct WatchArgs {
+    /// The run, and options of `runner-ui watch`
+    #[arg(value_name = "OPTION", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) rest: Vec<OsString>,
+}
+
 /// Evaluate agents over many cases: hands over to `runner-eval`
 ///
 /// Real loops over declarative cases, with statistics, from one machine to a cluster. It is a program of its own, found
@@ -463,27 +446,5 @@ pub(crate) struct ManArgs {
 
 /// The reference of every command, as Markdown, from what is defined above.
 pub fn reference() -> String {
-    let mut command = Cli::command();
-    command.build();
-    let mut page =
-        String::from("# Command line\n\nMade from the program itself: `just generate` writes it anew.\n");
-    push_help(&mut page, "runner", &mut command);
-    push_below(&mut page, "runner", &mut command);
-    page
-}
-
-/// The commands below a command, each behind the one it belongs to.
-fn push_below(page: &mut String, title: &str, command: &mut clap::Command) {
-    for sub in command.get_subcommands_mut().filter(|sub| sub.get_name() != "help") {
-        let title = format!("{title} {}", sub.get_name());
-        push_help(page, &title, sub);
-        push_below(page, &title, sub);
-    }
-}
-
-fn push_help(page: &mut String, title: &str, command: &mut clap::Command) {
-    let help = command.clone().term_width(100).render_long_help().to_string();
-    let lines = help.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
-    let section = format!("\n## {title}\n\n```text\n{}\n```\n", lines.trim_end());
-    page.push_str(&section);
+    runner_cli::paper::reference(Cli::command(), "runner", "Command line")
 }

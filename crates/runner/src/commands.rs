@@ -1,7 +1,6 @@
 //! The commands, one a file.
 
 mod blame;
-mod completions;
 mod conformance;
 mod demo;
 mod doctor;
@@ -9,7 +8,6 @@ mod eval;
 mod fork;
 mod init;
 mod log;
-mod man;
 mod memory;
 mod node;
 mod pause;
@@ -25,10 +23,11 @@ mod ui;
 mod validate;
 pub(crate) mod verify;
 
+use clap::CommandFactory;
+use runner_cli::paper::{completions, man};
+use runner_cli::{Out, Reply, Report};
+
 use crate::cli::{Cli, Command};
-use crate::error::Report;
-use crate::out::Out;
-use crate::reply::Reply;
 
 /// Carries out what was typed.
 pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
@@ -60,9 +59,16 @@ pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
         Command::Conformance(args) => Box::new(conformance::run(dir, args, out)?),
         Command::Demo(args) => Box::new(demo::run(args, out)?),
         Command::Ui(args) => return Err(ui::run(dir, cli.global.json, args)),
-        Command::Export(args) => return Err(ui::export(dir, args)),
-        Command::Eval(args) => return Err(eval::run(dir, (cli.global.json, cli.global.quiet), args)),
-        Command::Completions(args) => Box::new(completions::run(args)),
-        Command::Man(args) => Box::new(man::run(args)?),
+        Command::Export(args) => return Err(ui::also(&cli.global, "export", &args.rest)),
+        Command::Watch(args) => {
+            return Err(ui::also(
+                &cli.global,
+                "watch",
+                &[cli.global.color.words(), args.rest.clone()].concat(),
+            ));
+        }
+        Command::Eval(args) => return Err(eval::run(&cli.global, args)),
+        Command::Completions(args) => Box::new(completions(Cli::command(), args.shell)),
+        Command::Man(args) => Box::new(man(Cli::command(), args.dir.as_deref())?),
     })
 }

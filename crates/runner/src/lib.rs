@@ -1,14 +1,11 @@
 //! The command line: understands what people type, asks the host, and tells the answer.
 //!
-//! No decision about runs is made here. One module prints ([`out`]), one words errors ([`error`]); each command
-//! is a file in `commands` that turns arguments into a [`reply::Reply`].
+//! No decision about runs is made here. Each command is a file in `commands` that turns arguments into a
+//! [`runner_cli::Reply`].
 
 pub mod cli;
 mod commands;
-mod error;
 mod live;
-mod out;
-mod reply;
 mod view;
 mod which;
 
@@ -16,9 +13,9 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
+use runner_cli::{Out, tell_clap};
 
 use cli::Cli;
-use out::Out;
 
 /// Runs the command that the program was started with.
 pub fn main() -> ExitCode {
@@ -28,7 +25,7 @@ pub fn main() -> ExitCode {
 fn run(args: Vec<OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
-        Err(told) => return out::tell_clap(&told),
+        Err(told) => return tell_clap(&told),
     };
     let out = Out::new(&cli.global);
     match commands::run(&cli, &out) {

@@ -7,16 +7,18 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use runner_cli::agent;
+use runner_cli::numbers::clock;
+use runner_cli::progress::bar;
+use runner_cli::{Glyph, Ink, Out, Pen};
 use runner_core::id::{Iteration, RunId};
 use runner_core::step::Event;
 
-use crate::out::{Glyph, Ink, Out, Pen};
+use crate::view::clean;
 use crate::view::event::{Told, settled};
-use crate::view::progress::bar;
 use crate::view::spending::spent_text;
-use crate::view::summary::{Summary, clock};
+use crate::view::summary::Summary;
 use crate::view::waiting::{countdown, left_ms, on_the_wall, reason};
-use crate::view::{agent, clean};
 
 /// How often the footer is drawn.
 const TICK: Duration = Duration::from_millis(250);
@@ -122,7 +124,7 @@ impl<'a> Live<'a> {
     }
 
     /// Tells something that is no event.
-    pub(crate) fn say(&self, reply: &dyn crate::reply::Reply) {
+    pub(crate) fn say(&self, reply: &dyn runner_cli::Reply) {
         let Ok(_view) = self.view.lock() else { return };
         self.out.tell_now(reply);
     }
@@ -354,13 +356,13 @@ struct Alive {
     secs: u64,
 }
 
-impl crate::reply::Reply for Alive {
+impl runner_cli::Reply for Alive {
     fn json(&self) -> serde_json::Value {
         serde_json::json!({ "event": "alive", "iter": self.iter, "stage": self.stage.word(), "secs": self.secs })
     }
 
-    fn plain(&self) -> Vec<crate::reply::Line> {
-        let line = crate::reply::Line::new().with("event", "alive").with("iter", self.iter);
+    fn plain(&self) -> Vec<runner_cli::Line> {
+        let line = runner_cli::Line::new().with("event", "alive").with("iter", self.iter);
         vec![line.with("stage", self.stage.word()).with("secs", self.secs)]
     }
 

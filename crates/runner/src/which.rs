@@ -1,12 +1,10 @@
 //! What people mean by `57`, `#57`, `@`, `@-1`, a node's path, or the beginning of its id.
 
+use runner_cli::{Exit, Report};
 use runner_core::document::nearest;
 use runner_core::id::{Iteration, NodeId};
 use runner_core::tree::{Node, Tree, path_text};
 use runner_host::looking::{Look, Seen};
-
-use crate::error::Report;
-use crate::reply::Exit;
 
 /// What an argument stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]

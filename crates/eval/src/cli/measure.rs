@@ -77,7 +77,7 @@ pub(crate) struct CompareArgs {
   runner eval gate main --aa                 how often this suite would raise a false alarm, and what it can see
 
 Exit codes:
-  0 pass   1 regression, or the results cannot be read   2 wrong usage   5 inconclusive   6 incomplete")]
+  0 pass   7 regression   5 inconclusive   6 incomplete   1 an error: no verdict   2 wrong usage or no such results")]
 pub(crate) struct GateArgs {
     /// The results to hold to
     #[arg(value_name = "BASE")]

@@ -3,12 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use runner_cli::{Line, Pen, Reply, Report};
 use serde_json::{Value, json};
 
 use crate::cli::{CleanArgs, Global};
-use crate::error::Report;
 use crate::files;
-use crate::out::{Line, Pen, Reply};
 
 /// What was removed.
 pub(crate) struct Removed(Vec<PathBuf>);

@@ -1,10 +1,9 @@
 //! `runner eval compare`
 
+use runner_cli::{Ink, Line, Pen, Reply, Report};
 use serde_json::{Value, json};
 
 use crate::cli::{CompareArgs, Global};
-use crate::error::Report;
-use crate::out::{Ink, Line, Pen, Reply};
 use crate::pairing::Pairing;
 use crate::selection::Selection;
 use crate::stats::paired::{Difference, difference};

@@ -1,11 +1,10 @@
 //! `runner eval gate`
 
+use runner_cli::{Exit, Ink, Line, Pen, Reply, Report};
 use serde_json::{Value, json};
 
 use super::compare::{DRAWS, drawn, line, words};
 use crate::cli::{GateArgs, Global};
-use crate::error::Report;
-use crate::out::{Exit, Ink, Line, Pen, Reply};
 use crate::pairing::{Pairing, by_case, counts};
 use crate::selection::Selection;
 use crate::stats::gate::{Model, Rule, Tally, Verdict, judge, simulate};
@@ -15,6 +14,13 @@ use crate::stats::paired::{Difference, difference};
 const ROUNDS: u32 = 2_000;
 /// The drops that `--aa` tries to see.
 const DROPS: [f64; 3] = [0.05, 0.1, 0.2];
+
+/// It got worse. Not 1: an error of any kind must not look like a verdict.
+const REGRESSION: Exit = Exit(7);
+/// Too little to tell.
+const INCONCLUSIVE: Exit = Exit(5);
+/// Something is missing.
+const INCOMPLETE: Exit = Exit(6);
 
 pub(crate) fn run(global: &Global, args: &GateArgs) -> Result<Box<dyn Reply>, Report> {
     if !(0.0..=1.0).contains(&args.margin) {
@@ -145,9 +151,9 @@ impl Reply for Judged {
     fn exit(&self) -> Exit {
         match self.verdict {
             Verdict::Pass => Exit::SUCCESS,
-            Verdict::Regression => Exit::FAILURE,
-            Verdict::Inconclusive => Exit::INCONCLUSIVE,
-            Verdict::Incomplete => Exit::INCOMPLETE,
+            Verdict::Regression => REGRESSION,
+            Verdict::Inconclusive => INCONCLUSIVE,
+            Verdict::Incomplete => INCOMPLETE,
         }
     }
 }

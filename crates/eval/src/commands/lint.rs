@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
+use runner_cli::{Exit, Ink, Line, Out, Pen, Reply, Report};
 use runner_host::process::Control;
 use runner_host::signals::Listener;
 use serde_json::{Value, json};
 
-use super::choice;
 use super::run::find_runner;
+use super::{INTERRUPTED, choice};
 use crate::agent::Agent;
 use crate::cli::{Global, LintArgs};
-use crate::error::Report;
 use crate::files;
-use crate::out::{Exit, Ink, Line, Out, Pen, Reply};
 use crate::plan::Scope;
 use crate::pool::{self, Ending, Event, Settings};
 use crate::progress::Progress;
@@ -34,7 +33,7 @@ struct Finding {
 }
 
 pub(crate) fn run(global: &Global, args: &LintArgs, out: &Out) -> Result<Linted, Report> {
-    let told = |error| Report::host("could not begin", &error);
+    let told = |error| Report::of("could not begin", &error);
     let kits = choose(read_all(&global.cases())?, &choice(&args.cases))?;
     let runner = find_runner(global, args.runner.as_deref())?;
     let control = Control::new().map_err(told)?;
@@ -151,7 +150,7 @@ impl Reply for Linted {
 
     fn exit(&self) -> Exit {
         match self.ending {
-            Ending::Stopped => Exit::INTERRUPTED,
+            Ending::Stopped => INTERRUPTED,
             Ending::Done | Ending::Budget if self.wrong().next().is_none() => Exit::SUCCESS,
             Ending::Done | Ending::Budget => Exit::FAILURE,
         }

@@ -1,12 +1,11 @@
 //! `runner eval list`
 
+use runner_cli::{Ink, Line, Pen, Reply, Report};
 use runner_core::text::one_line;
 use serde_json::{Value, json};
 
 use super::choice;
 use crate::cli::{Global, ListArgs};
-use crate::error::Report;
-use crate::out::{Ink, Line, Pen, Reply};
 use crate::suite::{Kit, choose, read_all};
 
 /// The cases.
@@ -57,7 +56,7 @@ impl Reply for Listed {
         for kit in &self.0 {
             let case = &kit.case;
             let goal = one_line(&case.goal);
-            let rest = pen.narrower(width + 13).fit(&goal);
+            let rest = pen.fit(&goal, pen.width.saturating_sub(width + 13));
             text.push_str(&format!(
                 "{:width$}  {}  {rest}\n",
                 case.id,

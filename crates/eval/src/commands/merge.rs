@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use runner_cli::{Exit, Ink, Line, Pen, Reply, Report};
 use runner_core::document::canonical_json;
 use serde_json::{Value, json};
 
 use super::run::newest;
 use crate::cli::{Global, MergeArgs};
-use crate::error::Report;
 use crate::files;
-use crate::out::{Exit, Ink, Line, Pen, Reply};
 use crate::plan::Unit;
 use crate::progress::mark;
 use crate::result::{Meta, Outcome};

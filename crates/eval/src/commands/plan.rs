@@ -1,11 +1,10 @@
 //! `runner eval plan`
 
+use runner_cli::{Line, Pen, Reply, Report};
 use serde_json::{Value, json};
 
 use super::run::{new_run, scope_of};
 use crate::cli::{Global, PlanArgs};
-use crate::error::Report;
-use crate::out::{Line, Pen, Reply};
 use crate::plan::Unit;
 use crate::run_folder::RunFolder;
 

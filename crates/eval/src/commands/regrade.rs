@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use runner_cli::{Exit, Ink, Line, Pen, Reply, Report};
 use runner_core::digest::Sha256;
 use runner_core::layout::Doc;
 use runner_host::process::Wish;
@@ -11,11 +12,9 @@ use serde_json::{Value, json};
 use super::choice;
 use super::run::{find_runner, newest};
 use crate::cli::{Global, RegradeArgs};
-use crate::error::Report;
 use crate::files;
 use crate::grade::Grader;
 use crate::launch::Launcher;
-use crate::out::{Exit, Ink, Line, Pen, Reply};
 use crate::result::{CheckResult, Outcome};
 use crate::results::Trial;
 use crate::run_folder::RunFolder;
@@ -49,7 +48,7 @@ pub(crate) fn run(global: &Global, args: &RegradeArgs) -> Result<Regraded, Repor
     };
     let runner = find_runner(global, args.runner.as_deref())?;
     let scratch = global.workspaces().join(format!(".regrade-{}", std::process::id()));
-    let told = |error| Report::host("could not begin", &error);
+    let told = |error| Report::of("could not begin", &error);
     let launcher = Launcher::new(scratch.join("output")).map_err(told)?;
     let _listener = Listener::begin(&launcher.control).map_err(told)?;
     let mut regraded =

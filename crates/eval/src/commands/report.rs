@@ -3,13 +3,12 @@
 use std::fs;
 use std::path::Path;
 
+use runner_cli::{Exit, Ink, Line, Pen, Reply, Report};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use crate::cli::{Form, Global, ReportArgs};
-use crate::error::Report;
 use crate::files;
-use crate::out::{Exit, Ink, Line, Pen, Reply};
 use crate::plan::Unit;
 use crate::report::{atif, html, inspect, junit, rows};
 use crate::results::Trial;
@@ -49,7 +48,7 @@ pub(crate) fn run(global: &Global, args: &ReportArgs) -> Result<Box<dyn Reply>, 
         Form::Jsonl => rows::jsonl(&chosen.trials),
         Form::Csv => rows::csv(&chosen.trials),
         Form::Atif => match &args.out {
-            Some(out) => return trajectories(&global.directory.join(out), &last),
+            Some(out) => return trajectories(&global.manner.directory.join(out), &last),
             None => last.iter().map(|trial| format!("{}\n", atif::atif(trial))).collect(),
         },
         Form::Inspect => {
@@ -60,7 +59,7 @@ pub(crate) fn run(global: &Global, args: &ReportArgs) -> Result<Box<dyn Reply>, 
         }
     };
     let Some(out) = &args.out else { return Ok(Box::new(Document(text))) };
-    let file = global.directory.join(out);
+    let file = global.manner.directory.join(out);
     files::write(&file, text.as_bytes())
         .map_err(|error| Report::io("could not write the report", &file, &error))?;
     Ok(Box::new(Written { file: file.display().to_string(), bytes: text.len(), trials: last.len() }))
@@ -266,7 +265,7 @@ fn aligned<const N: usize>(pen: &Pen, lines: &[(Option<Ink>, [String; N])]) -> S
             let room = " ".repeat(width.saturating_sub(cell.width()));
             line.push_str(&if at == 0 { format!("{cell}{room}") } else { format!("  {room}{cell}") });
         }
-        let line = pen.fit(line.trim_end());
+        let line = pen.fit(line.trim_end(), pen.width);
         text.push_str(&ink.map_or_else(|| line.clone(), |ink| pen.ink(ink, &line)));
         text.push('\n');
     }

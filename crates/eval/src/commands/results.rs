@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use runner_cli::{Exit, Ink, Line, Pen, Reply, Report};
 use serde_json::{Value, json};
 
 use crate::cli::{Global, ResultsArgs};
-use crate::error::Report;
-use crate::out::{Exit, Ink, Line, Pen, Reply};
 use crate::plan::Plan;
 use crate::results::{Trial, Unreadable, last_attempts, load};
 use crate::run_folder::RunFolder;
@@ -71,7 +70,7 @@ impl Reply for Recorded {
     fn drawn(&self, pen: &Pen) -> String {
         let mut text = String::new();
         for line in self.plain() {
-            text.push_str(&pen.fit(line.as_str()));
+            text.push_str(&pen.fit(line.as_str(), pen.width));
             text.push('\n');
         }
         if text.is_empty() {

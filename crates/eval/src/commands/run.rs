@@ -3,21 +3,20 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use runner_cli::{Exit, Ink, Line, Out, Pen, Reply, Report};
 use runner_host::clock::{now_ms, utc};
 use runner_host::process::Control;
 use runner_host::signals::{Caught, Listener};
 use serde_json::{Value, json};
 
-use super::choice;
+use super::{INTERRUPTED, choice};
 use crate::agent::Agent;
 use crate::cli::{Global, RunArgs, ScopeArgs, WayArgs};
-use crate::error::Report;
 use crate::host::Runner;
 use crate::launch::Launcher;
-use crate::out::{Exit, Ink, Line, Out, Pen, Reply};
 use crate::plan::{Partition, Scope, Unit};
 use crate::pool::{self, Ending, Event, Settings};
-use crate::progress::{Progress, mark};
+use crate::progress::{Happening, Progress, mark};
 use crate::result::{Meta, Outcome};
 use crate::results::Trial;
 use crate::run_folder::RunFolder;
@@ -37,7 +36,7 @@ pub(crate) struct Done {
 }
 
 pub(crate) fn run(global: &Global, args: &RunArgs, out: &Out) -> Result<Done, Report> {
-    let told = |error| Report::host("could not begin", &error);
+    let told = |error| Report::of("could not begin", &error);
     let control = Control::new().map_err(told)?;
     let (kits, runner, scope) =
         if args.continued { continued_scope(global, args)? } else { scope_of(global, &args.scope)? };
@@ -98,7 +97,8 @@ impl Record {
 fn tell_begin(out: &Out, folder: &RunFolder, units: usize, had: usize) {
     let line =
         Line::new().with("event", "begin").with("run", folder.name()).with("units", units).with("had", had);
-    out.tell_now(&line, &json!({ "event": "begin", "run": folder.name(), "units": units, "had": had }));
+    let value = json!({ "event": "begin", "run": folder.name(), "units": units, "had": had });
+    out.tell_now(&Happening { line, value });
     if out.is_terminal() {
         let goes_on = if had > 0 { format!(", {had} of them done before") } else { String::new() };
         out.raw(&format!("run {}: {units} trials{goes_on}\n", folder.name()));
@@ -132,7 +132,7 @@ pub(crate) fn scope_of(global: &Global, args: &ScopeArgs) -> Result<(Vec<Kit>, R
 
 pub(crate) fn find_runner(global: &Global, named: Option<&std::path::Path>) -> Result<Runner, Report> {
     let scratch = global.workspaces().join(format!(".eval-{}", std::process::id()));
-    let launcher = Launcher::new(scratch.clone()).map_err(|error| Report::host("could not begin", &error))?;
+    let launcher = Launcher::new(scratch.clone()).map_err(|error| Report::of("could not begin", &error))?;
     let runner = Runner::find(named, &launcher);
     let _ = crate::files::clear(&scratch);
     runner
@@ -313,7 +313,7 @@ impl Reply for Done {
             let as_stated = meta.expected == Some(meta.outcome);
             let cause = meta.cause.map_or("", crate::result::Cause::as_str);
             let why = meta.why.as_deref().unwrap_or_default();
-            let line = pen.fit(&format!("{} {} ({cause}): {why}", meta.case_id, meta.outcome));
+            let line = pen.fit(&format!("{} {} ({cause}): {why}", meta.case_id, meta.outcome), pen.width);
             text.push_str(&if as_stated { pen.ink(Ink::Faint, &line) } else { line });
             text.push('\n');
         }
@@ -334,7 +334,7 @@ impl Reply for Done {
 
     fn exit(&self) -> Exit {
         match self.ending {
-            Ending::Stopped => self.caught.map_or(Exit::INTERRUPTED, |caught| Exit(caught.exit_code())),
+            Ending::Stopped => self.caught.map_or(INTERRUPTED, |caught| Exit(caught.exit_code())),
             Ending::Budget => Exit::LIMIT,
             Ending::Done if self.unexpected().is_empty() => Exit::SUCCESS,
             Ending::Done => Exit::FAILURE,

@@ -3,14 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use runner_cli::{Exit, Line, Pen, Reply, Report};
 use runner_host::programs;
 use serde_json::{Value, json};
 
 use super::run::{new_run, scope_of};
 use crate::cli::{Engine, Global, K8sArgs, SlurmArgs, SubmitArgs, SubmitScope};
-use crate::error::Report;
 use crate::launch::{Errand, Launcher};
-use crate::out::{Exit, Line, Pen, Reply};
 use crate::plan::SHARDS;
 use crate::run_folder::RunFolder;
 
@@ -185,10 +184,9 @@ fn ask(global: &Global, program: &str, words: &[String]) -> Result<String, Repor
             .hint("go to where it is, or look at what would be submitted: --dry-run")
     })?;
     let scratch = global.workspaces().join(format!(".submit-{}", std::process::id()));
-    let launcher = Launcher::new(scratch.clone()).map_err(|error| Report::host(what, &error))?;
+    let launcher = Launcher::new(scratch.clone()).map_err(|error| Report::of(what, &error))?;
     let argv = std::iter::once(path.into()).chain(words.iter().map(Into::into)).collect();
-    let ended =
-        launcher.run(&Errand { argv, ..Errand::default() }).map_err(|error| Report::host(what, &error));
+    let ended = launcher.run(&Errand { argv, ..Errand::default() }).map_err(|error| Report::of(what, &error));
     let _ = crate::files::clear(&scratch);
     let ended = ended?;
     if ended.is_success() {

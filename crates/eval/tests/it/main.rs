@@ -8,8 +8,10 @@
 )]
 
 mod cheats;
+mod generated;
 mod manners;
 mod measure;
+mod real_agents;
 mod resume;
 mod shares;
 mod shipped;
@@ -39,6 +41,12 @@ fn runner() -> PathBuf {
 impl Suite {
     fn new() -> Self {
         Self { sandbox: Sandbox::empty(env!("CARGO_BIN_EXE_runner-eval")) }
+    }
+
+    /// One on a disk: Codex's own sandbox hides what is in memory.
+    fn on_disk() -> Self {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        Self { sandbox: Sandbox::empty_in(env!("CARGO_BIN_EXE_runner-eval"), folder) }
     }
 
     /// A suite with cases of this name, all of which end well.

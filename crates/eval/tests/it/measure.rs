@@ -58,10 +58,14 @@ fn an_agent_that_got_worse_is_a_regression_and_plainly_so() {
     assert_eq!((&found["exact"], &found["p_value"]), (&true.into(), &(2.0 / 4096.0).into()));
     assert!(told["words"].as_str().unwrap().contains("does not include zero"), "{told}");
     let gate = suite.eval(&["gate", "main", "branch"]);
-    assert_eq!(gate.code, Some(1), "{}", gate.stdout);
+    assert_eq!(gate.code, Some(7), "{}", gate.stdout);
     assert!(gate.stdout.starts_with("verdict=regression base=main new=branch"), "{}", gate.stdout);
     let better = suite.eval(&["gate", "branch", "main"]).ok();
     assert!(better.stdout.starts_with("verdict=pass"), "{}", better.stdout);
+    let none = suite.eval(&["gate", "main", "nowhere"]).refused(2);
+    assert!(none.contains("there are no results `nowhere`"), "{none}");
+    suite.eval(&["gate", "main", "branch", "--margin", "2"]).refused(2);
+    assert_eq!(suite.json(&["gate", "main", "branch"])["exit"], 7);
 }
 
 #[test]

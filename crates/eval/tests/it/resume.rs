@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use testkit::oracle::assert_nothing_of;
 use testkit::processes::wait_for;
@@ -14,6 +14,13 @@ fn setting(name: &str, usual: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
+/// How many results there are, without asking the program.
+fn results_on_disk(suite: &Suite, cases: &[String]) -> usize {
+    let folder = |case: &String| suite.sandbox.path(&format!("eval/results/{case}"));
+    let results = |case: &String| std::fs::read_dir(folder(case)).map_or(0, Iterator::count);
+    cases.iter().map(results).sum()
+}
+
 /// `just eval-kill` does it with 30 cases and 5 trials.
 #[test]
 fn a_run_killed_at_any_moment_and_begun_again_has_every_result_once() {
@@ -22,14 +29,16 @@ fn a_run_killed_at_any_moment_and_begun_again_has_every_result_once() {
     let suite = Suite::of(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let (trials_word, units) = (trials.to_string(), cases * trials);
     let words = ["run", "--trials", &trials_word, "--jobs", "2"];
-    let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
-    let wait = Duration::from_millis(u64::from(seed) % (300 * units as u64));
+    let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos() as usize;
+    // Somewhere in its course, however long that takes here: at so many results, and a little later.
+    let (count, later) = (seed % (units - 2), Duration::from_millis((seed / units % 100) as u64));
     let mut child = suite.command(&words).stdout(Stdio::null()).spawn().unwrap();
-    let until = Instant::now() + wait;
-    while Instant::now() < until && child.try_wait().unwrap().is_none() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let was_over = child.try_wait().unwrap().is_some();
+    wait_for("some results", || results_on_disk(&suite, &names) >= count);
+    std::thread::sleep(later);
+    assert!(
+        child.try_wait().unwrap().is_none(),
+        "over {later:?} after {count} results: nothing was broken off"
+    );
     child.kill().unwrap();
     child.wait().unwrap();
     // Whatever the dead one had started ends with it.
@@ -37,21 +46,15 @@ fn a_run_killed_at_any_moment_and_begun_again_has_every_result_once() {
 
     let before = suite.results().len();
     let ran = run(&mut suite.command(&words)).ok();
-    if !was_over {
-        assert!(
-            ran.stdout.contains(&format!("units={units} had={before}")),
-            "after {wait:?}: {}",
-            ran.stdout
-        );
-    }
-    let expected = if was_over { 2 * units } else { units };
+    let had = format!("units={units} had={before}");
+    assert!(ran.stdout.contains(&had), "{later:?} after {count}: {}", ran.stdout);
     let mut seen: BTreeMap<(String, u64), usize> = BTreeMap::new();
     for (case, trial, attempt, outcome, _) in suite.results() {
         assert_eq!((attempt, outcome.as_str()), (1, "success"));
         *seen.entry((case, trial)).or_default() += 1;
     }
-    assert_eq!(seen.values().sum::<usize>(), expected, "after {wait:?}");
-    assert_eq!(seen.len(), units, "after {wait:?}");
+    assert_eq!(seen.values().sum::<usize>(), units, "{later:?} after {count}");
+    assert_eq!(seen.len(), units, "{later:?} after {count}");
     assert_nothing_of(suite.sandbox.outside());
 }
 

@@ -104,7 +104,9 @@ fn permissions(line: &mut CommandLine, tools: &Tools, places: &Places<'_>) {
         line.arg(folder);
     }
     if let Some(Fence { before_files, .. }) = &places.fence {
-        let hook = json!({ "type": "command", "command": shell_words(before_files) });
+        // Any other failure of a hook, such as its program being gone, would let the change through.
+        let command = shell_words(before_files) + " || exit 2";
+        let hook = json!({ "type": "command", "command": command });
         let settings = json!({ "hooks": { "PreToolUse": [{ "matcher": FILE_TOOLS, "hooks": [hook] }] } });
         line.args(["--settings", &settings.to_string()]);
     }
@@ -134,9 +136,9 @@ fn commands(line: &mut CommandLine, executor: &Executor, places: &Places<'_>) {
     line.files.push(Ready { path, text, is_program: true });
 }
 
-/// Claude Code splits the name of such a program at the last ` -`.
+/// Claude Code splits the name of such a program at the last ` -`, and takes it for text.
 pub fn can_be_started_through(path: &Path) -> bool {
-    !path.to_string_lossy().contains(" -")
+    path.to_str().is_some_and(|path| !path.contains(" -"))
 }
 
 /// Words as a shell reads them back.

@@ -48,6 +48,17 @@ impl Default for Hooks {
 }
 
 impl Hooks {
+    /// The hooks that are configured, each with its key.
+    pub fn configured(&self) -> impl Iterator<Item = (&'static str, &Argv)> {
+        let all = [
+            ("on_pass", &self.on_pass),
+            ("on_stuck", &self.on_stuck),
+            ("on_complete", &self.on_complete),
+            ("on_stop", &self.on_stop),
+        ];
+        all.into_iter().filter_map(|(key, argv)| Some((key, argv.as_ref()?)))
+    }
+
     pub(super) fn take(table: &mut Table<'_>) -> Self {
         let usual = Self::default();
         Self {

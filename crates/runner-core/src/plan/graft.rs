@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::{Format, Item, Plan, Standing};
 use crate::id::NodeId;
+use crate::slug::fresh_id_of;
 use crate::tree::{Node, Tree, TreeProblem, path_text};
 
 /// A plan, and where it goes.
@@ -99,13 +100,13 @@ fn find<'n>(node: &'n mut Node, id: &NodeId) -> Option<&'n mut Node> {
     if node.id == *id { Some(node) } else { node.children.iter_mut().find_map(|child| find(child, id)) }
 }
 
-fn collect_ids(node: &Node, ids: &mut BTreeSet<String>) {
-    ids.insert(node.id.as_str().to_owned());
+fn collect_ids(node: &Node, ids: &mut BTreeSet<NodeId>) {
+    ids.insert(node.id.clone());
     node.children.iter().for_each(|child| collect_ids(child, ids));
 }
 
 struct Maker {
-    taken: BTreeSet<String>,
+    taken: BTreeSet<NodeId>,
     added: Vec<NodeId>,
     skipped: Vec<Skipped>,
     max_attempts: u32,
@@ -128,7 +129,8 @@ impl Maker {
             self.skip(item);
             return None;
         }
-        let id = self.fresh_id(item)?;
+        let id = fresh_id_of(item.name.as_deref(), &item.title, |id| self.taken.contains(id));
+        self.taken.insert(id.clone());
         self.added.push(id.clone());
         Some(Node {
             id,
@@ -158,38 +160,6 @@ impl Maker {
         self.skipped.push(Skipped { line, title, standing });
         item.children.iter().for_each(|child| self.skip(child));
     }
-
-    /// An id that is free: the item's own name, else one from its title, with a number where it is taken.
-    fn fresh_id(&mut self, item: &Item) -> Option<NodeId> {
-        let named = item.name.as_deref().map(|name| words(name, false)).filter(|name| !name.is_empty());
-        let base = named.unwrap_or_else(|| words(&item.title, true));
-        let base = if base.is_empty() { "item".to_owned() } else { base };
-        let numbered = (1_u32..).map(|n| if n == 1 { base.clone() } else { format!("{base}-{n}") });
-        let free = numbered.filter(|id| !self.taken.contains(id)).find_map(|id| NodeId::new(id).ok())?;
-        self.taken.insert(free.as_str().to_owned());
-        Some(free)
-    }
-}
-
-/// The most bytes of an id that is made here; a number may follow.
-const ID_BYTES: usize = 48;
-
-/// What of a text can stand in an id.
-fn words(text: &str, is_title: bool) -> String {
-    let mut id = String::new();
-    for c in text.chars() {
-        let is_kept = c.is_ascii_alphanumeric() || (!is_title && matches!(c, '.' | '_'));
-        if is_kept {
-            id.push(if is_title { c.to_ascii_lowercase() } else { c });
-        } else if !id.is_empty() && !id.ends_with('-') && c != '\'' {
-            id.push('-');
-        }
-    }
-    if id.len() > ID_BYTES {
-        let cut = id.get(..=ID_BYTES).and_then(|head| head.rfind('-')).filter(|at| *at > ID_BYTES / 2);
-        id.truncate(cut.unwrap_or(ID_BYTES));
-    }
-    id.trim_matches(['-', '.']).to_owned()
 }
 
 #[cfg(test)]
@@ -266,14 +236,5 @@ mod tests {
         ));
         let below = graft(&before, &import(items(), Some("b"), false), 3).unwrap();
         assert_eq!(below.tree.root().children[1].children[0].id.as_str(), "x");
-    }
-
-    #[test]
-    fn an_id_is_made_of_what_a_title_can_give() {
-        assert_eq!(words("Don't stop: **now**", true), "dont-stop-now");
-        assert_eq!(words("日本語", true), "");
-        assert_eq!(words("US-001/a", false), "US-001-a");
-        assert_eq!(words(&"word ".repeat(30), true).len(), 44);
-        assert_eq!(words(&"w".repeat(60), true).len(), 48);
     }
 }

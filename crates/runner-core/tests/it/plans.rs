@@ -261,3 +261,15 @@ fn a_plan_that_cannot_be_read_is_told_with_line_and_reason() {
     assert_eq!(told(&other), ["line 1: there is no tag `other`; those in the file: `master`, `side`"]);
     assert_eq!(read(&sample("tagged.json"), tag(Some("side"))).unwrap().items.len(), 1);
 }
+
+#[test]
+fn a_section_whose_items_are_all_done_is_left_out() {
+    let text = b"# P\n\n## Old\n\n- [x] a\n- [x] b\n\n## New\n\n- [x] c\n- [ ] d\n";
+    let plan = read(text, Reading { name: "p.md", ..Reading::default() }).unwrap();
+    let grafted = graft(&root(), &import(plan), 3).unwrap();
+    let added: Vec<&str> = grafted.added.iter().map(NodeId::as_str).collect();
+    assert_eq!(added, ["new", "d"]);
+    let skipped: Vec<(usize, &str)> =
+        grafted.skipped.iter().map(|skipped| (skipped.line, skipped.title.as_str())).collect();
+    assert_eq!(skipped, [(3, "Old"), (5, "a"), (6, "b"), (10, "c")]);
+}

@@ -1,7 +1,5 @@
 //! Storing commits: written out here, and checked and stored by a git that stays.
 
-use std::fs;
-
 use super::Git;
 use crate::clock;
 use crate::error::Error;
@@ -16,8 +14,7 @@ impl Git {
             "tree {tree}\nparent {parent}\nauthor {author} {now}\ncommitter {committer} {now}\n\n{message}"
         );
         let path = self.paths().new_commit();
-        store::clear(&path)?;
-        fs::write(&path, text).map_err(Error::io("write", &path))?;
+        store::overwrite(&path, text.as_bytes())?;
         let stored = self.store_with(&self.committing, &[&path])?.into_iter().next();
         store::clear(&path)?;
         stored.ok_or_else(|| Error::GitAnswer { command: "hash-object -t commit".to_owned() })
@@ -26,6 +23,8 @@ impl Git {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::git::lossy;
 

@@ -9,7 +9,7 @@ use crate::error::{Error, Refusal};
 use crate::executor::Program;
 use crate::fence;
 use crate::git::PathSet;
-use crate::sandbox::{Bubblewrap, Level, Room, folders_of, shared_temporary};
+use crate::sandbox::{Bubblewrap, Level, Room, SANDBOX_FIX, folders_of, obstacle, shared_temporary};
 use crate::store;
 
 impl Workshop<'_> {
@@ -26,10 +26,12 @@ impl Workshop<'_> {
             || job.tools.network == Some(false)
             || job.tools.writable.is_some();
         let root = self.git.root();
-        match self.sandbox.get_or_insert_with(|| Bubblewrap::find(root)) {
-            Ok(_) => Ok(Level::Bubblewrap),
-            Err(why) if is_needed => Err(Refusal::NoSandbox { why: why.clone() }.into()),
-            Err(_) => Ok(Level::None),
+        let found = self.sandbox.get_or_insert_with(|| Bubblewrap::find(root));
+        let missing = found.as_ref().err().map(|why| (why.clone(), SANDBOX_FIX));
+        match missing.or_else(|| obstacle(&self.git, job.executor.kind)) {
+            None => Ok(Level::Bubblewrap),
+            Some((why, fix)) if is_needed => Err(Refusal::NoSandbox { why, fix }.into()),
+            Some(_) => Ok(Level::None),
         }
     }
 

@@ -68,7 +68,7 @@ impl Workshop<'_> {
 }
 
 /// The program, if no agent can have written it.
-fn program(argv: &Argv, root: &Path) -> Result<Program, String> {
+pub(crate) fn program(argv: &Argv, root: &Path) -> Result<Program, String> {
     let name = argv.program();
     if name.contains('/') {
         let path = Path::new(name);

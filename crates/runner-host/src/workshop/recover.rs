@@ -120,7 +120,7 @@ fn take_up_iteration(workshop: &mut Workshop<'_>, iteration: &Iteration) -> Resu
         Phase::Ended { exit, usage, processes_left } => Ended { exit, usage, processes_left },
     };
     let index = old_index(&workshop.git, &base)?;
-    workshop.set_bench(&job, base, index, snapshot.tree.bytes())?;
+    workshop.set_bench(&job, base, index, &snapshot.tree)?;
     workshop.bench()?.mended = mended;
     workshop.bench()?.sandbox = iteration.sandbox;
     let attempt = workshop.pick_up(&job, ended)?;

@@ -1,6 +1,7 @@
 //! One session: what is laid out before it, the agent and the guard, and what is picked up after it.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +15,7 @@ use runner_core::repo_path::RepoPath;
 use runner_core::step::{
     Attempt, Exit, FileLeft, GuardExit, Interruption, Job, ProtectedPath, Usage, Verdict, Work,
 };
-use runner_core::tree::BYTES_MAX;
+use runner_core::tree::{BYTES_MAX, Tree};
 
 use super::confine::Wrapped;
 use super::listen::Ear;
@@ -64,7 +65,7 @@ impl Workshop<'_> {
         store::clear(&report_path(&self.git, job))?;
         write_context(&self.git, job)?;
         let tree = self.tree.clone().ok_or(Refusal::MissingDoc(Doc::Tree))?;
-        self.set_bench(job, base.clone(), index, tree.bytes())?;
+        self.set_bench(job, base.clone(), index, &tree)?;
         self.bench()?.sandbox = sandbox;
         let iteration = Box::new(Iteration {
             branch: job.run_id.branch(),
@@ -89,7 +90,7 @@ impl Workshop<'_> {
         job: &Job,
         base: String,
         index: PathBuf,
-        tree: &[u8],
+        tree: &Tree,
     ) -> Result<(), Error> {
         let folder = Folder::open(
             self.git.root(),
@@ -97,7 +98,7 @@ impl Workshop<'_> {
         )?;
         self.early.drain(..).for_each(|event| folder.tell(&event));
         folder.write("prompt.md", job.prompt.text.as_bytes())?;
-        folder.write("tree.before.json", tree)?;
+        folder.write_before(tree, self.last.as_ref())?;
         self.bench = Some(Bench {
             run: job.run_id.clone(),
             base,
@@ -345,7 +346,9 @@ fn places(git: &Git, job: &Job, folder: &Folder) -> Places {
 fn lay_ready(places: &Places, program: Program) -> Result<Program, String> {
     let lay = || -> Result<(), Error> {
         store::clear(&places.settings)?;
-        store::ensure_folder(&places.settings)?;
+        if program.agent.is_some() || !program.files.is_empty() || !program.folders.is_empty() {
+            store::ensure_folder(&places.settings)?;
+        }
         program.folders.iter().try_for_each(|folder| store::ensure_folder(folder))?;
         for Ready { path, text, is_program } in &program.files {
             path.parent().map_or(Ok(()), store::ensure_folder)?;
@@ -436,20 +439,20 @@ pub(super) fn reported(git: &Git, job: &Job) -> AgentReport {
 fn write_context(git: &Git, job: &Job) -> Result<(), Error> {
     store::ensure_folder(&git.paths().answers())?;
     let folder = git.paths().context();
-    store::clear(&folder)?;
-    store::ensure_folder(&folder)?;
+    store::make_folders(git.root(), &folder)?;
     let files = [
         ("goal.md", Some(&job.context.goal)),
         ("history.md", job.context.history.as_ref()),
         ("failure.md", job.context.failure.as_ref()),
     ];
-    for (name, text) in files {
-        if let Some(text) = text {
-            let path = folder.join(name);
-            fs::write(&path, text).map_err(Error::io("write", path))?;
+    let files: BTreeMap<PathBuf, &String> =
+        files.into_iter().filter_map(|(name, text)| Some((folder.join(name), text?))).collect();
+    for entry in fs::read_dir(&folder).map_err(Error::io("look at", &folder))?.flatten() {
+        if !files.contains_key(&entry.path()) {
+            store::clear(&entry.path())?;
         }
     }
-    Ok(())
+    files.iter().try_for_each(|(path, text)| store::overwrite(path, text.as_bytes()))
 }
 
 fn file_left(path: &Path, bytes_max: u64) -> FileLeft {

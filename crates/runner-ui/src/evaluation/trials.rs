@@ -86,7 +86,7 @@ impl Evaluation {
         let watcher = Watcher::begin(app.project.as_ref(), &app.watch, self.only_polls);
         let (evaluation, watched, name) = (Arc::clone(self), Arc::clone(&app), name.clone());
         std::thread::spawn(move || {
-            watcher.run(watched.project.as_ref(), &watched.watch, |change| evaluation.tell(&name, change));
+            watcher.run(watched.project.as_ref(), |change| evaluation.tell(&name, change), &watched.watch);
         });
         Ok(app)
     }

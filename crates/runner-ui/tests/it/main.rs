@@ -13,7 +13,11 @@ mod endpoints;
 mod evaluation;
 mod export;
 mod live;
+#[cfg(feature = "watch")]
+mod pty;
 #[cfg(target_os = "linux")]
 mod quiet;
 mod server;
 mod typescript;
+#[cfg(feature = "watch")]
+mod watching;

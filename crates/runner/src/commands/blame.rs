@@ -3,19 +3,17 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use runner_cli::{Exit, Glyph, Ink, Line, Out, Pen, Reply, Report};
 use runner_core::id::{Iteration, NodeId};
 use runner_core::step::{GuardExit, Outcome};
 use runner_core::tree::Node;
 use runner_core::verify::{Kind, Target};
-use runner_host::blame::{Blame, Found, Probe, Suspect};
+use runner_host::blame::{Blame, Found, Going, Probe, Suspect};
 use runner_host::looking::Look;
 use runner_host::rerun::Rerun;
 use serde_json::{Value, json};
 
 use crate::cli::BlameArgs;
-use crate::error::Report;
-use crate::out::{Glyph, Ink, Out, Pen};
-use crate::reply::{Exit, Line, Reply};
 use crate::view::changes::{FileChange, files, files_drawn};
 use crate::view::short;
 use crate::which::{iteration_of, node};
@@ -36,12 +34,22 @@ pub(crate) fn run(dir: &Path, args: &BlameArgs, out: &Out) -> Result<Answer, Rep
     let from = beginning(args, &look)?;
     let blame = Blame::begin(dir, args.run.as_deref(), from, &args.command).map_err(told)?;
     let mut probes = Vec::new();
-    let found = blame
-        .search(&mut |probe| {
+    let mut under_way = None;
+    let mut tell = |going: Going<'_>| match going {
+        Going::Begins { suspect, left } => {
+            let check = short(&args.command.join(" "));
+            let check = if check.is_empty() { "the guard".to_owned() } else { format!("`{check}`") };
+            let left = if left > 1 { format!(", {left} commits left") } else { String::new() };
+            under_way = Some(out.under_way(&format!("{check} on {}{left}", what(suspect))));
+        }
+        Going::Ended(probe) => {
+            under_way = None;
             out.tell_if_many(&Told(probe));
             probes.push(probe.clone());
-        })
-        .map_err(told)?;
+        }
+    };
+    let found = blame.search(&mut tell).map_err(told)?;
+    drop(under_way);
     let numbers = match &found {
         Found::Broke { suspect, .. } => blame.numbers(suspect).map_err(told)?,
         Found::NeverRed | Found::AlwaysRed | Found::Stopped(_) => Vec::new(),

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use runner_cli::{Exit, Glyph, Ink, Line, Out, Pen, Reply, Report};
 use runner_core::agents::Preset;
 use runner_core::config::{Executor, ExecutorKind};
 use runner_core::conformance::{PLAYED, PLAYED_GOAL, PLAYED_GUARD, Played, TASKS, Task};
@@ -12,9 +13,6 @@ use runner_host::doctor::Verdict;
 use serde_json::{Value, json};
 
 use crate::cli::{Backend, ConformanceArgs};
-use crate::error::Report;
-use crate::out::{Glyph, Ink, Out, Pen};
-use crate::reply::{Exit, Line, Reply};
 
 const WHAT: &str = "could not check the agent";
 

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use runner_cli::{Exit, Ink, Line, Out, Pen, Reply, Report};
 use runner_core::start::Wish;
 use runner_core::tree::Tree;
 use runner_host::scratch::{ScratchFile, history, make};
@@ -11,9 +12,6 @@ use serde_json::{Value, json};
 use super::run::{Done, run_loop};
 use super::tree::load;
 use crate::cli::{DemoArgs, LoopArgs};
-use crate::error::Report;
-use crate::out::{Ink, Out, Pen};
-use crate::reply::{Exit, Line, Reply};
 use crate::view::tree::{Shown, draw};
 
 const GUARD: &str = include_str!("../../demo/check");

@@ -2,11 +2,9 @@
 
 use std::path::Path;
 
+use runner_cli::{Exit, Glyph, Ink, Line, Pen, Reply};
 use runner_host::doctor::{Point, Verdict, examine};
 use serde_json::{Value, json};
-
-use crate::out::{Glyph, Ink, Pen};
-use crate::reply::{Exit, Line, Reply};
 
 pub(crate) struct Answer {
     points: Vec<Point>,

@@ -1,17 +1,16 @@
 //! `runner eval`: hands over to `runner-eval`, which is a program of its own.
 
 use std::ffi::OsString;
-use std::path::Path;
+
+use runner_cli::{Manner, Report};
 
 use super::ui::hand_over;
 use crate::cli::EvalArgs;
-use crate::error::Report;
 
 /// Becomes that program; comes back only if there is none.
-pub(crate) fn run(dir: &Path, (json, quiet): (bool, bool), args: &EvalArgs) -> Report {
-    let mut given: Vec<OsString> = vec!["-C".into(), dir.into()];
-    given.extend(json.then(|| "--json".into()));
-    given.extend(quiet.then(|| "--quiet".into()));
+pub(crate) fn run(manner: &Manner, args: &EvalArgs) -> Report {
+    let mut given: Vec<OsString> = vec!["-C".into(), manner.directory.clone().into()];
+    given.extend(manner.words());
     given.extend(args.rest.iter().cloned());
     hand_over("runner-eval", "crates/eval", &given)
 }

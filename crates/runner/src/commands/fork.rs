@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
+use runner_cli::{Glyph, Ink, Line, Pen, Reply, Report};
 use runner_host::fork::{Forked, Point, fork};
 use runner_host::looking::Look;
 use serde_json::{Value, json};
 
 use crate::cli::ForkArgs;
-use crate::error::Report;
-use crate::out::{Glyph, Ink, Pen};
-use crate::reply::{Line, Reply};
+use crate::view::counted;
 use crate::view::recovered::{recovered_json, recovered_line, recovered_text};
 use crate::which::{is_iteration, iteration_of, seen};
 
@@ -74,7 +73,7 @@ impl Reply for Done {
         if let Some(recovered) = &forked.recovered {
             text.push_str(&format!("{tick} {}\n", recovered_text(recovered)));
         }
-        let leaves = if self.passed == 1 { "1 leaf".to_owned() } else { format!("{} leaves", self.passed) };
+        let leaves = counted(self.passed, "leaf", "leaves");
         text.push_str(&format!(
             "{tick} run {} goes on from iteration {} of {}, on branch {}\n  what passed so far stays passed: {leaves}\n",
             pen.ink(Ink::Strong, forked.run.as_str()),

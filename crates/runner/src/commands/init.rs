@@ -2,14 +2,12 @@
 
 use std::path::Path;
 
+use runner_cli::{Glyph, Ink, Line, Pen, Reply, Report};
 use runner_core::layout::Doc;
 use runner_host::init::{Existing, Fate, init};
 use serde_json::{Value, json};
 
 use crate::cli::InitArgs;
-use crate::error::Report;
-use crate::out::{Glyph, Ink, Pen};
-use crate::reply::{Line, Reply};
 
 pub(crate) struct Done {
     fates: Vec<(Doc, Fate)>,

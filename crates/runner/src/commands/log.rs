@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use runner_cli::numbers::{clock, dollars};
+use runner_cli::{Exit, Glyph, Ink, Line, Out, Pen, Reply, Report};
 use runner_core::id::Iteration;
 use runner_core::step::{Nature, Outcome};
 use runner_core::text::lines;
@@ -10,10 +12,6 @@ use runner_host::looking::{Look, Pattern, Seen};
 use serde_json::{Value, json};
 
 use crate::cli::LogArgs;
-use crate::error::Report;
-use crate::out::{Glyph, Ink, Out, Pen};
-use crate::reply::{Exit, Line, Reply};
-use crate::view::summary::clock;
 use crate::which::{Which, which};
 
 const WHAT: &str = "could not show the log";
@@ -83,11 +81,6 @@ pub(crate) fn look_of(outcome: Option<Outcome>) -> (Glyph, Ink) {
 
 fn time(seen: &Seen, key: &str) -> Option<String> {
     seen.number(key).map(|ms| clock(Duration::from_millis(ms)))
-}
-
-/// Dollars and cents, or less.
-pub(crate) fn dollars(microdollars: u64) -> String {
-    format!("${}.{:02}", microdollars / 1_000_000, microdollars % 1_000_000 / 10_000)
 }
 
 pub(crate) fn seen_json(seen: &Seen) -> Value {

@@ -2,15 +2,13 @@
 
 use std::path::Path;
 
+use runner_cli::{Glyph, Ink, Line, Pen, Reply, Report};
 use runner_core::layout::Doc;
 use runner_core::steer::{Question, UserEdit, text_of};
 use runner_host::steer::{Edited, Steering, questions as read_questions};
 use serde_json::{Value, json};
 
 use crate::cli::{AnswerArgs, NoteArgs, QuestionsArgs};
-use crate::error::Report;
-use crate::out::{Glyph, Ink, Pen};
-use crate::reply::{Line, Reply};
 use crate::view::clean;
 
 /// What agents asked.

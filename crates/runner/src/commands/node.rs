@@ -3,19 +3,18 @@
 use std::io::Read;
 use std::path::Path;
 
+use runner_cli::progress::bar;
+use runner_cli::{Exit, Glyph, Ink, Line, Pen, Reply, Report};
 use runner_core::id::NodeId;
-use runner_core::steer::{NewNode, Part, Place, Rewording, UserEdit, fresh_id, parts, text_of};
+use runner_core::slug::fresh_id;
+use runner_core::steer::{NewNode, Part, Place, Rewording, UserEdit, parts, text_of};
 use runner_core::text::one_line;
 use runner_core::tree::{Node, Tree, path_text};
 use runner_host::steer::{Edited, Steering};
 use serde_json::{Value, json};
 
 use crate::cli::{AddArgs, EditArgs, MoveArgs, NodeArgs, NodeCommand, PlaceArgs, SplitArgs};
-use crate::error::Report;
-use crate::out::{Glyph, Ink, Pen};
-use crate::reply::{Exit, Line, Reply};
 use crate::view::clean;
-use crate::view::progress::bar;
 use crate::which::node;
 
 const WHAT: &str = "could not edit the plan";

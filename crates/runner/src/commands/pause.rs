@@ -2,13 +2,11 @@
 
 use std::path::Path;
 
+use runner_cli::{Glyph, Ink, Line, Pen, Reply, Report};
 use runner_host::pausing::{self, Paused};
 use serde_json::{Value, json};
 
 use crate::cli::PauseArgs;
-use crate::error::Report;
-use crate::out::{Glyph, Ink, Pen};
-use crate::reply::{Line, Reply};
 
 /// What was wished for, and how things stand.
 pub(crate) struct Done {

@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
+use runner_cli::{Exit, Glyph, Ink, Line, Pen, Reply, Report, explain_graft};
 use runner_core::config::Config;
 use runner_core::plan::{BYTES_MAX, Format, Grafted, Import, Plan, Reading, Remark, export, graft, read};
 use runner_core::start::max_attempts;
@@ -13,12 +14,9 @@ use serde_json::{Value, json};
 
 use super::tree::load;
 use crate::cli::{PlanArgs, PlanCommand, PlanExportArgs, PlanFormat, PlanImportArgs};
-use crate::error::{Report, explain_graft};
-use crate::out::{Glyph, Ink, Pen};
-use crate::reply::{Exit, Line, Reply};
 use crate::view::recovered::{recovered_json, recovered_line, recovered_text};
-use crate::view::short;
 use crate::view::tree::{Shown, draw};
+use crate::view::{counted, short};
 use crate::which::node;
 
 const IMPORT: &str = "could not import the plan";
@@ -83,10 +81,8 @@ fn read_plan(args: &PlanImportArgs) -> Result<Plan, Report> {
     });
     let reading = Reading { name: &name, format, tag: args.tag.as_deref() };
     read(&bytes, reading).map_err(|faults| {
-        let count = faults.len();
-        let plural = if count == 1 { "" } else { "s" };
         Report::new("plan", Exit::REFUSED, IMPORT)
-            .cause(format!("`{name}` has {count} fault{plural}"))
+            .cause(format!("`{name}` has {}", counted(faults.len(), "fault", "faults")))
             .details(faults.iter().map(|fault| format!("{name}:{}: {}", fault.line, short(&fault.reason))))
             .hint("mend the file, or say how it is written with --format; nothing was written")
     })

@@ -2,14 +2,12 @@
 
 use std::path::Path;
 
+use runner_cli::{Exit, Glyph, Ink, Line, Pen, Reply, Report};
 use runner_core::replay::{Recording, Replayed, replay};
 use runner_host::replay::{read, record, write};
 use serde_json::{Value, json};
 
 use crate::cli::ReplayArgs;
-use crate::error::Report;
-use crate::out::{Glyph, Ink, Pen};
-use crate::reply::{Exit, Line, Reply};
 use crate::view::short;
 
 pub(crate) struct Answer {

@@ -6,6 +6,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use runner_cli::{Exit, Line, Out, Pen, Reply, Report};
 use runner_core::step::{self, Event, Next, Pace, StepEnd, Stop};
 use runner_host::record::last_line;
 use runner_host::terminal::Keys;
@@ -13,10 +14,7 @@ use runner_host::workshop::{Taken, Workshop, take_up};
 use serde_json::{Value, json};
 
 use crate::cli::LoopArgs;
-use crate::error::Report;
 use crate::live::{Live, Stage};
-use crate::out::{Out, Pen};
-use crate::reply::{Exit, Line, Reply};
 use crate::view::recovered::{recovered_json, recovered_line, recovered_text};
 use crate::view::spending::spent_text;
 use crate::view::summary::{Summary, why};

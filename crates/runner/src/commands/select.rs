@@ -2,14 +2,12 @@
 
 use std::path::Path;
 
+use runner_cli::{Exit, Glyph, Ink, Line, Pen, Reply, Report};
 use runner_core::tree::{Selection, Tree, path_text, select};
 use serde_json::{Value, json};
 
 use super::tree::load;
 use crate::cli::SelectArgs;
-use crate::error::Report;
-use crate::out::{Glyph, Ink, Pen};
-use crate::reply::{Exit, Line, Reply};
 use crate::view::clean;
 
 pub(crate) struct Answer {

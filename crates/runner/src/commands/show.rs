@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use runner_cli::numbers::{clock, dollars};
+use runner_cli::state::{State, States};
+use runner_cli::{Ink, Line, Out, Pen, Reply, Report};
 use runner_core::id::NodeId;
 use runner_core::step::Outcome;
 use runner_core::text::lines;
@@ -10,15 +13,10 @@ use runner_core::verify::Kind;
 use runner_host::looking::{DiffForm, Look, Seen};
 use serde_json::{Value, json};
 
-use super::log::{dollars, look_of, seen_drawn, seen_json, seen_line};
+use super::log::{look_of, seen_drawn, seen_json, seen_line};
 use crate::cli::{DiffArgs, ShowArgs};
-use crate::error::Report;
-use crate::out::{Ink, Out, Pen};
-use crate::reply::{Line, Reply};
 use crate::view::changes::{FileChange, files, files_drawn};
 use crate::view::clean;
-use crate::view::state::{State, States};
-use crate::view::summary::clock;
 use crate::which::{Which, iteration_of, seen, which};
 
 const SHOW: &str = "could not show it";
@@ -197,7 +195,7 @@ impl Reply for OfNode {
         }
         for child in &node.children {
             let done = if child.passes { "passed" } else { "open" };
-            text.push_str(&format!("  {} {} ({done})\n", pen.glyph(crate::out::Glyph::Arrow), child.id));
+            text.push_str(&format!("  {} {} ({done})\n", pen.glyph(runner_cli::Glyph::Arrow), child.id));
         }
         if !self.history.is_empty() {
             text.push('\n');

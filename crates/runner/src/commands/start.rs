@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use runner_cli::{Exit, Glyph, Ink, Line, Pen, Reply, Report};
 use runner_core::id::RunId;
 use runner_core::layout::Doc;
 use runner_core::start::Wish;
@@ -9,9 +10,6 @@ use runner_host::start::{How, Started, start};
 use serde_json::{Value, json};
 
 use crate::cli::StartArgs;
-use crate::error::Report;
-use crate::out::{Glyph, Ink, Pen};
-use crate::reply::{Exit, Line, Reply};
 use crate::view::recovered::{recovered_json, recovered_line, recovered_text};
 
 pub(crate) struct Done {

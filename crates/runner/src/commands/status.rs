@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use runner_cli::progress::bar;
+use runner_cli::{Glyph, Ink, Line, Pen, Reply, Report};
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::run_state::{GuardResult, RunState};
 use runner_core::spending::{BudgetLimit, Reached, blind_limits, number, reached};
@@ -12,11 +14,7 @@ use runner_host::inspect::{Inspection, inspect};
 use runner_host::workshop::Recovery;
 use serde_json::{Value, json};
 
-use crate::error::Report;
-use crate::out::{Glyph, Ink, Pen};
-use crate::reply::{Line, Reply};
 use crate::view::clean;
-use crate::view::progress::bar;
 use crate::view::spending::{blind_text, of_limit, spent_text};
 use crate::view::waiting::{countdown, in_utc, on_the_wall, reason};
 

@@ -2,18 +2,16 @@
 
 use std::path::Path;
 
+use runner_cli::state::{State, States};
+use runner_cli::{Exit, Line, Pen, Reply, Report};
 use runner_core::layout::Doc;
 use runner_core::tree::{Node, Tree};
 use runner_host::inspect::{Read, read_tree};
 use serde_json::{Value, json};
 
 use crate::cli::TreeArgs;
-use crate::error::Report;
-use crate::out::Pen;
-use crate::reply::{Exit, Line, Reply};
-use crate::view::clean;
-use crate::view::state::{State, States};
 use crate::view::tree::{Shown, draw};
+use crate::view::{clean, counted};
 
 pub(crate) struct Answer {
     tree: Tree,
@@ -30,10 +28,9 @@ pub(crate) fn load(dir: &Path, what: &str) -> Result<Tree, Report> {
     match read_tree(dir).map_err(|error| Report::of(what, &error))? {
         Read::Good(tree) => Ok(tree),
         Read::Faulty(problems) => {
-            let count = problems.len();
-            let plural = if count == 1 { "" } else { "s" };
+            let count = counted(problems.len(), "fault", "faults");
             Err(Report::new("tree", Exit::REFUSED, what)
-                .cause(format!("`{}` has {count} fault{plural}", Doc::Tree.path()))
+                .cause(format!("`{}` has {count}", Doc::Tree.path()))
                 .details(problems.iter().map(ToString::to_string))
                 .hint(format!("mend it, or undo: git checkout -- {}", Doc::Tree.path())))
         }

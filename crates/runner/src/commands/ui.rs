@@ -1,14 +1,13 @@
-//! `runner ui` and `runner export`: hand over to `runner-ui`, which is a program of its own.
+//! `runner ui`, `runner export` and `runner watch`: hand over to `runner-ui`, which is a program of its own.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use runner_cli::{Exit, Manner, Report};
 use runner_host::programs::become_companion;
 
-use crate::cli::{ExportArgs, UiArgs};
-use crate::error::Report;
-use crate::reply::Exit;
+use crate::cli::UiArgs;
 
 const PROGRAM: &str = "runner-ui";
 const PACKAGE: &str = "crates/runner-ui";
@@ -21,10 +20,12 @@ pub(crate) fn run(dir: &Path, json: bool, args: &UiArgs) -> Report {
     hand_over(PROGRAM, PACKAGE, &given)
 }
 
-/// The same, for one file instead of a server.
-pub(crate) fn export(dir: &Path, args: &ExportArgs) -> Report {
-    let mut given: Vec<OsString> = vec!["--project-dir".into(), dir.into(), "export".into()];
-    given.extend(args.rest.iter().cloned());
+/// The same, for another command of it than the server.
+pub(crate) fn also(manner: &Manner, command: &str, rest: &[OsString]) -> Report {
+    let mut given: Vec<OsString> = vec!["--project-dir".into(), manner.directory.clone().into()];
+    given.extend(manner.json.then(|| "--json".into()));
+    given.push(command.into());
+    given.extend(rest.iter().cloned());
     hand_over(PROGRAM, PACKAGE, &given)
 }
 

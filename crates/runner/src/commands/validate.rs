@@ -2,13 +2,11 @@
 
 use std::path::Path;
 
+use runner_cli::{Exit, Glyph, Ink, Line, Pen, Reply, Report};
 use runner_core::layout::{Doc, NODES_DIR, RUNNER_DIR};
 use runner_host::inspect::{Inspection, Read, inspect};
 use serde_json::{Value, json};
 
-use crate::error::Report;
-use crate::out::{Glyph, Ink, Pen};
-use crate::reply::{Exit, Line, Reply};
 use crate::view::clean;
 
 pub(crate) struct Answer {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use runner_cli::{Exit, Glyph, Ink, Line, Out, Pen, Reply, Report};
 use runner_core::id::Iteration;
 use runner_core::step::GuardExit;
 use runner_core::verify::{Checked, Finding, Kind, Target};
@@ -10,10 +11,7 @@ use runner_host::verify::{Audit, Pass, verify};
 use serde_json::{Value, json};
 
 use crate::cli::{VerifyArgs, WhichPasses};
-use crate::error::Report;
-use crate::out::{Glyph, Ink, Out, Pen};
-use crate::reply::{Exit, Line, Reply};
-use crate::view::short;
+use crate::view::{counted, short};
 
 pub(crate) struct Answer {
     audit: Audit,
@@ -62,7 +60,9 @@ fn rerun(dir: &Path, which: WhichPasses, audit: &Audit, out: &Out) -> Result<Vec
     let reruns = Reruns::begin(dir).map_err(failed)?;
     let mut all = Vec::new();
     for pass in passes {
+        let under_way = out.under_way(&format!("the guard on #{}", pass.iter));
         let (how, output) = reruns.run(pass).map_err(failed)?;
+        drop(under_way);
         let is_stopped = matches!(how, Rerun::Stopped(_));
         let rerunned = Rerunned { pass: pass.clone(), how, output };
         out.tell_if_many(&rerunned);
@@ -126,7 +126,7 @@ impl Reply for Told<'_> {
         let commit: String = self.0.commit.chars().take(8).collect();
         let marks: Vec<&str> = self.0.marks.iter().map(String::as_str).collect();
         let marks = if marks.is_empty() { String::new() } else { format!("  ({})", marks.join("; ")) };
-        let line = format!("{commit} {what:<7} {outcome:<15} {about}{marks}");
+        let line = format!("{commit} {what:<8} {outcome:<15} {about}{marks}");
         let mut text = format!("{glyph} {}\n", pen.fit(line.trim_end(), pen.width.saturating_sub(2)));
         for finding in &self.0.findings {
             text.push_str(&drawn_finding(finding, pen));
@@ -250,11 +250,11 @@ impl Reply for Answer {
         text.push('\n');
         let marked = self.checked.iter().filter(|commit| !commit.marks.is_empty()).count();
         let counts = format!(
-            "run {}: {} commits, {} iterations, {} leaves passed{}",
+            "run {}: {}, {}, {} passed{}",
             audit.run(),
-            audit.commits,
-            audit.ending.iterations,
-            audit.ending.passed.len(),
+            counted(audit.commits, "commit", "commits"),
+            counted(audit.ending.iterations, "iteration", "iterations"),
+            counted(audit.ending.passed.len(), "leaf", "leaves"),
             if audit.ending.is_complete { ", complete" } else { "" }
         );
         if self.is_good() {

@@ -1,10 +1,9 @@
 //! Changed files, with how many lines came and went.
 
+use runner_cli::{Line, Pen};
 use serde_json::{Value, json};
 
 use super::clean;
-use crate::out::Pen;
-use crate::reply::Line;
 
 /// A changed file, with lines added and removed; none of a binary one.
 pub(crate) struct FileChange {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use runner_cli::numbers::clock;
+use runner_cli::{Glyph, Ink, Line, Pen, Reply, agent};
 use runner_core::config::Argv;
 use runner_core::id::Iteration;
 use runner_core::run_state::GuardResult;
@@ -9,12 +11,9 @@ use runner_core::step::{Event, Mark, Outcome};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
+use super::clean;
 use super::spending::blind_text;
-use super::summary::clock;
 use super::waiting::{countdown, in_utc, left_ms, on_the_wall, reason};
-use super::{agent, clean};
-use crate::out::{Glyph, Ink, Pen};
-use crate::reply::{Line, Reply};
 
 /// An event to be told.
 pub(crate) struct Told<'e>(pub(crate) &'e Event);

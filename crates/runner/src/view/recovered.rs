@@ -1,10 +1,9 @@
 //! What a command says when it finished something that a crash had left.
 
+use runner_cli::Line;
 use runner_core::step::StepEnd;
 use runner_host::workshop::Taken;
 use serde_json::{Value, json};
-
-use crate::reply::Line;
 
 pub(crate) fn recovered_text(taken: &Taken) -> String {
     match taken {

@@ -1,35 +1,11 @@
 //! Tokens and money, for people.
 
+use runner_cli::numbers::{dollars, tokens};
 use runner_core::config::Budget;
 use runner_core::spending::{BudgetLimit, Spent, number};
 use runner_core::step::{CostSource, Stop};
 
-/// `950`, `12.3k`, `4.56M`.
-pub(crate) fn tokens(count: u64) -> String {
-    let scaled = |unit: u64, digits: usize, name: &str| {
-        let tenth = unit / 10_u64.pow(u32::try_from(digits).unwrap_or(0));
-        let parts = count / tenth.max(1);
-        let scale = 10_u64.pow(u32::try_from(digits).unwrap_or(0));
-        let fraction = format!("{:0digits$}", parts % scale);
-        let fraction = fraction.trim_end_matches('0');
-        let point = if fraction.is_empty() { "" } else { "." };
-        format!("{}{point}{fraction}{name}", parts / scale)
-    };
-    match count {
-        0..=9_999 => count.to_string(),
-        10_000..=999_999 => scaled(1_000, 1, "k"),
-        _ => scaled(1_000_000, 2, "M"),
-    }
-}
-
-/// `$1.25`; below a cent as exactly as it is known.
-pub(crate) fn dollars(microdollars: u64) -> String {
-    let (whole, rest) = (microdollars / 1_000_000, microdollars % 1_000_000);
-    if microdollars > 0 && microdollars < 10_000 {
-        return format!("${whole}.{}", format!("{rest:06}").trim_end_matches('0'));
-    }
-    format!("${whole}.{:02}", rest / 10_000)
-}
+use super::counted;
 
 /// An amount of what a limit is about.
 pub(crate) fn of_limit(limit: BudgetLimit, amount: u64) -> String {
@@ -51,8 +27,8 @@ pub(crate) fn spent_text(spent: &Spent, budget: &Budget) -> Option<String> {
             CostSource::Reported => text,
             CostSource::Estimated => format!("{text} (estimated)"),
             CostSource::Unknown => {
-                let plural = if without == 1 { "" } else { "s" };
-                format!("{text} (cost of {without} session{plural} unknown)")
+                let sessions = counted(without, "session", "sessions");
+                format!("{text} (cost of {sessions} unknown)")
             }
         }
     });
@@ -85,14 +61,6 @@ mod tests {
     use super::*;
     use runner_core::config::Usd;
     use runner_core::spending::{Cost, amount};
-
-    #[test]
-    fn amounts_read_like_amounts() {
-        let read = [0, 9_999, 12_345, 999_999, 1_000_000, 4_567_890].map(tokens);
-        assert_eq!(read, ["0", "9999", "12.3k", "999.9k", "1M", "4.56M"]);
-        let read = [0, 1, 5_000, 10_000, 1_250_000, 25_000_000].map(dollars);
-        assert_eq!(read, ["$0.00", "$0.000001", "$0.005", "$0.01", "$1.25", "$25.00"]);
-    }
 
     #[test]
     fn what_is_spent_stands_against_the_budget_and_says_how_it_is_known() {

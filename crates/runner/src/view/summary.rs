@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use runner_cli::numbers::clock;
+use runner_cli::{Glyph, Ink, Pen};
 use runner_core::config::Budget;
 use runner_core::id::{Iteration, NodeId, RunId};
 use runner_core::layout::Doc;
@@ -9,9 +11,10 @@ use runner_core::spending::Spent;
 use runner_core::step::{Charge, Event, Outcome, Stop};
 use runner_core::tree::Leaves;
 
+use super::counted;
 use super::event::mark_text;
+
 use super::spending::{blind_text, budget_why, spent_text};
-use crate::out::{Glyph, Ink, Pen};
 
 /// Kept up while the loop runs.
 #[derive(Clone, Debug, Default)]
@@ -83,12 +86,11 @@ impl Summary {
             | Stop::Barred { .. } => (Glyph::Failed, Ink::Bad),
         };
         let leaves = self.leaves.map(|leaves| format!(", {}/{} leaves", leaves.passed, leaves.total));
-        let plural = if self.iterations == 1 { "" } else { "s" };
+        let iterations = counted(self.iterations, "iteration", "iterations");
         let mut text = format!(
-            "\n{} {} after {} iteration{plural} ({}{})\n",
+            "\n{} {} after {iterations} ({}{})\n",
             pen.ink(ink, pen.glyph(glyph)),
             pen.ink(ink, &headline(stop)),
-            self.iterations,
             clock(took),
             leaves.unwrap_or_default()
         );
@@ -190,26 +192,10 @@ pub(crate) fn why(stop: &Stop) -> String {
     }
 }
 
-/// `4:12`, `1:52:07`.
-pub(crate) fn clock(time: Duration) -> String {
-    let secs = time.as_secs();
-    let (hours, minutes, secs) = (secs / 3600, secs / 60 % 60, secs % 60);
-    if hours > 0 { format!("{hours}:{minutes:02}:{secs:02}") } else { format!("{minutes}:{secs:02}") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use runner_core::spending::BudgetLimit;
-
-    #[test]
-    fn times_read_like_a_clock() {
-        let clock = |secs| clock(Duration::from_secs(secs));
-        assert_eq!(
-            (clock(5).as_str(), clock(252).as_str(), clock(6727).as_str()),
-            ("0:05", "4:12", "1:52:07")
-        );
-    }
 
     #[test]
     fn every_ending_says_why_and_what_next() {

@@ -1,11 +1,11 @@
 //! The task tree, drawn: one line a node, states by glyph and word and colour, numbers at the right edge.
 
+use runner_cli::state::{State, States};
+use runner_cli::{Glyph, Ink, Pen};
 use runner_core::tree::{Node, Tree};
 use unicode_width::UnicodeWidthStr;
 
 use super::clean;
-use super::state::{State, States};
-use crate::out::{Glyph, Ink, Pen};
 
 /// Lines get no wider than this: numbers far away from their names are hard to read.
 const WIDTH_MAX: usize = 100;
@@ -109,8 +109,10 @@ fn numbers(node: &Node, state: State, hidden: bool, pen: &Pen) -> String {
     let attempts = format!("{}/{}", node.attempts, node.max_attempts);
     match state {
         State::Stuck => format!("stuck {attempts}"),
-        State::Next if node.attempts > 0 => format!("next {} {attempts}", pen.glyph(Glyph::Retried)),
-        State::Next => "next".to_owned(),
+        State::Running | State::Next if node.attempts > 0 => {
+            format!("{} {} {attempts}", state.word(), pen.glyph(Glyph::Retried))
+        }
+        State::Running | State::Next => state.word().to_owned(),
         State::Retried => format!("{} {attempts}", pen.glyph(Glyph::Retried)),
         State::Passed | State::Open => String::new(),
     }

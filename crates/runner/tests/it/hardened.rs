@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use testkit::repo::Sandbox;
+use testkit::setup::Setup;
 
 use crate::{GOAL, RUNNER, ready, started};
 
@@ -154,4 +155,23 @@ fn a_title_cannot_act_on_the_terminal() {
         let told = sandbox.runner(command).ok().stdout;
         assert!(!told.contains('\u{1b}') && !told.contains('\u{202e}'), "{told:?}");
     }
+}
+
+#[test]
+fn a_file_with_the_size_and_the_time_of_the_old_one_is_seen_to_be_another_one() {
+    let agent =
+        "touch -r word.txt $AROUND/time; echo bad > word.txt; touch -r $AROUND/time word.txt; answer done";
+    let sandbox = Setup::of(RUNNER).agent(agent).file("word.txt", "old\n").start();
+    // What backup programs and network folders make people set.
+    for (key, value) in
+        [("core.trustctime", "false"), ("core.checkStat", "minimal"), ("core.ignoreStat", "true")]
+    {
+        sandbox.git(&["config", key, value]);
+    }
+    // Old enough for git to take it for unchanged without looking.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    sandbox.git(&["update-index", "--refresh"]);
+    sandbox.runner(&["step"]).ok();
+    assert_eq!(sandbox.outcomes(), ["passed"]);
+    assert_eq!(sandbox.git(&["show", "HEAD:word.txt"]), "bad");
 }

@@ -203,13 +203,14 @@ fn a_disk_that_the_agent_or_the_guard_fills_costs_nothing() {
     }
 }
 
-/// Ends all processes of a sandbox as one would with a container.
+/// Ends all processes of a sandbox as one would with a container: none of them sees another one die.
 fn kill_all(sandbox: &Sandbox) {
     wait_for("everything to be dead", || {
         let all = processes_of(sandbox.outside());
-        for line in &all {
-            let pid = line.trim_start_matches("/proc/").split(':').next().unwrap();
-            let _ = std::process::Command::new("kill").args(["-9", pid]).stderr(Stdio::null()).status();
+        let pids = all.iter().filter_map(|line| line.trim_start_matches("/proc/").split(':').next());
+        for signal in ["-STOP", "-KILL"] {
+            let mut kill = std::process::Command::new("kill");
+            let _ = kill.arg(signal).args(pids.clone()).stderr(Stdio::null()).status();
         }
         all.is_empty()
     });

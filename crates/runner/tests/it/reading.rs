@@ -117,6 +117,28 @@ fn doctor_says_what_is_missing_and_how_to_get_it() {
 }
 
 #[test]
+fn doctor_looks_for_the_programs_of_hooks() {
+    let sandbox = started();
+    let inside = sandbox.path("tell");
+    sandbox.write("tell", "");
+    let config = sandbox.read(".runner/state/config.toml");
+    let hooks = format!(
+        "[hooks]\non_pass = [\"true\"]\non_stuck = [\"/no/such\"]\non_complete = [\"no-such\"]\non_stop = [\"{}\"]\n",
+        inside.display(),
+    );
+    sandbox.write(".runner/state/config.toml", config.replace("[hooks]\n", &hooks));
+    let told = sandbox.runner(&["doctor"]).stdout;
+    for found in [
+        "check=hook verdict=good found=\"on_pass: /",
+        "check=hook verdict=doubtful found=\"on_stuck: `/no/such` is not there, or no program\"",
+        "check=hook verdict=doubtful found=\"on_complete: `no-such` is not on the PATH\" fix=\"check [hooks] on_complete in",
+    ] {
+        assert!(told.contains(found), "{told}");
+    }
+    assert!(told.contains("/tell` lies in the repository, where agents write\""), "{told}");
+}
+
+#[test]
 fn doctor_knows_the_versions_of_agents() {
     let sandbox = started();
     let config = sandbox.read(".runner/state/config.toml").replace("[\"just\", \"ci\"]", "[\"true\"]");

@@ -248,3 +248,33 @@ fn where_there_is_no_bubblewrap_auto_goes_without_and_says_so() {
     assert!(doctor.stdout.contains("check=sandbox verdict=doubtful"), "{}", doctor.stdout);
     assert!(sandbox.runner(&["doctor"]).stdout.contains("check=sandbox verdict=good found=\"bubblewrap "));
 }
+
+#[test]
+fn where_the_commands_of_claude_cannot_be_wrapped_the_record_says_so() {
+    let odd = Sandbox::empty(RUNNER);
+    let root = odd.outside().join("a -b");
+    fs::create_dir(&root).unwrap();
+    let odd = Setup::of(RUNNER)
+        .executor("kind = \"claude\"\nprogram = \"/bin/true\"")
+        .executor_keys("sandbox = \"auto\"")
+        .start_in(odd.at(root));
+    let doctor = odd.runner(&["doctor"]);
+    assert!(
+        doctor.stdout.contains("check=sandbox verdict=doubtful found=\"none (Claude"),
+        "{}",
+        doctor.stdout
+    );
+    odd.runner(&["step"]).ok();
+    assert_eq!(odd.meta(1)["sandbox"], "none");
+    let config = odd.read(".runner/state/config.toml").replace("\"auto\"", "\"require\"");
+    odd.write(".runner/state/config.toml", config);
+    odd.runner(&["start"]).ok();
+    let told = odd.runner(&["step"]);
+    assert_eq!(told.code, Some(2));
+    assert!(
+        told.stderr.contains("Claude Code starts no command through a path that holds ` -`"),
+        "{}",
+        told.stderr
+    );
+    assert!(told.stderr.contains("hint: move the repository to a plainer path"), "{}", told.stderr);
+}

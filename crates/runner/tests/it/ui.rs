@@ -33,6 +33,13 @@ fn ui_is_the_program_beside_the_runner_and_gets_what_was_typed() {
     assert_eq!(ran.stdout, "beside --project-dir x --port 0 --open\n");
     let ran = run(sandbox.command(folder.join("runner")).args(["--json", "ui"])).ok();
     assert_eq!(ran.stdout, "beside --project-dir . --json\n");
+    let ran =
+        run(sandbox.command(folder.join("runner")).args(["-C", "x", "watch", "nightly", "--poll"])).ok();
+    assert_eq!(ran.stdout, "beside --project-dir x watch nightly --poll\n");
+    let ran = run(sandbox.command(folder.join("runner")).args(["--color", "never", "watch"])).ok();
+    assert_eq!(ran.stdout, "beside --project-dir . watch --color never\n");
+    let ran = run(sandbox.command(folder.join("runner")).args(["export", "json", "--out", "y"])).ok();
+    assert_eq!(ran.stdout, "beside --project-dir . export json --out y\n");
 }
 
 #[test]
@@ -63,4 +70,7 @@ fn eval_is_the_program_beside_the_runner_and_gets_what_was_typed() {
         run(sandbox.command(folder.join("runner")).args(["--json", "-C", "x", "eval", "run", "--jobs", "2"]))
             .ok();
     assert_eq!(ran.stdout, "eval -C x --json run --jobs 2\n");
+    let ran =
+        run(sandbox.command(folder.join("runner")).args(["--color", "always", "-v", "eval", "list"])).ok();
+    assert_eq!(ran.stdout, "eval -C . --verbose --color always list\n");
 }

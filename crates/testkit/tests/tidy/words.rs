@@ -57,7 +57,7 @@ const RULES: &[Rule] = &[
             "crates/runner-core/src/start.rs",
             "crates/runner/src/cli.rs",
             "crates/runner/src/commands/demo.rs",
-            "crates/runner/src/error.rs",
+            "crates/runner-cli/src/report.rs",
             "crates/runner/src/view/summary.rs",
             "crates/runner-core/src/prompt/template.rs",
         ],
@@ -66,7 +66,7 @@ const RULES: &[Rule] = &[
     Rule {
         words: &["print!", "println!", "eprint!", "eprintln!"],
         seen: ProductCode,
-        allowed_in: &["crates/runner/src/out.rs"],
+        allowed_in: &["crates/runner-cli/src/out.rs"],
         why: "one module prints, so that --json, -q and NO_COLOR hold everywhere",
     },
     Rule {

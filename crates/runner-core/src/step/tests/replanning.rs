@@ -64,3 +64,34 @@ fn a_stuck_leaf_is_replanned_once_and_must_change() {
     let crashed = settled(&stuck, crashed, &Verdict::Skipped);
     assert_eq!(job(&after(&stuck, &crashed)).aim, Aim::Replan(id("second")), "no answer, no replanning used");
 }
+
+#[test]
+fn a_repair_of_a_replanning_grants_what_the_replanning_would_have() {
+    let replanning = {
+        let mut stuck = with_root(snapshot(), |root| root.children[1].attempts = 3);
+        stuck.config.on_stuck = OnStuck::Replan;
+        stuck
+    };
+    let spoil = |now: &Snapshot| {
+        let spoiled = Attempt { tree: FileLeft::Missing, ..attempt("retry", now.tree.root()) };
+        let now = after(now, &settled(now, spoiled, &Verdict::Skipped));
+        assert_eq!(job(&now).aim.mode(), Mode::Repair);
+        now
+    };
+    let rewritten = |now: &Snapshot| {
+        let mut root = now.tree.root().clone();
+        root.children[1].goal = "a smaller goal".to_owned();
+        let transition = settled(now, attempt("retry", &root), &Verdict::Skipped);
+        assert_eq!(transition.outcome, Outcome::Repaired);
+        let edits: Vec<&NodeId> = transition.meta.plan_edits.iter().map(|edit| &edit.node).collect();
+        assert_eq!(edits, [&id("second")], "what the repair changed is on record");
+        transition
+    };
+    let mended = spoil(&replanning);
+    assert_eq!(leaf(&rewritten(&mended).tree, "second").max_attempts, 6, "new attempts for a new goal");
+    let same = settled(&mended, attempt("retry", mended.tree.root()), &Verdict::Skipped);
+    assert_eq!(leaf(&same.tree, "second").max_attempts, 3, "the same goal has had its attempts");
+    assert_eq!((same.outcome, same.meta.plan_edits.is_empty()), (Outcome::Repaired, true));
+    let of_a_leaf = rewritten(&spoil(&snapshot()));
+    assert_eq!(leaf(&of_a_leaf.tree, "second").max_attempts, 3, "a repair alone grants nothing");
+}

@@ -2,21 +2,21 @@
 
 use std::error::Error as StdError;
 use std::io;
+use std::path::Path;
 
 use runner_core::layout::Doc;
 use runner_core::plan::GraftFault;
 use runner_core::start::StartFault;
 use runner_core::steer::SteerFault;
-use runner_host::doctor::SANDBOX_FIX;
 use runner_host::{Error, Refusal};
 use serde_json::{Value, json};
 
-use crate::out::{Ink, Pen};
+use crate::pen::{Ink, Pen};
 use crate::reply::Exit;
 
 /// An error, ready to be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Report {
+pub struct Report {
     /// A stable word for programs.
     code: &'static str,
     what: String,
@@ -29,13 +29,36 @@ pub(crate) struct Report {
 
 impl Report {
     /// An error without a cause in the host.
-    pub(crate) fn new(code: &'static str, exit: Exit, what: impl Into<String>) -> Self {
+    pub fn new(code: &'static str, exit: Exit, what: impl Into<String>) -> Self {
         let (causes, details, hints) = (Vec::new(), Vec::new(), Vec::new());
         Self { code, what: what.into(), causes, details, hints, exit }
     }
 
+    /// Something that the user can mend in what was typed or written.
+    pub fn refused(code: &'static str, what: impl Into<String>) -> Self {
+        Self::new(code, Exit::REFUSED, what)
+    }
+
+    /// The operating system refused.
+    pub fn io(what: impl Into<String>, path: &Path, error: &io::Error) -> Self {
+        let hints = io_hints(error);
+        let report = Self::new(io_code(error), Exit::FAILURE, what);
+        Self { hints, ..report }.cause(format!("`{}`: {error}", path.display()))
+    }
+
+    /// An error that another process of ours ended with, as [`Report::json`] wrote it.
+    pub fn of_json(told: &Value) -> Self {
+        let texts = |key: &str| -> Vec<String> {
+            let list = told.get(key).and_then(Value::as_array);
+            list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let what = told.get("message").and_then(Value::as_str).unwrap_or("a worker failed");
+        let report = Self::new("worker", Exit::FAILURE, what);
+        Self { causes: texts("causes"), details: texts("details"), hints: texts("hints"), ..report }
+    }
+
     /// An error of the host, in the course of doing something.
-    pub(crate) fn of(what: &str, error: &Error) -> Self {
+    pub fn of(what: &str, error: &Error) -> Self {
         let (code, exit, details, hints) = match error {
             Error::Refused(refusal) => {
                 let (code, details, hints) = explain(refusal);
@@ -51,10 +74,7 @@ impl Report {
                 ];
                 ("locked", Exit::FAILURE, details, hints.map(str::to_owned).into())
             }
-            Error::Io { source, .. } => {
-                let code = if is_full(source) { "disk_full" } else { "io" };
-                (code, Exit::FAILURE, Vec::new(), io_hints(source))
-            }
+            Error::Io { source, .. } => (io_code(source), Exit::FAILURE, Vec::new(), io_hints(source)),
             Error::Git { stderr, .. } => ("git", Exit::FAILURE, lines(stderr), Vec::new()),
             Error::GitAnswer { .. } => {
                 let hint = "run 'runner doctor' and check git's version";
@@ -74,27 +94,31 @@ impl Report {
         Self { code, what: what.to_owned(), causes, details, hints, exit }
     }
 
-    pub(crate) fn cause(mut self, cause: impl Into<String>) -> Self {
+    /// Adds why.
+    pub fn cause(mut self, cause: impl Into<String>) -> Self {
         self.causes.push(cause.into());
         self
     }
 
-    pub(crate) fn details(mut self, details: impl IntoIterator<Item = String>) -> Self {
+    /// Adds lines that belong to the last cause.
+    pub fn details(mut self, details: impl IntoIterator<Item = String>) -> Self {
         self.details.extend(details);
         self
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    /// Adds what to do about it.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    pub(crate) fn exit(&self) -> Exit {
+    /// The exit code.
+    pub fn exit(&self) -> Exit {
         self.exit
     }
 
     /// For programs.
-    pub(crate) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         json!({
             "schema": "runner.error/1",
             "code": self.code,
@@ -107,7 +131,7 @@ impl Report {
     }
 
     /// For people.
-    pub(crate) fn drawn(&self, pen: &Pen) -> String {
+    pub fn drawn(&self, pen: &Pen) -> String {
         let mut text = format!("{} {}\n", pen.ink(Ink::Bad, "error:"), self.what);
         for cause in &self.causes {
             text.push_str(&labelled(&pen.ink(Ink::Strong, "caused by:"), cause));
@@ -134,6 +158,10 @@ fn lines(text: &str) -> Vec<String> {
 
 fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+fn io_code(error: &io::Error) -> &'static str {
+    if is_full(error) { "disk_full" } else { "io" }
 }
 
 fn io_hints(error: &io::Error) -> Vec<String> {
@@ -207,11 +235,11 @@ fn explain(refusal: &Refusal) -> (&'static str, Vec<String>, Vec<String>) {
         Refusal::Tools { faults } => {
             ("tools", faults.clone(), hint("mend or remove those files, then run 'runner start' again"))
         }
-        Refusal::NoSandbox { why } => (
+        Refusal::NoSandbox { why, fix } => (
             "no_sandbox",
             vec![why.clone()],
             vec![format!(
-                "{SANDBOX_FIX}, or set sandbox = \"auto\" under [executor] in {} and let no tools.json limit the \
+                "{fix}, or set sandbox = \"auto\" under [executor] in {} and let no tools.json limit the \
                  network or folders",
                 Doc::Config.path()
             )],
@@ -324,7 +352,7 @@ fn explain_start(fault: &StartFault) -> (&'static str, Vec<String>, Vec<String>)
 }
 
 /// Why a plan cannot go into the tree, and what to do about it.
-pub(crate) fn explain_graft(fault: &GraftFault) -> (&'static str, Vec<String>, Vec<String>) {
+pub fn explain_graft(fault: &GraftFault) -> (&'static str, Vec<String>, Vec<String>) {
     let (details, hint) = match fault {
         GraftFault::NoSuchNode(_) => (Vec::new(), "see 'runner tree' for the nodes"),
         GraftFault::Passed(_) => {

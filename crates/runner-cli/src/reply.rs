@@ -2,21 +2,27 @@
 
 use serde_json::Value;
 
-use crate::out::Pen;
+use crate::pen::Pen;
 
 /// An exit code, the same in every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Exit(pub(crate) u8);
+pub struct Exit(pub u8);
 
 impl Exit {
-    pub(crate) const SUCCESS: Self = Self(0);
-    pub(crate) const FAILURE: Self = Self(1);
-    pub(crate) const REFUSED: Self = Self(2);
-    pub(crate) const STUCK: Self = Self(3);
+    /// It worked.
+    pub const SUCCESS: Self = Self(0);
+    /// Something failed.
+    pub const FAILURE: Self = Self(1);
+    /// Wrong usage or invalid input.
+    pub const REFUSED: Self = Self(2);
+    /// A leaf has no attempts left.
+    pub const STUCK: Self = Self(3);
+    /// A limit was reached.
+    pub const LIMIT: Self = Self(4);
 }
 
 /// An answer.
-pub(crate) trait Reply {
+pub trait Reply {
     /// For programs: one document.
     fn json(&self) -> Value;
 
@@ -44,17 +50,17 @@ pub(crate) trait Reply {
 
 /// One line of `key=value` pairs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Line(String);
+pub struct Line(String);
 
 impl Line {
     /// Begins a line.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds a pair; a value that is more than one plain word is quoted.
     #[expect(clippy::needless_pass_by_value, reason = "values and references read the same at the call")]
-    pub(crate) fn with(mut self, key: &str, value: impl ToString) -> Self {
+    pub fn with(mut self, key: &str, value: impl ToString) -> Self {
         let value = value.to_string();
         let is_word = !value.is_empty()
             && value.chars().all(|c| !c.is_whitespace() && !c.is_control() && !matches!(c, '"' | '\\' | '='));
@@ -72,12 +78,12 @@ impl Line {
     }
 
     /// A line that is not made of pairs.
-    pub(crate) fn verbatim(text: &str) -> Self {
-        Self(text.to_owned())
+    pub fn verbatim(text: impl Into<String>) -> Self {
+        Self(text.into())
     }
 
     /// The line as text.
-    pub(crate) fn as_str(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         &self.0
     }
 }

@@ -2,22 +2,26 @@
 
 use runner_core::tree::Leaves;
 
-use crate::out::{Glyph, Ink, Pen};
+use crate::pen::{Glyph, Ink, Pen};
 
 /// The widest and the narrowest that the bar itself gets.
 const CELLS: std::ops::RangeInclusive<usize> = 6..=24;
 
-/// `██████░░░░ 41/120 leaves` in at most `room` cells, as far as that is possible. The bar is full only when every
-/// leaf passes, and shows something as soon as one does.
-pub(crate) fn bar(leaves: Leaves, room: usize, pen: &Pen) -> String {
+/// `██████░░░░ 41/120 leaves` in at most `room` cells, as far as that is possible.
+pub fn bar(leaves: Leaves, room: usize, pen: &Pen) -> String {
     let plural = if leaves.total == 1 { "leaf" } else { "leaves" };
     let says = format!(" {}/{} {plural}", leaves.passed, leaves.total);
     let cells = room.saturating_sub(says.len()).clamp(*CELLS.start(), *CELLS.end());
-    let exact = cells * leaves.passed / leaves.total.max(1);
-    let full = if leaves.passed > 0 { exact.max(1) } else { 0 };
+    let full = full_cells(leaves, cells);
     let done = pen.ink(Ink::Good, &pen.glyph(Glyph::Full).repeat(full));
     let left = pen.ink(Ink::Faint, &pen.glyph(Glyph::Empty).repeat(cells - full));
     format!("{done}{left}{says}")
+}
+
+/// How many of a bar's cells are full: all only when every leaf passes, and one as soon as one does.
+pub fn full_cells(leaves: Leaves, cells: usize) -> usize {
+    let exact = cells * leaves.passed / leaves.total.max(1);
+    if leaves.passed > 0 { exact.max(1) } else { 0 }
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
 //! What an agent does, each thing on one short line.
 
 use runner_core::agents::{FileChange, PlanState, Said, State};
-
-use super::clean;
+use runner_core::text::one_line;
 
 /// The most characters of a line.
 const CHARS_MAX: usize = 200;
 
 /// One line for an event; none for one that says nothing new to a person.
-pub(crate) fn line(said: &Said) -> Option<String> {
+pub fn line(said: &Said) -> Option<String> {
     let text = match said {
         Said::Message { text } | Said::Warning { text } => text.clone(),
         Said::Reasoning { text } => format!("thinks: {text}"),
@@ -36,7 +35,7 @@ pub(crate) fn line(said: &Said) -> Option<String> {
         Said::Failed { message } => format!("failed: {message}"),
         Said::Session { .. } | Said::Usage { .. } | Said::Finished | Said::Unknown { .. } => return None,
     };
-    let line: String = clean(&text).chars().take(CHARS_MAX).collect();
+    let line: String = one_line(&text).chars().take(CHARS_MAX).collect();
     Some(line).filter(|line| !line.is_empty())
 }
 

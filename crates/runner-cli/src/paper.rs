@@ -1,0 +1,89 @@
+//! What is made from a command line's definition: its reference, completion scripts, manual pages.
+
+use std::io;
+use std::path::Path;
+
+use clap::Command;
+use clap_complete::Shell;
+use clap_mangen::Man;
+use serde_json::{Value, json};
+
+use crate::pen::Pen;
+use crate::reply::{Exit, Line, Reply};
+use crate::report::Report;
+
+/// A text that is the same for everyone who asks.
+#[derive(Clone, Debug)]
+pub struct Script {
+    name: &'static str,
+    text: String,
+}
+
+impl Script {
+    fn new(name: &'static str, bytes: &[u8]) -> Self {
+        Self { name, text: String::from_utf8_lossy(bytes).into_owned() }
+    }
+}
+
+impl Reply for Script {
+    fn json(&self) -> Value {
+        json!({ "schema": format!("runner.{}/1", self.name), "text": self.text })
+    }
+
+    fn plain(&self) -> Vec<Line> {
+        self.text.lines().map(Line::verbatim).collect()
+    }
+
+    fn drawn(&self, _: &Pen) -> String {
+        self.text.clone()
+    }
+}
+
+/// The script that lets a shell complete what is typed.
+pub fn completions(mut command: Command, shell: Shell) -> Script {
+    let mut bytes = Vec::new();
+    let program = command.get_name().to_owned();
+    clap_complete::generate(shell, &mut command, program, &mut bytes);
+    Script::new("completions", &bytes)
+}
+
+/// The manual page, or nothing but one page per command in a folder.
+pub fn man(command: Command, dir: Option<&Path>) -> Result<Script, Report> {
+    let Some(dir) = dir else {
+        let mut page = Vec::new();
+        let failed = |error: io::Error| Report::new("man", Exit::FAILURE, error.to_string());
+        Man::new(command).render(&mut page).map_err(failed)?;
+        return Ok(Script::new("man", &page));
+    };
+    clap_mangen::generate_to(command, dir).map_err(|error| {
+        let what = format!("could not write the manual pages to `{}`", dir.display());
+        Report::new("man", Exit::FAILURE, what)
+            .cause(error.to_string())
+            .hint("name a folder that exists and that you may write to")
+    })?;
+    Ok(Script::new("man", b""))
+}
+
+/// The reference of every command, as Markdown; `name` is what people type.
+pub fn reference(mut command: Command, name: &str, heading: &str) -> String {
+    command.build();
+    let mut page = format!("# {heading}\n\nMade from the program itself: `just generate` writes it anew.\n");
+    push_help(&mut page, name, &command);
+    push_below(&mut page, name, &command);
+    page
+}
+
+/// The commands below a command, each behind the one it belongs to.
+fn push_below(page: &mut String, title: &str, command: &Command) {
+    for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+        let title = format!("{title} {}", sub.get_name());
+        push_help(page, &title, sub);
+        push_below(page, &title, sub);
+    }
+}
+
+fn push_help(page: &mut String, title: &str, command: &Command) {
+    let help = command.clone().term_width(100).render_long_help().to_string();
+    let lines = help.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+    page.push_str(&format!("\n## {title}\n\n```text\n{}\n```\n", lines.trim_end()));
+}
