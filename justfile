@@ -112,9 +112,14 @@ programs:
 ui-browse: ui-packages programs
     cd ui && npm run --silent e2e
 
-# Serve the page for the repository in DIR
-ui-server DIR=".":
-    cargo run --locked -p runner-ui -- --project-dir {{ quote(DIR) }}
+# Make the pictures in the documents anew, from runs that the browser's tests make
+ui-pictures: ui-packages
+    cargo build --locked --workspace --bins
+    cd ui && PICTURES=docs node --test --test-concurrency=1 e2e/story.test.mjs e2e/eval.test.mjs
+
+# Serve the page for the repository in DIR; with --eval behind it, for the results of its evaluation
+ui-server DIR="." *ARGS:
+    cargo run --locked -p runner-ui -- --project-dir {{ quote(DIR) }} {{ ARGS }}
 
 # Work on the page: its sources served by Vite, the data by a server on DIR
 ui-dev DIR=".": ui-packages
@@ -135,21 +140,21 @@ eval-list *ARGS:
 eval-run *ARGS:
     cargo run --quiet --locked -p eval -- run {{ ARGS }}
 
-# Evaluate one case once and watch it in the browser; Ctrl-C ends both
+# Evaluate one case and follow its newest trial in the browser; Ctrl-C ends both
 eval-with-ui CASE *ARGS:
     #!/usr/bin/env bash
     set -euo pipefail
     cargo build --locked -p runner -p eval -p runner-ui
     latest=eval/workspaces/{{ CASE }}_latest
     rm -f "$latest"
-    target/debug/runner-eval run {{ quote(CASE) }} --new {{ ARGS }} > >(cat) &
+    target/debug/runner-eval run {{ quote(CASE) }} --runner target/debug/runner --new {{ ARGS }} > >(cat) &
     evaluation=$!
     trap 'kill "$evaluation" 2>/dev/null || true; wait "$evaluation" || true' EXIT
     until [[ -e $latest ]]; do
         kill -0 "$evaluation" 2>/dev/null || exit 1
         sleep 0.1
     done
-    target/debug/runner-ui --project-dir "$latest"
+    target/debug/runner-ui --eval eval --case {{ quote(CASE) }}
 
 # 30 cases of 5 trials, killed at a random moment and begun again: 150 results, each once
 eval-kill:

@@ -20,7 +20,7 @@ export default defineConfig({
   server: {
     // `just ui-dev` starts the server and says where it is.
     proxy: Object.fromEntries(
-      ["/api", "/events"].map((path) => [
+      ["/api", "/events", "/trial"].map((path) => [
         path,
         { target: process.env.RUNNER_UI ?? "http://127.0.0.1:7878", changeOrigin: true },
       ]),

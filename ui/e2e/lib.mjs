@@ -26,6 +26,7 @@ export async function tidyUp() {
 for (const [path, get] of [
     [join(BIN, "runner"), "cargo build --workspace"],
     [join(BIN, "runner-ui"), "cargo build --workspace"],
+    [join(BIN, "runner-eval"), "cargo build --workspace"],
     [CHROMIUM, "apt-get install --no-install-recommends chromium"],
 ]) {
     if (!existsSync(path)) throw new Error(`${path} is not here; to get it: ${get}`);
@@ -37,12 +38,12 @@ answer() { printf '{"status": "%s", "summary": "%s"}' "$1" "\${2:-$1}" > "$RUNNE
 child() { printf '{"id": "%s", "order": %s, "title": "%s", "goal": "%s", "acceptance": [], "passes": false, "attempts": 0, "max_attempts": 3, "children": []}' "$1" "$2" "$3" "$3"; }
 `;
 
-/** A repository with a run that has not begun. */
-export class Repository {
-    constructor({ agent, guard, goal = "# Roman numerals\n\nNumbers to numerals and back.\n" }) {
+/** A folder for a test, with nothing of the machine's in its environment. */
+class Place {
+    constructor(name) {
         this.around = mkdtempSync(join(tmpdir(), "runner-e2e-"));
         made.push(() => rmSync(this.around, { recursive: true, force: true }));
-        this.root = join(this.around, "roman");
+        this.root = join(this.around, name);
         mkdirSync(this.root);
         this.env = {
             PATH: process.env.PATH,
@@ -55,6 +56,34 @@ export class Repository {
             GIT_COMMITTER_NAME: "Test",
             GIT_COMMITTER_EMAIL: "test@localhost",
         };
+    }
+
+    write(name, text) {
+        mkdirSync(dirname(join(this.root, name)), { recursive: true });
+        writeFileSync(join(this.root, name), text);
+    }
+
+    /** Lets an agent go on that waits for this file. */
+    touch(name) {
+        writeFileSync(join(this.around, name), "");
+    }
+
+    /** Starts a program of ours; gives its exit code when it ends. */
+    start(program, ...args) {
+        const child = spawn(join(BIN, program), args, { cwd: this.root, env: this.env, stdio: "ignore" });
+        made.push(() => child.kill("SIGKILL"));
+        return new Promise((done) => child.once("exit", done));
+    }
+
+    remove() {
+        rmSync(this.around, { recursive: true, force: true });
+    }
+}
+
+/** A repository with a run that has not begun. */
+export class Repository extends Place {
+    constructor({ agent, guard, goal = "# Roman numerals\n\nNumbers to numerals and back.\n" }) {
+        super("roman");
         writeFileSync(join(this.around, "agent.sh"), `AROUND=${this.around}\n${PRELUDE}\n${agent}\n`);
         this.git("init", "-q", "-b", "main");
         this.write("guard.sh", guard);
@@ -72,11 +101,6 @@ export class Repository {
 
     git(...args) {
         execFileSync("git", args, { cwd: this.root, env: this.env });
-    }
-
-    write(name, text) {
-        mkdirSync(dirname(join(this.root, name)), { recursive: true });
-        writeFileSync(join(this.root, name), text);
     }
 
     /** Runs the runner to its end; gives its exit code. */
@@ -98,22 +122,34 @@ export class Repository {
 
     /** Starts the loop and leaves it running. */
     loop() {
-        const child = spawn(join(BIN, "runner"), ["loop"], {
-            cwd: this.root,
-            env: this.env,
-            stdio: "ignore",
-        });
-        made.push(() => child.kill("SIGKILL"));
-        return new Promise((done) => child.once("exit", done));
+        return this.start("runner", "loop");
+    }
+}
+
+/** A folder with cases, to be evaluated. */
+export class Evaluation extends Place {
+    constructor() {
+        super("suite");
+        mkdirSync(join(this.root, "eval"));
     }
 
-    /** Lets an agent go on that waits for this file. */
-    touch(name) {
-        writeFileSync(join(this.around, name), "");
+    add(name, { goal, guard, solution }) {
+        const folder = `eval/cases/${name}`;
+        this.write(`${folder}/fixture/guard.sh`, guard);
+        this.write(`${folder}/solution.toml`, solution);
+        this.write(
+            `${folder}/case.toml`,
+            `[case]\nid = "${name}"\ngoal = "${goal}"\nfixture = "fixture"\nsolution = "solution.toml"\n
+[config.executor]\nkind = "script"\nscenario = "solution.toml"\nsandbox = "off"\n
+[config.guard]\ncommand = ["sh", "guard.sh"]\nprotected = ["guard.sh"]\n
+[[checks]]\ntype = "command_succeeds"\ncommand = ["sh", "guard.sh"]\n
+[[checks]]\nname = "nothing is left over"\ntype = "git_clean"\n`,
+        );
     }
 
-    remove() {
-        rmSync(this.around, { recursive: true, force: true });
+    /** Runs an evaluation; gives its exit code when it ends. */
+    run(name, ...args) {
+        return this.start("runner-eval", "run", "--run", name, "--runner", join(BIN, "runner"), ...args);
     }
 }
 
@@ -181,7 +217,8 @@ export async function open(browser, server, route = "", options = {}) {
     const page = await context.newPage();
     page.faults = [];
     page.on("console", (message) => {
-        if (["error", "warning"].includes(message.type())) page.faults.push(message.text());
+        if (["error", "warning"].includes(message.type()))
+            page.faults.push(`${message.text()} ${message.location().url}`);
     });
     page.on("pageerror", (error) => page.faults.push(error.message));
     page.on("dialog", (dialog) => {
@@ -205,3 +242,33 @@ export async function accessibility(page) {
         (one) => `${one.id}: ${one.nodes.map((node) => `${node.target} ${node.failureSummary}`).join("; ")}`,
     );
 }
+
+/** A picture of a page for the documents; made only where they are asked for, by `just ui-pictures`. */
+export async function picture(page, name) {
+    if (!process.env.PICTURES) return;
+    const session = await page.context().newCDPSession(page);
+    const { data } = await session.send("Page.captureScreenshot", { format: "webp", quality: 78 });
+    writeFileSync(join(ROOT, process.env.PICTURES, `${name}.webp`), Buffer.from(data, "base64"));
+}
+
+/** Shows every view, and asserts that each is whole, quiet, accessible and not wider than the screen. */
+export async function lookAtAll(browser, server, views, { colorScheme, width }) {
+    const page = await open(browser, server, "", { colorScheme, viewport: { width, height: 844 } });
+    for (const [name, [route, text]] of Object.entries(views)) {
+        await page.goto(server.url + route);
+        await page.getByText(text).filter({ visible: true }).first().waitFor();
+        assert.deepEqual(await accessibility(page), [], name);
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(overflow <= 0, `${name} is ${overflow} px wider than the screen`);
+        if (process.env.SHOTS) {
+            mkdirSync(process.env.SHOTS, { recursive: true });
+            await page.screenshot({ path: `${process.env.SHOTS}/${name}-${width}-${colorScheme}.png` });
+        }
+    }
+    assert.deepEqual(page.faults, []);
+    await page.context().close();
+}
+
+export const SCREENS = ["light", "dark"].flatMap((colorScheme) =>
+    [1280, 390].map((width) => ({ colorScheme, width })),
+);

@@ -42,6 +42,27 @@ it("a run is followed from its start to its end, and what the reader selected st
     server.end();
 });
 
+it("a paused run says so in its header, with what ends the pause", async () => {
+    const repository = new Repository({ agent: AGENT, guard: GUARD });
+    const server = await Server.on(repository);
+    const page = await open(browser, server);
+    await page.getByText("nothing has happened yet").first().waitFor();
+    assert.equal(repository.runner("pause"), 0);
+    await page.getByRole("banner").getByText("paused").waitFor();
+    await page
+        .getByRole("region", { name: /paused/i })
+        .getByText("runner resume", { exact: true })
+        .waitFor();
+    assert.match(await page.title(), /^‖ 0\/1 paused/);
+    const ended = repository.loop();
+    assert.equal(repository.runner("resume"), 0);
+    assert.equal(await ended, 0);
+    await page.getByRole("banner").getByText("complete").waitFor();
+    assert.deepEqual(page.faults, []);
+    await page.context().close();
+    server.end();
+});
+
 it("twelve tabs stay live, and a new one leads when the leader is closed", async () => {
     const repository = new Repository({ agent: AGENT, guard: GUARD });
     assert.equal(repository.runner("loop"), 0);

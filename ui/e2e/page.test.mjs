@@ -1,12 +1,10 @@
 // The page in a real browser: every view, in both themes, wide and narrow.
 
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
-import { accessibility, AGENT, browse, GUARD, open, Repository, RUN, Server, tidyUp } from "./lib.mjs";
+import { AGENT, browse, GUARD, lookAtAll, open, Repository, RUN, SCREENS, Server, tidyUp } from "./lib.mjs";
 
 const STUCK = AGENT.replace(/0003\).*;;/, "0003|0004) echo bad > to; answer done 'Fixed for good.' ;;");
-const SHOTS = process.env.SHOTS;
 
 let browser, stuck, server;
 
@@ -33,25 +31,9 @@ const VIEWS = {
     nowhere: ["#/nowhere", "no view at this address"],
 };
 
-for (const colorScheme of ["light", "dark"]) {
-    for (const width of [1280, 390]) {
-        it(`every view is whole, quiet and accessible: ${colorScheme}, ${width} wide`, async () => {
-            const page = await open(browser, server, "", { colorScheme, viewport: { width, height: 844 } });
-            for (const [name, [route, text]] of Object.entries(VIEWS)) {
-                await page.goto(server.url + route);
-                await page.getByText(text).filter({ visible: true }).first().waitFor();
-                assert.deepEqual(await accessibility(page), [], name);
-                const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-                assert.ok(overflow <= 0, `${name} is ${overflow} px wider than the screen`);
-                if (SHOTS) {
-                    mkdirSync(SHOTS, { recursive: true });
-                    await page.screenshot({ path: `${SHOTS}/${name}-${width}-${colorScheme}.png` });
-                }
-            }
-            assert.deepEqual(page.faults, []);
-            await page.context().close();
-        });
-    }
+for (const screen of SCREENS) {
+    it(`every view is whole, quiet and accessible: ${screen.colorScheme}, ${screen.width} wide`, () =>
+        lookAtAll(browser, server, VIEWS, screen));
 }
 
 it("a page that was exported opens from the disk and holds the whole run", async () => {

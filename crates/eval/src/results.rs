@@ -124,6 +124,10 @@ pub fn read(folder: &Path) -> Result<Trial, Unreadable> {
 fn document<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<T, Unreadable> {
     let path = folder.join(name);
     let fault = |why: String| Unreadable { path: path.clone(), why };
+    // A link could lead anywhere, and a pipe could make whoever reads it wait for ever.
+    if !fs::symlink_metadata(&path).map_err(|error| fault(error.to_string()))?.is_file() {
+        return Err(fault("is not a plain file".to_owned()));
+    }
     let text = fs::read_to_string(&path).map_err(|error| fault(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| fault(error.to_string()))
 }

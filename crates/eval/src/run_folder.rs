@@ -75,19 +75,22 @@ impl RunFolder {
         Ok(Self { results: results.to_owned(), path, plan, key })
     }
 
+    /// The plans of all runs, newest first.
+    pub(crate) fn plans(results: &Path) -> Vec<Plan> {
+        let entries = fs::read_dir(results.join("_runs")).into_iter().flatten().flatten();
+        let plan = |entry: fs::DirEntry| -> Option<Plan> {
+            let run = entry.file_name().into_string().ok()?;
+            let plan: Plan = serde_json::from_slice(&fs::read(entry.path().join("plan.json")).ok()?).ok()?;
+            (plan.run == run).then_some(plan)
+        };
+        let mut plans: Vec<Plan> = entries.filter_map(plan).collect();
+        plans.sort_by(|a, b| (&b.created_at, &b.run).cmp(&(&a.created_at, &a.run)));
+        plans
+    }
+
     /// The names of all runs, newest first.
     pub(crate) fn all(results: &Path) -> Vec<String> {
-        let entries = fs::read_dir(results.join("_runs")).into_iter().flatten().flatten();
-        let mut runs: Vec<(String, String)> = entries
-            .filter_map(|entry| {
-                let run = entry.file_name().into_string().ok()?;
-                let plan: Plan =
-                    serde_json::from_slice(&fs::read(entry.path().join("plan.json")).ok()?).ok()?;
-                Some((plan.created_at, run))
-            })
-            .collect();
-        runs.sort();
-        runs.into_iter().rev().map(|(_, run)| run).collect()
+        Self::plans(results).into_iter().map(|plan| plan.run).collect()
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -51,7 +51,8 @@ impl Selection {
         });
         faults.retain(|fault| run.is_none_or(|run| is_of_run(&fault.path, run)));
         let missing = missing(&folder, run, agent, &trials);
-        if trials.is_empty() {
+        // A run that has only begun has results to come.
+        if trials.is_empty() && missing.is_empty() {
             return Err(Report::refused("no_results", format!("there are no results in `{name}`"))
                 .hint("list what is there: runner eval results"));
         }
@@ -65,7 +66,9 @@ impl Selection {
 
     /// The agent, if there is only one.
     pub(crate) fn one_agent(&self) -> Result<&str, Report> {
-        let agents: BTreeSet<&str> = self.trials.iter().map(|trial| trial.meta.agent.as_str()).collect();
+        let tried = self.trials.iter().map(|trial| trial.meta.agent.as_str());
+        let agents: BTreeSet<&str> =
+            tried.chain(self.missing.iter().map(|unit| unit.agent.as_str())).collect();
         match agents.first() {
             Some(agent) if agents.len() == 1 => Ok(agent),
             _ => {

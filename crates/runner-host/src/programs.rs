@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The PATH without entries that depend on where one stands.
@@ -47,16 +48,22 @@ pub fn become_companion(program: &str, args: &[OsString]) -> io::Error {
     Command::new(path).args(args).exec()
 }
 
+/// What a program said.
+#[derive(Debug)]
+pub struct Asked {
+    /// On its standard output.
+    pub answer: Vec<u8>,
+    /// Where programs complain.
+    pub complaint: Vec<u8>,
+}
+
 /// What a program that ships with this one prints, up to a number of bytes and if it ends in time.
-pub fn ask_companion(program: &str, args: &[OsString], bytes_max: u64, wait: Duration) -> Option<Vec<u8>> {
+pub fn ask_companion(program: &str, args: &[OsString], bytes_max: u64, wait: Duration) -> Option<Asked> {
     let mut command = Command::new(companion(program)?);
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().ok()?;
-    let stdout = child.stdout.take()?;
-    let reader = std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        stdout.take(bytes_max).read_to_end(&mut bytes).map(|_| bytes)
-    });
+    let (answer, complaint) = (child.stdout.take()?, child.stderr.take()?);
+    let (answer, complaint) = (whole(answer, bytes_max), whole(complaint, COMPLAINT_BYTES_MAX));
     let until = Instant::now() + wait;
     while child.try_wait().ok()?.is_none() {
         if Instant::now() > until {
@@ -66,7 +73,18 @@ pub fn ask_companion(program: &str, args: &[OsString], bytes_max: u64, wait: Dur
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    reader.join().ok()?.ok()
+    Some(Asked { answer: answer.join().ok()?.ok()?, complaint: complaint.join().ok()?.ok()? })
+}
+
+/// How much of a complaint is read.
+const COMPLAINT_BYTES_MAX: u64 = 64 << 10;
+
+/// Reads aside, so that a program that says much on both ways never waits.
+fn whole(from: impl Read + Send + 'static, bytes_max: u64) -> JoinHandle<io::Result<Vec<u8>>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        from.take(bytes_max).read_to_end(&mut bytes).map(|_| bytes)
+    })
 }
 
 /// Asks the desktop to show an address in the user's browser. Nobody waits for it.

@@ -1,6 +1,7 @@
 //! What a page shows of a repository that others work in: runs, their commits, what these hold and changed, and
 //! whether a runner is at work. Takes no lock and writes nothing.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -18,10 +19,11 @@ const COMMITS_MAX: usize = 20_000;
 /// More bytes than this in one answer of git's are cut.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
-/// A repository, to be read.
+/// A repository, to be read; or the record of a run that is none.
 #[derive(Debug)]
 pub struct Reading {
-    git: Git,
+    root: PathBuf,
+    git: Option<Git>,
 }
 
 /// A run that a branch stands for.
@@ -93,29 +95,41 @@ pub struct Cut {
 impl Reading {
     /// Finds the repository that `dir` lies in.
     pub fn open(dir: &Path) -> Result<Self, Error> {
-        Git::open(dir).map(|git| Self { git })
+        Git::open(dir).map(|git| Self { root: git.root().to_owned(), git: Some(git) })
     }
 
-    /// The work tree's root.
+    /// A folder that holds what a run left, without its repository: nobody works there, and it has no commits.
+    pub fn record(folder: &Path) -> Self {
+        Self { root: folder.to_owned(), git: None }
+    }
+
+    /// The work tree's root, or the record's folder.
     pub fn root(&self) -> &Path {
-        self.git.root()
+        &self.root
+    }
+
+    /// Whether there is a repository.
+    pub fn has_repository(&self) -> bool {
+        self.git.is_some()
     }
 
     /// Where things change when branches or the runner move: git's own folders and the runner's in them.
     pub fn places(&self) -> Vec<PathBuf> {
-        let common = self.git.common_dir();
+        let Some(git) = &self.git else { return Vec::new() };
+        let common = git.common_dir();
         let branches = common.join("refs/heads/runner");
-        vec![self.git.git_dir(), common.to_owned(), branches, self.git.paths().private()]
+        vec![git.git_dir(), common.to_owned(), branches, git.paths().private()]
     }
 
     /// The current branch, if HEAD is on one.
     pub fn branch(&self) -> Option<String> {
-        let text = store::read(&self.git.paths().in_git_dir("HEAD"), 4_096).ok().flatten()?;
+        let text = store::read(&self.git.as_ref()?.paths().in_git_dir("HEAD"), 4_096).ok().flatten()?;
         lossy(&text).strip_prefix("ref: refs/heads/").map(str::to_owned)
     }
 
     /// The runs that have a branch here, or in what was fetched, the newest first. A branch of one's own wins.
     pub fn runs(&self) -> Result<Vec<RunBranch>, Error> {
+        let Some(git) = &self.git else { return Ok(Vec::new()) };
         let format = "--format=%(objectname) %(committerdate:unix) %(refname)";
         let args = [
             "for-each-ref",
@@ -124,7 +138,7 @@ impl Reading {
             "refs/heads/runner/",
             "refs/remotes/*/runner/*",
         ];
-        let answer = lossy(&self.git.call(&args).run()?);
+        let answer = lossy(&git.call(&args).run()?);
         let (own, fetched): (Vec<_>, Vec<_>) =
             answer.lines().filter_map(run_branch).partition(|(is_own, _)| *is_own);
         let mut runs: Vec<RunBranch> = Vec::new();
@@ -139,9 +153,10 @@ impl Reading {
 
     /// The iterations of a run, oldest first, from the commits at and before `tip`.
     pub fn iterations(&self, run: &RunId, tip: &str) -> Result<Vec<IterationCommit>, Error> {
+        let Some(git) = &self.git else { return Ok(Vec::new()) };
         let most = format!("-n{COMMITS_MAX}");
         let args = ["log", "-z", "--first-parent", &most, "--format=%H%x00%P%x00%ct%x00%B", tip, "--"];
-        let answer = self.git.call(&args).run_cut(ANSWER_BYTES_MAX)?.bytes;
+        let answer = git.call(&args).run_cut(ANSWER_BYTES_MAX)?.bytes;
         let fields: Vec<&[u8]> = answer.split(|byte| *byte == 0).collect();
         let mut found: Vec<IterationCommit> =
             fields.chunks_exact(4).filter_map(|fields| iteration_commit(run, fields)).collect();
@@ -151,19 +166,21 @@ impl Reading {
 
     /// A document as a commit has it.
     pub fn doc(&self, commit: &str, doc: Doc) -> Result<Option<Vec<u8>>, Error> {
-        let bytes = self.git.file_at(commit, doc.path())?;
+        let Some(git) = &self.git else { return Ok(None) };
+        let bytes = git.file_at(commit, doc.path())?;
         Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
     }
 
     /// Whether a name stands for a commit that is here.
     pub fn has_commit(&self, name: &str) -> bool {
-        self.git.is_commit(name)
+        self.git.as_ref().is_some_and(|git| git.is_commit(name))
     }
 
     /// What changed between two commits, file by file.
     pub fn changes(&self, from: &str, to: &str) -> Result<Vec<FileStat>, Error> {
+        let Some(git) = &self.git else { return Ok(Vec::new()) };
         let args = ["diff-tree", "-r", "-z", "--numstat", "-M", "--no-ext-diff", "--no-textconv", from, to];
-        let answer = self.git.call(&args).run_cut(ANSWER_BYTES_MAX)?.bytes;
+        let answer = git.call(&args).run_cut(ANSWER_BYTES_MAX)?.bytes;
         let mut fields = answer.split(|byte| *byte == 0);
         let mut found = Vec::new();
         while let Some(field) = fields.next().filter(|field| !field.is_empty()) {
@@ -184,17 +201,18 @@ impl Reading {
 
     /// The patch of some files between two commits, up to a number of bytes.
     pub fn patch(&self, from: &str, to: &str, paths: &[&str], bytes_max: usize) -> Result<Cut, Error> {
+        let Some(git) = &self.git else { return Ok(Cut { bytes: Vec::new(), is_cut: false }) };
         let args = ["diff-tree", "-r", "-p", "-M", "--no-color", "--no-ext-diff", "--no-textconv", from, to];
         let mut args: Vec<String> = args.map(str::to_owned).into();
         args.push("--".to_owned());
         args.extend(paths.iter().map(|path| format!(":(top,literal){path}")));
-        self.git.call(&args).run_cut(bytes_max)
+        git.call(&args).run_cut(bytes_max)
     }
 
     /// The process that holds the runner's lock. Found without touching the lock: its file names the holder, and the
     /// kernel's list of locks, where there is one, says whether that still holds it.
     pub fn at_work(&self) -> Option<u32> {
-        let path = self.git.paths().lock();
+        let path = self.git.as_ref()?.paths().lock();
         let note = store::read(&path, 64).ok().flatten()?;
         let pid: u32 = lossy(&note).strip_prefix("pid ")?.parse().ok()?;
         let holds = match fs::read_to_string("/proc/locks") {
@@ -206,16 +224,33 @@ impl Reading {
 
     /// Whether the run is paused, or will be after the iteration that is being made.
     pub fn is_paused(&self) -> bool {
-        pausing::is_paused(self.git.paths())
+        self.git.as_ref().is_some_and(|git| pausing::is_paused(git.paths()))
     }
 
     /// The iteration that was begun and not finished, as folders call it.
     pub fn unfinished(&self) -> Option<String> {
-        match journal::pending(&self.git.paths().journal()).ok().flatten()? {
+        match journal::pending(&self.git.as_ref()?.paths().journal()).ok().flatten()? {
             Pending::Iteration(iteration) => Some(iteration.iter),
             Pending::Move(_) => None,
         }
     }
+}
+
+/// The inodes of the files that some process on this machine has locked as the runner and the evaluation lock theirs; empty
+/// where the system does not say.
+pub fn locked_inodes() -> BTreeSet<u64> {
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    locks.lines().filter_map(locked_inode).collect()
+}
+
+/// The inode in a line of `/proc/locks`, if it tells of such a lock.
+fn locked_inode(line: &str) -> Option<u64> {
+    let mut words = line.split_whitespace().skip(1);
+    let kind = [words.next(), words.next(), words.next()];
+    if kind != [Some("FLOCK"), Some("ADVISORY"), Some("WRITE")] {
+        return None;
+    }
+    words.nth(1)?.rsplit(':').next()?.parse().ok()
 }
 
 fn is_alive(pid: u32) -> bool {
@@ -319,6 +354,8 @@ mod tests {
         assert!(is_lock_of(line, 4121));
         assert!(!is_lock_of(line, 412));
         assert!(!is_lock_of("4: POSIX  ADVISORY  WRITE 4121 00:2d:123 0 EOF", 4121));
+        assert_eq!(locked_inode(line), Some(123));
+        assert_eq!(locked_inode("4: -> FLOCK  ADVISORY  WRITE 4121 00:2d:123 0 EOF"), None);
         assert!(!is_lock_of("4: -> FLOCK  ADVISORY  WRITE 4121 00:2d:123 0 EOF", 4121));
     }
 }

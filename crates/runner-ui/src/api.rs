@@ -4,6 +4,7 @@
 //! not know as it stands.
 
 mod detail;
+mod eval;
 mod whole;
 
 use runner_core::step::Outcome;
@@ -14,6 +15,10 @@ use serde_json::Value;
 pub use detail::{
     DiffFile, DiffKind, DiffLine, DiffPatch, DiffView, Fault, FaultBody, Found, Hit, LogHits, LogPage,
     TreeChange, Verdict,
+};
+pub use eval::{
+    EvalCheck, EvalComparison, EvalCounts, EvalDifference, EvalGrid, EvalInterval, EvalMissing, EvalPair,
+    EvalPairs, EvalRun, EvalScore, EvalTrial, EvalView,
 };
 pub use whole::{WholeIteration, WholeLog, WholeRun};
 
@@ -53,6 +58,20 @@ pub struct ServerView {
     pub watching: Watching,
     /// The repository's folder, by its last name.
     pub project: String,
+    /// What it is about.
+    pub shows: Shows,
+}
+
+/// What is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Shows {
+    /// The runs of a repository.
+    Repository,
+    /// What a run left, without its repository: there are no commits to compare.
+    Record,
+    /// The results of an evaluation.
+    Evaluation,
 }
 
 /// How changes are noticed.
@@ -95,6 +114,8 @@ pub enum StateWord {
     Committing,
     /// The next iteration comes after a wait.
     Waiting,
+    /// The user has paused it, between two iterations.
+    Paused,
     /// Everything passes.
     Complete,
     /// A leaf has no attempts left.
@@ -349,6 +370,10 @@ pub enum Change {
     IterationChanged { run: String, iter: u32, files: Vec<FileSize> },
     /// A runner took up or left its work, or its branches, its goal or its configuration moved.
     RunChanged {},
+    /// Something of the above happened in a trial of an evaluation that is looked at.
+    TrialChanged { case: String, id: String, is_latest: bool, change: Box<Self> },
+    /// Results appeared or went, or trials were begun.
+    ResultsChanged {},
     /// Events were missed: read everything again.
     Resync {},
 }
@@ -372,6 +397,8 @@ pub struct Everything {
     fault: Fault,
     change: Change,
     whole: WholeRun,
+    eval: EvalView,
+    comparison: EvalComparison,
 }
 
 /// The words for how an iteration can end.

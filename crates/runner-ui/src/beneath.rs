@@ -116,6 +116,29 @@ impl Folder {
         names.sort_unstable();
         Ok(names)
     }
+
+    /// The names in it, with what tells one file from any other.
+    pub(crate) fn inodes(&self) -> io::Result<Vec<(String, u64)>> {
+        let mut found = Vec::new();
+        for entry in rustix::fs::Dir::read_from(self.handle.as_fd())? {
+            let entry = entry?;
+            if let Ok(name) = entry.file_name().to_str() {
+                found.push((name.to_owned(), entry.ino()));
+            }
+        }
+        Ok(found)
+    }
+
+    /// What tells this folder from any other.
+    pub(crate) fn inode(&self) -> io::Result<u64> {
+        Ok(rustix::fs::fstat(&self.handle)?.st_ino)
+    }
+
+    /// Where a link in it leads, as a text. The link is not followed.
+    pub(crate) fn link(&self, name: &str) -> io::Result<String> {
+        let target = rustix::fs::readlinkat(&self.handle, step(name)?, Vec::new())?;
+        target.into_string().map_err(|_| io::ErrorKind::InvalidData.into())
+    }
 }
 
 /// A name that leads one step down.

@@ -11,13 +11,17 @@ use runner_cli::{Color, Exit, Manner, Out, Report, tell_clap};
 use runner_core::id::RunId;
 use runner_host::programs::show_in_browser;
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use crate::api::{Watching, WholeRun};
+use crate::evaluation::{Evaluation, LATEST, Name, Places};
 use crate::export;
+use crate::feed::Feed;
 use crate::gate::Gate;
 use crate::project::Project;
-use crate::routes::App;
+use crate::routes::{App, READERS_MAX};
 use crate::server;
+use crate::site::{Shown, Site};
 use crate::watch::Watcher;
 
 /// The port that is tried first.
@@ -32,6 +36,7 @@ const PORT: u16 = 7878;
 #[command(after_help = "Examples:
   runner-ui                          the repository around the current folder
   runner-ui --project-dir ../app --open
+  runner-ui --eval                   the results of an evaluation, in eval/results
   runner-ui --bind 0.0.0.0           for other machines too, with a token in the printed address
   runner-ui export html --out ../run.html
 
@@ -49,6 +54,15 @@ struct Cli {
         global = true
     )]
     project_dir: PathBuf,
+    /// Show the results of an evaluation instead: a folder of results, or one that holds eval/results [default: .]
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
+    eval: Option<PathBuf>,
+    /// Where its workspaces are [default: beside the results]
+    #[arg(long, value_name = "DIR", requires = "eval")]
+    workspaces: Option<PathBuf>,
+    /// Begin at the newest trial of this case, and follow it to the next one
+    #[arg(long, value_name = "CASE", requires = "eval")]
+    case: Option<String>,
     /// The port; 0 for any that is free [default: 7878, or any if that is taken]
     #[arg(long, value_name = "N")]
     port: Option<u16>,
@@ -138,24 +152,51 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// What the server is to show.
+enum Subject {
+    Repository(Arc<Project>),
+    Evaluation(Places),
+}
+
 fn run(cli: &Cli) -> Result<Exit, Report> {
-    let project = Project::open(&cli.project_dir).map_err(|error| {
-        Report::refused("no_repository", "could not open the repository")
-            .cause(error.to_string())
-            .hint("name a git repository: runner-ui --project-dir DIR")
-    })?;
+    let project = || {
+        Project::open(&cli.project_dir).map_err(|error| {
+            Report::refused("no_repository", "could not open the repository")
+                .cause(error.to_string())
+                .hint("name a git repository: runner-ui --project-dir DIR")
+        })
+    };
     match &cli.command {
-        Some(Command::Export(args)) => return export(args, &project).map(|()| Exit::SUCCESS),
-        Some(Command::Watch(args)) => return watch(cli, args, project),
+        Some(Command::Export(args)) => return export(args, &project()?).map(|()| Exit::SUCCESS),
+        Some(Command::Watch(args)) => return watch(cli, args, project()?),
         None => {}
     }
+    let subject = match &cli.eval {
+        Some(folder) => Subject::Evaluation(places(cli, folder)?),
+        None => Subject::Repository(Arc::new(project()?)),
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| {
         Report::new("start", Exit::FAILURE, "could not start")
             .cause(error.to_string())
             .hint("close some programs and try again")
     })?;
-    runtime.block_on(serve(cli, project)).map(|()| Exit::SUCCESS)
+    runtime.block_on(serve(cli, subject)).map(|()| Exit::SUCCESS)
+}
+
+/// Where the evaluation is.
+fn places(cli: &Cli, folder: &Path) -> Result<Places, Report> {
+    let fail = |why: &str, hint: &str| {
+        Report::refused("no_evaluation", "could not open the evaluation").cause(why).hint(hint)
+    };
+    if cli.case.as_ref().is_some_and(|case| Name::new(case).is_none()) {
+        return Err(fail("the case is not a name", "`runner eval list` lists the cases"));
+    }
+    let found = Places::find(&cli.project_dir.join(folder)).map_err(|error| {
+        fail(&error.to_string(), "name the folder of its results: runner-ui --eval eval/results")
+    })?;
+    let workspaces = cli.workspaces.as_ref().map(|folder| cli.project_dir.join(folder));
+    Ok(Places { workspaces: workspaces.unwrap_or(found.workspaces), ..found })
 }
 
 /// The run that was typed.
@@ -242,7 +283,7 @@ fn tell_export(args: &ExportArgs, project: &Project, run: &WholeRun, bytes: usiz
     }
 }
 
-async fn serve(cli: &Cli, project: Project) -> Result<(), Report> {
+async fn serve(cli: &Cli, subject: Subject) -> Result<(), Report> {
     let wanted = SocketAddr::new(cli.bind, cli.port.unwrap_or(PORT));
     let failed = |error: io::Error| {
         Report::new("listen", Exit::FAILURE, format!("could not listen at {wanted}"))
@@ -258,22 +299,47 @@ async fn serve(cli: &Cli, project: Project) -> Result<(), Report> {
             .hint("listen on this machine alone: leave --bind away")
     })?;
     let gate = Gate { address, hosts: cli.allow_host.clone(), token };
-    let url = url(&gate);
-    let app = Arc::new(App::new(Arc::new(project), gate));
-    let watcher = Watcher::begin(&app.project, &app.watch, cli.poll);
-    let watched = Arc::clone(&app);
-    std::thread::spawn(move || {
-        watcher.run(&watched.project, &watched.watch, |change| watched.feed.publish(&change));
-    });
-    tell(cli, &app, &url);
+    let url =
+        url(&gate) + &cli.case.as_ref().map(|case| format!("#/trial/{case}/{LATEST}")).unwrap_or_default();
+    let (site, told) = begin(cli, subject, gate);
+    tell(cli, &told, &url);
     if cli.open
         && let Err(error) = show_in_browser(&url)
     {
         let _ =
             writeln!(io::stderr(), "note: no browser could be started ({error}); open the address yourself");
     }
-    server::serve(listener, app).await;
+    server::serve(listener, Arc::new(site)).await;
     Ok(())
+}
+
+/// Begins to watch what is shown; gives back where that is, and how changes are noticed.
+fn begin(cli: &Cli, subject: Subject, gate: Gate) -> (Site, (PathBuf, Watching)) {
+    let (feed, readers) = (Arc::new(Feed::new()), Arc::new(Semaphore::new(READERS_MAX)));
+    let (shown, told) = match subject {
+        Subject::Repository(project) => {
+            let app = Arc::new(App::new(project, readers));
+            let watcher = Watcher::begin(app.project.as_ref(), &app.watch, cli.poll);
+            let (watched, feed) = (Arc::clone(&app), Arc::clone(&feed));
+            std::thread::spawn(move || {
+                watcher.run(watched.project.as_ref(), |change| feed.publish(&change), &watched.watch);
+            });
+            let told = (app.project.reading.root().to_owned(), app.watch.watching());
+            (Shown::Repository(app), told)
+        }
+        Subject::Evaluation(places) => {
+            let root = places.results.clone();
+            let evaluation = Arc::new(Evaluation::new(places, Arc::clone(&feed), readers, cli.poll));
+            let watcher = Watcher::begin(evaluation.as_ref(), &evaluation.watch, cli.poll);
+            let (watched, feed) = (Arc::clone(&evaluation), Arc::clone(&feed));
+            std::thread::spawn(move || {
+                watcher.run(watched.as_ref(), |change| feed.publish(&change), &watched.watch);
+            });
+            let told = (root, evaluation.watch.watching());
+            (Shown::Evaluation(evaluation), told)
+        }
+    };
+    (Site { feed, gate, shown }, told)
 }
 
 /// Where the page is. An address that stands for every one of the machine's is named by this machine's own.
@@ -288,10 +354,9 @@ fn url(gate: &Gate) -> String {
     format!("http://{host}:{port}/{token}")
 }
 
-fn tell(cli: &Cli, app: &App, url: &str) {
-    let root: &Path = app.project.reading.root();
+fn tell(cli: &Cli, (root, watching): &(PathBuf, Watching), url: &str) {
     let root = runner_core::text::one_line(&root.display().to_string());
-    let watching = if app.watch.watching() == Watching::Polling { "polling" } else { "events" };
+    let watching = if *watching == Watching::Polling { "polling" } else { "events" };
     let mut out = io::stdout();
     let text = if cli.json {
         json!({ "schema": "runner.ui/1", "url": url, "root": root, "watching": watching }).to_string()

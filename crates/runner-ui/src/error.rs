@@ -48,6 +48,23 @@ impl Fault {
             .hint("`/api/runs` lists the runs")
     }
 
+    pub(crate) fn no_trial(case: &impl fmt::Display, id: &str) -> Self {
+        let message = format!("there is no trial `{id}` of case `{case}` here");
+        Self::new(StatusCode::NOT_FOUND, "no_trial", message).hint("`/api/eval` lists the trials")
+    }
+
+    pub(crate) fn no_results(name: &str) -> Self {
+        let message = format!("there are no results `{}` here", one_line(name));
+        Self::new(StatusCode::NOT_FOUND, "no_results", message)
+            .hint("`/api/eval` lists the runs and their agents")
+    }
+
+    /// What `runner-eval` says, or that there is none.
+    pub(crate) fn evaluation(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "evaluation", message)
+            .hint("ask it yourself: runner eval results")
+    }
+
     pub(crate) fn no_iteration(run: &RunId, iter: Iteration) -> Self {
         let message = format!("run `{run}` has no iteration {}", iter.get());
         Self::new(StatusCode::NOT_FOUND, "no_iteration", message).hint("`/api/iterations` lists them")
@@ -89,6 +106,11 @@ impl Fault {
             "unreadable",
             format!("`{path}` is not read: {}", one_line(&error.to_string())),
         )
+    }
+
+    /// The server's own fault.
+    pub(crate) fn failed() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "panic", "the server failed at this request")
     }
 
     pub(crate) fn busy(message: &str) -> Self {

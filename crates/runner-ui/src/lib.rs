@@ -10,6 +10,7 @@ mod cli;
 mod connection;
 mod diff;
 mod error;
+mod evaluation;
 mod export;
 mod failure;
 mod feed;
@@ -22,6 +23,7 @@ mod project;
 mod reply;
 mod routes;
 mod server;
+mod site;
 mod snapshot;
 mod standing;
 #[cfg(feature = "watch")]

@@ -67,7 +67,15 @@ pub(crate) struct Run {
 impl Project {
     /// Opens the repository that `dir` lies in.
     pub(crate) fn open(dir: &Path) -> Result<Self, runner_host::Error> {
-        let reading = Reading::open(dir)?;
+        Self::of(Reading::open(dir)?)
+    }
+
+    /// Opens what a run left in a folder that is no repository.
+    pub(crate) fn open_record(folder: &Path) -> Result<Self, runner_host::Error> {
+        Self::of(Reading::record(folder))
+    }
+
+    fn of(reading: Reading) -> Result<Self, runner_host::Error> {
         let root = Folder::open(reading.root()).map_err(|source| runner_host::Error::Io {
             action: "enter",
             path: reading.root().to_owned(),
@@ -92,6 +100,26 @@ impl Project {
         runner_core::text::one_line(&name.to_string_lossy())
     }
 
+    /// Where a document is. A record has those that it holds side by side.
+    fn path(&self, doc: Doc) -> &'static str {
+        let path = doc.path();
+        if self.reading.has_repository() { path } else { path.rsplit('/').next().unwrap_or(path) }
+    }
+
+    /// Which version of a document is there.
+    pub(crate) fn stamp(&self, doc: Doc) -> Option<Stamp> {
+        self.root.stamp(self.path(doc))
+    }
+
+    /// Where the iterations of all runs are.
+    pub(crate) fn iterations(&self) -> String {
+        if self.reading.has_repository() {
+            format!("{RUNNER_DIR}/iterations")
+        } else {
+            "iterations".to_owned()
+        }
+    }
+
     /// Branches moved: they are asked for again.
     pub(crate) fn forget_branches(&self) {
         self.known().branches = None;
@@ -111,7 +139,7 @@ impl Project {
 
     /// The run that the work tree belongs to.
     pub(crate) fn here(&self) -> Option<RunId> {
-        let bytes = self.root.read(Doc::RunState.path(), SMALL_BYTES_MAX).ok()?;
+        let bytes = self.root.read(self.path(Doc::RunState), SMALL_BYTES_MAX).ok()?;
         let state: Value = serde_json::from_slice(&bytes).ok()?;
         RunId::new(state.get("run_id")?.as_str()?).ok()
     }
@@ -133,14 +161,14 @@ impl Project {
 
     /// The folder of a run's iterations.
     pub(crate) fn folder_of(&self, run: &RunId) -> io::Result<Folder> {
-        self.root.folder(&format!("{RUNNER_DIR}/iterations/{run}"))
+        self.root.folder(&format!("{}/{run}", self.iterations()))
     }
 
     /// A document of a run.
     pub(crate) fn doc(&self, run: &Run, doc: Doc) -> Result<Option<Vec<u8>>, Fault> {
         let bytes_max = if doc == Doc::Tree { BYTES_MAX as u64 } else { SMALL_BYTES_MAX };
         if run.is_here {
-            return match self.root.read(doc.path(), bytes_max) {
+            return match self.root.read(self.path(doc), bytes_max) {
                 Ok(bytes) => Ok(Some(bytes)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
                 Err(error) => Err(Fault::unreadable(doc.path(), &error)),
@@ -152,7 +180,7 @@ impl Project {
     /// Which tree a run has now.
     fn version(&self, run: &Run) -> Option<Version> {
         if run.is_here {
-            return self.root.stamp(Doc::Tree.path()).map(Version::WorkTree);
+            return self.stamp(Doc::Tree).map(Version::WorkTree);
         }
         run.branch.as_ref().map(|branch| Version::Commit(branch.commit.clone()))
     }

@@ -4,12 +4,9 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, Request, State};
-use axum::http::header::{LOCATION, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, Uri};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
 use runner_core::id::{Iteration, NodeId, RunId};
 use runner_core::layout::Doc;
@@ -19,37 +16,43 @@ use tokio::sync::Semaphore;
 use crate::api;
 use crate::beneath::Plain;
 use crate::error::Fault;
-use crate::feed::Feed;
-use crate::gate::{Gate, Pass};
 use crate::project::{Project, Run};
 use crate::reply::{self, Reply};
 use crate::watch::Watch;
-use crate::{diff, history, log, page, snapshot, tree_view, verify};
+use crate::{diff, history, log, snapshot, tree_view, verify};
 
 /// How much is read at the same time.
-const READERS_MAX: usize = 8;
+pub(crate) const READERS_MAX: usize = 8;
 /// How many nodes or iterations a search lists.
 const FOUND_MAX: usize = 50;
 
-/// What all requests share.
+/// What all requests about a repository share.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) project: Arc<Project>,
-    pub(crate) feed: Arc<Feed>,
     pub(crate) watch: Arc<Watch>,
-    pub(crate) gate: Gate,
-    readers: Semaphore,
+    readers: Arc<Semaphore>,
 }
 
 impl App {
-    pub(crate) fn new(project: Arc<Project>, gate: Gate) -> Self {
-        let (feed, watch) = (Arc::new(Feed::new()), Arc::new(Watch::default()));
-        Self { project, feed, watch, gate, readers: Semaphore::new(READERS_MAX) }
+    pub(crate) fn new(project: Arc<Project>, readers: Arc<Semaphore>) -> Self {
+        Self { project, watch: Arc::default(), readers }
+    }
+}
+
+/// Where questions are answered, only so many at the same time.
+pub(crate) trait Desk: Send + Sync + 'static {
+    fn readers(&self) -> &Semaphore;
+}
+
+impl Desk for App {
+    fn readers(&self) -> &Semaphore {
+        &self.readers
     }
 }
 
 type Shared = State<Arc<App>>;
-type Asked<T> = Result<Query<T>, QueryRejection>;
+pub(crate) type Asked<T> = Result<Query<T>, QueryRejection>;
 
 /// Which run; without one, the current.
 #[derive(Debug, Default, Deserialize)]
@@ -75,16 +78,11 @@ struct Part {
     path: String,
 }
 
-/// The whole server, but for its socket.
+/// The addresses of a repository.
 pub(crate) fn router(app: Arc<App>) -> Router {
     const ITERATION: &str = "/api/iterations/{run}/{iter}";
     let under = |rest: &str| format!("{ITERATION}{rest}");
     Router::new()
-        .route(
-            "/healthz",
-            get(|| async { reply::plain(StatusCode::OK, "text/plain; charset=utf-8", "ok\n") }),
-        )
-        .route("/events", get(events))
         .route("/api/snapshot", get(get_snapshot))
         .route("/api/tree", get(tree))
         .route("/api/tree/{node}", get(node))
@@ -100,58 +98,33 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route(&under("/diff"), get(changed_files))
         .route(&under("/diff/file"), get(patch))
         .route(&under("/{file}"), get(file))
-        .fallback(page_file)
-        .layer(from_fn_with_state(Arc::clone(&app), guarded))
         .with_state(app)
 }
 
-/// Checks every request before its route, and dresses every answer.
-async fn guarded(State(app): Shared, request: Request, next: Next) -> Response<Body> {
-    let (parts, body) = request.into_parts();
-    let mut reply = match app.gate.check(&parts) {
-        Ok(Pass::Enter) => next.run(Request::from_parts(parts, body)).await,
-        Ok(Pass::TakeCookie) => take_cookie(&app.gate, &parts.uri),
-        Err(fault) => reply::fault(fault),
-    };
-    reply::dress(&mut reply);
-    reply
-}
-
-/// Keeps the token as a cookie and asks again without it, so that it stays out of histories.
-fn take_cookie(gate: &Gate, uri: &Uri) -> Reply {
-    let mut reply = reply::plain(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "");
-    let headers = reply.headers_mut();
-    if let (Ok(place), Ok(cookie)) =
-        (HeaderValue::from_str(uri.path()), HeaderValue::from_str(&gate.set_cookie()))
-    {
-        headers.insert(LOCATION, place);
-        headers.insert(SET_COOKIE, cookie);
-    }
-    reply
-}
-
 /// Does work aside and answers with it as JSON.
-async fn answer<T, F>(app: Arc<App>, asked: HeaderMap, work: F) -> Reply
+pub(crate) async fn answer<D, T, F>(desk: Arc<D>, asked: HeaderMap, work: F) -> Reply
 where
+    D: Desk,
     T: Serialize,
-    F: FnOnce(&App) -> Result<T, Fault> + Send + 'static,
+    F: FnOnce(&D) -> Result<T, Fault> + Send + 'static,
 {
-    aside(app, move |app| Ok(reply::json(&asked, &work(app)?))).await
+    aside(desk, move |desk| Ok(reply::json(&asked, &work(desk)?))).await
 }
 
-async fn aside(app: Arc<App>, work: impl FnOnce(&App) -> Result<Reply, Fault> + Send + 'static) -> Reply {
-    let Ok(_turn) = app.readers.acquire().await else {
+async fn aside<D, F>(desk: Arc<D>, work: F) -> Reply
+where
+    D: Desk,
+    F: FnOnce(&D) -> Result<Reply, Fault> + Send + 'static,
+{
+    let Ok(_turn) = desk.readers().acquire().await else {
         return reply::fault(Fault::busy("the server is about to end"));
     };
-    let shared = Arc::clone(&app);
+    let shared = Arc::clone(&desk);
     let done = tokio::task::spawn_blocking(move || work(&shared)).await;
     match done {
         Ok(Ok(reply)) => reply,
         Ok(Err(fault)) => reply::fault(fault),
-        Err(_) => {
-            let message = "the server failed at this request";
-            reply::fault(Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "panic", message))
-        }
+        Err(_) => reply::fault(Fault::failed()),
     }
 }
 
@@ -163,7 +136,7 @@ fn iter_id(text: &str) -> Result<Iteration, Fault> {
     text.parse().map_err(|fault| Fault::bad_request(format!("the iteration {fault}")))
 }
 
-fn asked_for<T>(asked: Asked<T>) -> Result<T, Fault> {
+pub(crate) fn asked_for<T>(asked: Asked<T>) -> Result<T, Fault> {
     asked
         .map(|Query(asked)| asked)
         .map_err(|_| Fault::bad_request("the part of the address behind `?` cannot be read"))
@@ -184,18 +157,6 @@ fn place(app: &App, run: &str, iter: &str) -> Result<(Run, Iteration), Fault> {
     let (run, iter) = (run_id(run)?, iter_id(iter)?);
     let found = app.project.run(Some(&run))?.ok_or_else(|| Fault::no_run(&run))?;
     Ok((found, iter))
-}
-
-async fn events(State(app): Shared, asked: HeaderMap) -> Reply {
-    app.feed.listen(&asked).unwrap_or_else(reply::fault)
-}
-
-async fn page_file(asked: HeaderMap, uri: Uri) -> Reply {
-    match page::file(uri.path()) {
-        Some((bytes, kind)) => reply::tagged(&asked, kind, bytes),
-        None if uri.path() == "/" => reply::plain(StatusCode::OK, "text/plain; charset=utf-8", page::WITHOUT),
-        None => reply::fault(Fault::not_found()),
-    }
 }
 
 async fn get_snapshot(State(app): Shared, which: Asked<Which>, asked: HeaderMap) -> Reply {
@@ -399,7 +360,5 @@ async fn aside_open(app: Arc<App>, (run, iter, name): Log) -> Result<Plain, Faul
             .file(known)
             .map_err(|error| Fault::unreadable(known, &error))
     };
-    let failed =
-        |_| Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "panic", "the server failed at this request");
-    tokio::task::spawn_blocking(work).await.map_err(failed)?
+    tokio::task::spawn_blocking(work).await.map_err(|_| Fault::failed())?
 }

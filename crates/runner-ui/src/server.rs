@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use crate::connection::Connection;
-use crate::routes::{App, router};
+use crate::site::{Site, router};
 
 /// How many connections are held at once.
 const CONNECTIONS_MAX: usize = 192;
@@ -38,8 +38,8 @@ pub(crate) async fn listen(address: SocketAddr, may_move: bool) -> io::Result<Tc
 }
 
 /// Serves for ever.
-pub(crate) async fn serve(listener: TcpListener, app: Arc<App>) {
-    let service = TowerToHyperService::new(router(app));
+pub(crate) async fn serve(listener: TcpListener, site: Arc<Site>) {
+    let service = TowerToHyperService::new(router(site));
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok((stream, _)) = listener.accept().await else {

@@ -7,7 +7,7 @@ use runner_core::id::{Iteration, RunId};
 use serde_json::Value;
 
 use crate::api::{
-    Current, Evidence, IterationRow, Progress, RunHead, RunRow, Runs, ServerView, Snapshot, StateWord,
+    Current, Evidence, IterationRow, Progress, RunHead, RunRow, Runs, ServerView, Shows, Snapshot, StateWord,
     StopView, Watching,
 };
 use crate::error::Fault;
@@ -145,7 +145,7 @@ fn stop(project: &Project, run: &Run, look: &Look) -> Option<StopView> {
     if is_live(look.standing.word) {
         return None;
     }
-    let tells = look.standing.word != StateWord::Complete;
+    let tells = !matches!(look.standing.word, StateWord::Complete | StateWord::Paused);
     let shown = if tells { telling(&look.rows) } else { Vec::new() };
     let evidence = shown.iter().find(|row| row.outcome.as_deref() != Some("passed")).and_then(|row| {
         let log = if row.guard.as_deref() == Some("fail") { "guard" } else { "agent" };
@@ -172,13 +172,8 @@ pub(crate) fn snapshot(
     wanted: Option<&RunId>,
     watching: Watching,
 ) -> Result<Snapshot, Fault> {
-    let server = ServerView {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        build: page::build().to_owned(),
-        now_ms: now_ms(),
-        watching,
-        project: project.name(),
-    };
+    let shows = if project.reading.has_repository() { Shows::Repository } else { Shows::Record };
+    let server = server_view(project.name(), watching, shows);
     let Some(run) = project.run(wanted)? else {
         return Ok(empty(server));
     };
@@ -195,6 +190,17 @@ pub(crate) fn snapshot(
         problems: look.problems,
         progress: look.progress,
     })
+}
+
+fn server_view(project: String, watching: Watching, shows: Shows) -> ServerView {
+    let (version, build) = (env!("CARGO_PKG_VERSION").to_owned(), page::build().to_owned());
+    ServerView { version, build, now_ms: now_ms(), watching, project, shows }
+}
+
+/// The first screen of an evaluation says only that it is one.
+pub(crate) fn of_evaluation(folder: &str, watching: Watching) -> Snapshot {
+    let server = server_view(folder.to_owned(), watching, Shows::Evaluation);
+    Snapshot { headline: "the results of an evaluation".to_owned(), stop: None, ..empty(server) }
 }
 
 fn empty(server: ServerView) -> Snapshot {

@@ -81,11 +81,7 @@ pub(crate) fn standing(facts: &Facts<'_>) -> Standing {
     match select(tree) {
         Selection::Complete => complete(facts, tree),
         Selection::Stuck(choice) => stuck(&choice.path, choice.leaf, facts.rows),
-        Selection::Leaf(choice) if facts.is_paused => {
-            Standing::new(StateWord::Waiting, "paused between two iterations")
-                .why(format!("you paused it; the next leaf is {}", path_text(&choice.path)))
-                .next("go on", Some("runner resume"))
-        }
+        Selection::Leaf(choice) if facts.is_paused => paused(facts, &path_text(&choice.path)),
         Selection::Leaf(choice) => stopped(facts, &path_text(&choice.path)),
     }
 }
@@ -99,7 +95,7 @@ fn phase_of(name: &str) -> Option<(StateWord, &'static str)> {
         "guard_ended" | "settled" => (StateWord::Committing, "the result is being committed"),
         "committed" => (StateWord::Running, "the next iteration begins"),
         "waiting" => (StateWord::Waiting, "waiting before the next iteration"),
-        "paused" => (StateWord::Waiting, "paused between two iterations"),
+        "paused" => (StateWord::Paused, "paused between two iterations"),
         "continued" => (StateWord::Running, "the next iteration begins"),
         _ => return None,
     })
@@ -116,15 +112,34 @@ pub(crate) fn phase(events: &[Value]) -> Option<(&Value, StateWord, &'static str
 fn at_work(facts: &Facts<'_>) -> Standing {
     let (word, says) = phase(facts.events)
         .map_or((StateWord::Running, "a runner is at work"), |(_, word, says)| (word, says));
+    if facts.is_paused && word != StateWord::Paused {
+        return Standing::new(word, format!("{says}; the run pauses after this iteration"));
+    }
     Standing::new(word, says)
+}
+
+/// A run that the user has paused. Whether a loop waits for its end is not known for sure: it holds no lock meanwhile.
+fn paused(facts: &Facts<'_>, path: &str) -> Standing {
+    let waits = matches!(phase(facts.events), Some((_, StateWord::Paused, _)));
+    let (headline, then) = if waits {
+        ("paused; a loop waits for it to go on", "if that loop was ended meanwhile")
+    } else {
+        ("paused; no loop is at work", "begin again")
+    };
+    Standing::new(StateWord::Paused, headline)
+        .why(format!("someone typed `runner pause`; the next leaf is {path}"))
+        .next("end the pause", Some("runner resume"))
+        .next(then, Some("runner loop"))
 }
 
 fn complete(facts: &Facts<'_>, tree: &Tree) -> Standing {
     let leaves = tree.root().leaves().total;
-    let plural = if leaves == 1 { "leaf passes" } else { "leaves pass" };
+    let headline =
+        if leaves == 1 { "the one leaf passes".to_owned() } else { format!("all {leaves} leaves pass") };
     let (rows, charged) = (facts.rows, facts.rows.iter().filter(|row| row.is_charged).count());
-    let mut standing = Standing::new(StateWord::Complete, format!("all {leaves} {plural}"))
-        .why(format!("{} iterations; {charged} of them cost an attempt and did not pass", rows.len()));
+    let made = if rows.len() == 1 { "1 iteration".to_owned() } else { format!("{} iterations", rows.len()) };
+    let mut standing = Standing::new(StateWord::Complete, headline)
+        .why(format!("{made}, {charged} that cost an attempt and did not pass"));
     let marks = rows.iter().flat_map(|row| row.marks.iter().map(move |mark| (row.iter, mark)));
     for (iter, mark) in marks.take(MARKS_MAX) {
         standing = standing.why(format!("#{iter}: {}", one_line(mark)));
@@ -340,7 +355,16 @@ mod tests {
             is_unfinished: false,
             events: &[],
         };
-        let standing = standing(&facts);
-        assert_eq!((standing.word, standing.next.len()), (StateWord::Waiting, 1));
+        let commands = |facts: &Facts<'_>| {
+            let found = standing(facts);
+            assert_eq!(found.word, StateWord::Paused);
+            found.next.into_iter().filter_map(|(_, command)| command).collect::<Vec<_>>()
+        };
+        assert_eq!(commands(&facts), ["runner resume", "runner loop"]);
+        let waits = [json!({ "event": "committed" }), json!({ "event": "paused" })];
+        assert_eq!(commands(&Facts { events: &waits, ..facts }), ["runner resume", "runner loop"]);
+        let working = standing(&Facts { is_at_work: true, ..facts });
+        assert_eq!(working.word, StateWord::Running);
+        assert!(working.headline.ends_with("pauses after this iteration"), "{}", working.headline);
     }
 }

@@ -112,7 +112,7 @@ fn begin_reading(
     let read = move || reader.serve(&asked, |shown| drop(told.0.send(Heard::Read(Box::new(shown)))));
     thread::Builder::new().name("reader".to_owned()).spawn(read)?;
     let hint = asks.clone();
-    let look = move || watcher.run(project.as_ref(), &watch, |_| drop(hint.send(Ask::Look)));
+    let look = move || watcher.run(project.as_ref(), |_| drop(hint.send(Ask::Look)), &watch);
     thread::Builder::new().name("watcher".to_owned()).spawn(look)?;
     let _ = asks.send(Ask::Look);
     Ok(asks)

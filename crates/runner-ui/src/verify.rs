@@ -26,10 +26,13 @@ pub(crate) fn verdict(project: &Project, run: &Run) -> Verdict {
         details: Vec::new(),
         command: Some(command.clone()),
     };
+    if !project.reading.has_repository() {
+        return Verdict { command: None, ..unknown("the repository is gone, and only git can prove a run") };
+    }
     let root = project.reading.root().as_os_str().to_owned();
     let args = ["-C".into(), root, "verify".into(), run.id.as_str().into(), "--json".into()];
     let answer = ask_companion("runner", &args, ANSWER_BYTES_MAX, WAIT_MAX);
-    let answer = answer.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+    let answer = answer.and_then(|asked| serde_json::from_slice::<Value>(&asked.answer).ok());
     answer
         .as_ref()
         .and_then(|answer| told(answer, &command))

@@ -1,6 +1,7 @@
 // Asks the server. Every answer is of a type that the server's own types gave.
 
 import { answerFrom, kept } from "./kept";
+import type { Trial } from "./router";
 import type { Fault } from "./types";
 
 /** What the server says went wrong. */
@@ -35,12 +36,19 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   throw new Refused(answer.status, code, message, hint);
 }
 
+/** Where the addresses of what is looked at begin, at the server. */
+let within = "";
+
+export function askWithin(trial: Trial | undefined): void {
+  within = trial ? `/trial/${trial.case}/${trial.id}` : "";
+}
+
 /** The address of an iteration at the server, or of something in it. */
 export function iterationPath(run: string, iter: number, rest = ""): string {
-  return `/api/iterations/${encodeURIComponent(run)}/${String(iter).padStart(4, "0")}${rest}`;
+  return `${within}/api/iterations/${encodeURIComponent(run)}/${String(iter).padStart(4, "0")}${rest}`;
 }
 
 export function forRun(path: string, run: string | undefined): string {
-  if (!run) return path;
-  return `${path}${path.includes("?") ? "&" : "?"}run=${encodeURIComponent(run)}`;
+  if (!run) return within + path;
+  return `${within}${path}${path.includes("?") ? "&" : "?"}run=${encodeURIComponent(run)}`;
 }

@@ -13,6 +13,7 @@ export const KEYS: Key[] = [
   { keys: ["g c"], shown: "g c", says: "current iteration, or the last", act: "current" },
   { keys: ["g s"], shown: "g s", says: "what stopped the run: the failing line", act: "evidence" },
   { keys: ["g r"], shown: "g r", says: "runs", act: "runs" },
+  { keys: ["g e"], shown: "g e", says: "results, on an evaluation", act: "results" },
   { keys: ["g t"], shown: "g t", says: "time and cost", act: "stats" },
   { keys: ["["], shown: "[", says: "previous iteration", act: "previous" },
   { keys: ["]"], shown: "]", says: "next iteration", act: "next" },

@@ -22,6 +22,8 @@ const NAMES = [
   "iteration_added",
   "iteration_changed",
   "run_changed",
+  "trial_changed",
+  "results_changed",
   "resync",
 ] as const;
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { address, lineRange, parse, type Route } from "./router";
+import { address, lineRange, lookWithin, parse, trialOf, type Route } from "./router";
 
 describe("addresses", () => {
   it("say where one is, and back", () => {
@@ -13,6 +13,32 @@ describe("addresses", () => {
       { view: "iteration", run: "x", iter: 1, tab: "diff", path: "a dir/ü?#.rs" },
     ];
     for (const route of routes) expect(parse(address(route))).toMatchObject(route);
+  });
+
+  it("of a trial's run are those of any run, in a place of their own", () => {
+    const trial = { case: "mends-a-ledger", id: "r.codex.t01.a1" };
+    lookWithin(trial);
+    const routes: Route[] = [{ view: "overview" }, { view: "iteration", run: "x", iter: 2, tab: "guard" }];
+    for (const route of routes) {
+      expect(trialOf(address(route))).toEqual(trial);
+      expect(parse(address(route))).toMatchObject(route);
+    }
+    for (const route of [
+      { view: "results", of: "monday" },
+      { view: "compare", base: "a@x:y", new: "b" },
+    ] as Route[]) {
+      expect(trialOf(address(route))).toBeUndefined();
+      expect(parse(address(route))).toMatchObject(route);
+    }
+    lookWithin(undefined);
+    for (const bad of [
+      "#/trial/..",
+      "#/trial/a/..",
+      "#/trial/a/%2e%2e/run/x",
+      "#/trial/a/b c",
+      "#/trial/_a/b",
+    ])
+      expect(trialOf(bad), bad).toBeUndefined();
   });
 
   it("that lead nowhere are said to", () => {

@@ -1,17 +1,20 @@
 // What the page knows, read from the server and kept fresh by its stream. Plain values behind few signals: a tree of
 // 100,000 nodes must not become 100,000 of them.
 
-import { forRun, get, Refused } from "./api";
+import { askWithin, forRun, get, Refused } from "./api";
 import { kept } from "./kept";
 import { listen, type Link } from "./live";
-import { address, parse, type Route } from "./router";
+import { address, lookWithin, parse, trialOf, type Route, type Trial } from "./router";
 import type { Change, IterationRow, Iterations, SlimTree, Snapshot } from "./types";
 import { LIVE } from "./words";
 
+type What = "snapshot" | "rows" | "tree";
 type Theme = "system" | "light" | "dark";
 
 class Store {
   route = $state.raw<Route>(parse(location.hash));
+  /** The trial whose run is looked at, on an evaluation. */
+  trial = $state.raw<Trial | undefined>(trialOf(location.hash));
   snapshot = $state.raw<Snapshot | null>(null);
   rows = $state.raw<IterationRow[]>([]);
   tree = $state.raw<SlimTree | null>(null);
@@ -26,6 +29,10 @@ class Store {
   /** Counts the changes of each iteration's files. */
   #grown = $state.raw<Record<number, number>>({});
   #resyncs = $state.raw(0);
+  /** What is looked at, by name: nothing that was drawn of another stays. */
+  scope = $state.raw("");
+  /** Another number whenever the results of an evaluation may have changed. */
+  results = $state.raw(0);
   /** The newest sentence for those who listen instead of looking. */
   spoken = $state.raw("");
   theme = $state.raw<Theme>((localStorage.getItem("theme") as Theme | null) ?? "system");
@@ -33,7 +40,7 @@ class Store {
   isStale = $state.raw(false);
   #build = "";
   #sizes = new Map<string, number>();
-  #dirty = new Set<"snapshot" | "rows" | "tree">();
+  #dirty = new Set<What>();
   #isReading = false;
 
   get run(): string | undefined {
@@ -43,6 +50,11 @@ class Store {
   /** The run that is looked at, by name, once it is known. */
   get runId(): string | undefined {
     return this.run ?? this.snapshot?.run?.id;
+  }
+
+  /** Whether the results of an evaluation are served, or the run of one of its trials. */
+  get isEvaluation(): boolean {
+    return this.trial !== undefined || this.snapshot?.server.shows === "evaluation";
   }
 
   get isLive(): boolean {
@@ -57,6 +69,11 @@ class Store {
   /** The server's clock. */
   get serverMs(): number {
     return this.nowMs + this.offsetMs;
+  }
+
+  constructor() {
+    // Before anything is drawn: parts ask as soon as they are.
+    this.#enter(this.trial);
   }
 
   start(): () => void {
@@ -85,9 +102,26 @@ class Store {
     };
   }
 
+  /** Everything that is asked for and linked to is from now on of this trial, or of none. */
+  #enter(trial: Trial | undefined): void {
+    lookWithin(trial);
+    askWithin(trial);
+    this.trial = trial;
+    this.scope = trial ? `${trial.case}/${trial.id}` : "";
+  }
+
   #moved(): void {
     const before = this.runId;
+    const trial = trialOf(location.hash);
+    const isOther = trial?.case !== this.trial?.case || trial?.id !== this.trial?.id;
     this.route = parse(location.hash);
+    if (isOther) {
+      this.#enter(trial);
+      [this.snapshot, this.rows, this.tree, this.#grown] = [null, [], null, {}];
+      this.#sizes.clear();
+      this.#want("snapshot", "rows", "tree");
+      return;
+    }
     if (this.run !== undefined && this.run !== before) this.#want("snapshot", "rows", "tree");
   }
 
@@ -131,11 +165,23 @@ class Store {
       case "iteration_changed":
         this.#grew(change);
         break;
+      case "trial_changed":
+        if (this.#isShown(change)) this.#change(change.change);
+        break;
+      case "results_changed":
+        this.results++;
+        break;
       case "resync":
         this.#want("snapshot", "rows", "tree");
         this.#resyncs++;
+        this.results++;
         break;
     }
+  }
+
+  #isShown(change: Extract<Change, { event: "trial_changed" }>): boolean {
+    if (change.case !== this.trial?.case) return false;
+    return this.trial.id === "latest" ? change.is_latest : this.trial.id === change.id;
   }
 
   /** Files of an iteration grew. Only what tells of its course is a reason to read the lists again. */
@@ -156,7 +202,7 @@ class Store {
     this.#grown = { ...this.#grown, [iter]: (this.#grown[iter] ?? 0) + 1 };
   }
 
-  #want(...what: ("snapshot" | "rows" | "tree")[]): void {
+  #want(...what: What[]): void {
     for (const one of what) this.#dirty.add(one);
     if (this.#isReading) return;
     this.#isReading = true;
@@ -167,21 +213,25 @@ class Store {
   async #read(): Promise<void> {
     while (this.#dirty.size > 0) {
       // The first screen needs the snapshot alone; the rest follows.
-      const wanted = this.snapshot ? new Set(this.#dirty) : new Set(["snapshot" as const]);
+      const wanted: What[] = this.snapshot ? [...this.#dirty] : ["snapshot"];
       for (const one of wanted) this.#dirty.delete(one);
-      const run = this.run;
+      // An evaluation as a whole has neither iterations nor a tree.
+      const isWhole = this.snapshot?.server.shows === "evaluation";
+      const wants = (one: What) => wanted.includes(one) && (one === "snapshot" || !isWhole);
+      const [run, trial] = [this.run, this.trial];
       try {
         const [snapshot, rows, tree] = await Promise.all([
-          wanted.has("snapshot") ? get<Snapshot>(forRun("/api/snapshot", run)) : null,
-          wanted.has("rows") ? get<Iterations>(forRun("/api/iterations", run)) : null,
-          wanted.has("tree") ? get<SlimTree>(forRun("/api/tree?slim=1", run)).catch(noTree) : null,
+          wants("snapshot") ? get<Snapshot>(forRun("/api/snapshot", run)) : null,
+          wants("rows") ? get<Iterations>(forRun("/api/iterations", run)) : null,
+          wants("tree") ? get<SlimTree>(forRun("/api/tree?slim=1", run)).catch(noTree) : null,
         ]);
-        if (run !== this.run) continue;
+        if (run !== this.run || trial !== this.trial) continue;
         if (rows) this.#rowsCame(rows.iterations);
         if (snapshot) this.#snapshotCame(snapshot);
-        if (wanted.has("tree")) this.tree = tree;
+        if (wants("tree")) this.tree = tree;
         this.fault = null;
       } catch (error) {
+        if (trial !== this.trial) continue;
         // Not again at once: the next change, or the stream that is back, asks anew.
         this.#dirty.clear();
         this.fault = error instanceof Error ? error.message : String(error);
@@ -195,6 +245,11 @@ class Store {
     this.offsetMs = snapshot.server.now_ms - Date.now();
     this.nowMs = Date.now();
     this.#build ||= snapshot.server.build;
+    if (this.trial?.id === "latest") {
+      const now = { ...this.trial, id: snapshot.server.project };
+      lookWithin(this.trial, now);
+      this.scope = `${now.case}/${now.id}`;
+    }
     if (this.snapshot && this.snapshot.state !== snapshot.state)
       this.spoken = `The run is ${snapshot.state}: ${snapshot.headline}`;
     this.snapshot = snapshot;

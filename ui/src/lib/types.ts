@@ -34,10 +34,15 @@ export interface ServerView {
   watching: Watching;
   /** The repository's folder, by its last name. */
   project: string;
+  /** What it is about. */
+  shows: Shows;
 }
 
 /** How changes are noticed. */
 export type Watching = "events" | "polling";
+
+/** What is looked at. */
+export type Shows = "repository" | "record" | "evaluation";
 
 /** A run, by name. */
 export interface RunHead {
@@ -53,7 +58,7 @@ export interface RunHead {
 }
 
 /** How a run stands. */
-export type StateWord = "empty" | "invalid" | "running" | "guarding" | "committing" | "waiting" | "complete" | "stuck" | "limit" | "failed" | "interrupted" | "died" | "idle";
+export type StateWord = "empty" | "invalid" | "running" | "guarding" | "committing" | "waiting" | "paused" | "complete" | "stuck" | "limit" | "failed" | "interrupted" | "died" | "idle";
 
 /** Why a run does not go on. */
 export interface StopView {
@@ -374,7 +379,7 @@ export interface FaultBody {
 }
 
 /** Something that changed, as `/events` tells it. The name of the event is the variant's. */
-export type Change = { event: "hello"; build: string } | { event: "tree_changed"; revision: string } | { event: "run_state_changed" } | { event: "iteration_added"; run: string; iter: number } | { event: "iteration_changed"; run: string; iter: number; files: FileSize[] } | { event: "run_changed" } | { event: "resync" };
+export type Change = { event: "hello"; build: string } | { event: "tree_changed"; revision: string } | { event: "run_state_changed" } | { event: "iteration_added"; run: string; iter: number } | { event: "iteration_changed"; run: string; iter: number; files: FileSize[] } | { event: "run_changed" } | { event: "trial_changed"; case: string; id: string; is_latest: boolean; change: Change } | { event: "results_changed" } | { event: "resync" };
 
 /** A whole run. */
 export interface WholeRun {
@@ -413,6 +418,170 @@ export interface WholeLog {
   lines: string[];
   /** The lines that tell of a fault. */
   errors: LogHits;
+}
+
+/** The results of an evaluation. */
+export interface EvalView {
+  /** The folder of results. */
+  results: string;
+  /** The runs, the newest first. */
+  runs: EvalRun[];
+  /** The one that is looked at; none where there is none. */
+  grid: EvalGrid | null;
+}
+
+/** A run of the evaluation. */
+export interface EvalRun {
+  run: string;
+  created_at: string;
+  /** The version of the runner under test. */
+  runner: string;
+  agents: string[];
+  cases: number;
+  /** How many trials were planned. */
+  units: number;
+  /** How many of them have a result. */
+  done: number;
+}
+
+/** The cases and trials of a run. */
+export interface EvalGrid {
+  run: string;
+  /** For the chances with k trials. */
+  k: number;
+  /** By agent, over all cases. */
+  agents: EvalScore[];
+  /** By agent and case. */
+  cases: EvalScore[];
+  /** Every attempt. */
+  trials: EvalTrial[];
+  /** Planned trials that have no result. */
+  missing: EvalMissing[];
+  /** Results that cannot be read, in words. */
+  unreadable: string[];
+}
+
+/** What trials say about an agent. */
+export interface EvalScore {
+  agent: string;
+  /** None for the agent as a whole. */
+  case: string | null;
+  /** How many cases have a score. */
+  cases: number;
+  /** How many trials say something about the agent. */
+  n: number;
+  successes: number;
+  /** How many say nothing about it. */
+  left_out: number;
+  rate: number | null;
+  /** Where the rate probably is, with 95 %. */
+  interval: EvalInterval | null;
+  pass_at_k: number | null;
+  pass_all_k: number | null;
+  secs_per_success: number | null;
+  usd_per_success: number | null;
+}
+
+/** From where to where. */
+export interface EvalInterval {
+  low: number;
+  high: number;
+}
+
+/** An attempt at a trial. */
+export interface EvalTrial {
+  case: string;
+  agent: string;
+  trial: number;
+  attempt: number;
+  /** The name of its folder. */
+  id: string;
+  /** Whether it is the last attempt, which counts. */
+  is_last: boolean;
+  /** Whether it says something about the agent. */
+  is_scored: boolean;
+  /** `success`, `fail`, `stuck`, `error`, `skipped`. */
+  outcome: string;
+  cause: string | null;
+  why: string | null;
+  /** How a case about the runner itself must end. */
+  expected: string | null;
+  wall_secs: number;
+  iterations: number;
+  tokens: number | null;
+  cost_microdollars: number | null;
+  started_at: string;
+  checks: EvalCheck[];
+}
+
+/** A check of a case. */
+export interface EvalCheck {
+  name: string;
+  /** Whether it was kept from the agent. */
+  hidden: boolean;
+  passed: boolean;
+  why: string | null;
+  /** The last lines of its command, where it does not pass. */
+  output: string | null;
+}
+
+/** A trial that has no result. */
+export interface EvalMissing {
+  case: string;
+  agent: string;
+  trial: number;
+  /** The part of its results' names that is its own. */
+  slug: string;
+  /** The newest attempt at it that has a workspace. */
+  id: string | null;
+  /** Whether a process of this machine is at work on it. */
+  is_under_way: boolean;
+}
+
+/** Two results side by side, paired by case. */
+export interface EvalComparison {
+  base: string;
+  new: string;
+  /** How many cases have a score on both sides. */
+  n: number;
+  difference: EvalDifference;
+  /** What the difference means, in a sentence. */
+  words: string;
+  paired: EvalPairs;
+  /** What cannot be compared, in words. */
+  notes: string[];
+}
+
+/** How much higher the new rate is. */
+export interface EvalDifference {
+  mean: number;
+  interval: EvalInterval;
+  /** In how many cases the new results are better, alike, worse. */
+  wins: number;
+  ties: number;
+  losses: number;
+  /** How likely chance alone would do that. */
+  p_value: number;
+  exact: boolean;
+}
+
+/** The cases that both sides have a score of. */
+export interface EvalPairs {
+  cases: EvalPair[];
+}
+
+/** A case on both sides. */
+export interface EvalPair {
+  case: string;
+  base: EvalCounts;
+  new: EvalCounts;
+  difference: number;
+}
+
+/** Scored trials, counted. */
+export interface EvalCounts {
+  successes: number;
+  n: number;
 }
 
 /** How an iteration can end, as far as this version knows. */

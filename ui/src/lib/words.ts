@@ -19,6 +19,7 @@ export const STATES: Record<StateWord, Look> = {
   guarding: look("▸", "guarding", "run"),
   committing: look("▸", "committing", "run"),
   waiting: look("↻", "waiting", "retry"),
+  paused: look("‖", "paused", "retry"),
   complete: look("✓", "complete", "pass"),
   stuck: look("✗", "stuck", "fail"),
   limit: look("⊘", "limit reached", "retry"),

@@ -88,6 +88,7 @@ impl Reply for Compared {
             "difference": self.difference,
             "words": words(&self.difference),
             "paired": self.pairing.json(),
+            "notes": self.pairing.notes(),
         })
     }
 

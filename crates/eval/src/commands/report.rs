@@ -9,6 +9,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::cli::{Form, Global, ReportArgs};
 use crate::files;
+use crate::plan::Unit;
 use crate::report::{atif, html, inspect, junit, rows};
 use crate::results::Trial;
 use crate::selection::Selection;
@@ -19,8 +20,9 @@ use crate::stats::score::{Row, Table, scores, table};
 pub(crate) struct Scored {
     name: String,
     table: Table,
-    missing: usize,
+    missing: Vec<Unit>,
     unreadable: Vec<String>,
+    trials: Vec<Value>,
 }
 
 pub(crate) fn run(global: &Global, args: &ReportArgs) -> Result<Box<dyn Reply>, Report> {
@@ -30,8 +32,9 @@ pub(crate) fn run(global: &Global, args: &ReportArgs) -> Result<Box<dyn Reply>, 
     let scored = Scored {
         name: chosen.name.clone(),
         table,
-        missing: chosen.missing.len(),
+        missing: chosen.missing.clone(),
         unreadable: chosen.faults.iter().map(ToString::to_string).collect(),
+        trials: rows::rows(&chosen.trials).collect(),
     };
     let text = match args.form {
         Form::Table if args.out.is_some() => {
@@ -191,6 +194,11 @@ fn value(row: &Row) -> Value {
     })
 }
 
+/// A trial that has no result yet, with the part of its results' names that is its own.
+fn missing(unit: &Unit) -> Value {
+    json!({ "case": unit.case, "agent": unit.agent, "trial": unit.trial, "slug": unit.slug() })
+}
+
 impl Reply for Scored {
     fn json(&self) -> Value {
         let values = |rows: &[Row]| rows.iter().map(value).collect::<Vec<_>>();
@@ -200,13 +208,15 @@ impl Reply for Scored {
             "k": self.table.k,
             "agents": values(&self.table.agents),
             "cases": values(&self.table.cases),
-            "missing": self.missing,
+            "missing": self.missing.len(),
+            "missing_units": self.missing.iter().map(missing).collect::<Vec<_>>(),
+            "trials": self.trials,
             "unreadable": self.unreadable,
         })
     }
 
     fn plain(&self) -> Vec<Line> {
-        let end = Line::new().with("results", &self.name).with("missing", self.missing);
+        let end = Line::new().with("results", &self.name).with("missing", self.missing.len());
         let end = end.with("unreadable", self.unreadable.len());
         self.rows().map(|row| self.line(row)).chain([end]).collect()
     }
@@ -228,8 +238,8 @@ impl Reply for Scored {
             "time, cost: of a success, failures included; out: says nothing about the agent",
         ));
         text.push('\n');
-        if self.missing > 0 {
-            let told = format!("{} planned trials have no result yet", self.missing);
+        if !self.missing.is_empty() {
+            let told = format!("{} planned trials have no result yet", self.missing.len());
             text.push_str(&format!("{}\n", pen.ink(Ink::Warn, &told)));
         }
         for fault in &self.unreadable {

@@ -1,15 +1,21 @@
 //! `runner eval results`
 
+use std::collections::BTreeSet;
+
 use runner_cli::{Exit, Ink, Line, Pen, Reply, Report};
 use serde_json::{Value, json};
 
 use crate::cli::{Global, ResultsArgs};
-use crate::results::{Trial, Unreadable, load};
+use crate::plan::Plan;
+use crate::results::{Trial, Unreadable, last_attempts, load};
+use crate::run_folder::RunFolder;
 
 /// What is on record.
 pub(crate) struct Recorded {
     trials: Vec<Trial>,
     faults: Vec<Unreadable>,
+    /// Newest first.
+    plans: Vec<Plan>,
 }
 
 pub(crate) fn run(global: &Global, args: &ResultsArgs) -> Result<Recorded, Report> {
@@ -17,14 +23,34 @@ pub(crate) fn run(global: &Global, args: &ResultsArgs) -> Result<Recorded, Repor
     let (mut trials, faults) =
         load(&folder).map_err(|error| Report::io("could not read the results", &folder, &error))?;
     trials.retain(|trial| args.run.as_ref().is_none_or(|run| *run == trial.meta.run));
-    Ok(Recorded { trials, faults })
+    let mut plans = RunFolder::plans(&folder);
+    plans.retain(|plan| args.run.as_ref().is_none_or(|run| *run == plan.run));
+    Ok(Recorded { trials, faults, plans })
+}
+
+/// A run: what was planned, and how much of it has a result.
+fn run_value(plan: &Plan, trials: &[Trial]) -> Value {
+    let units = &plan.scope.units;
+    let agents: BTreeSet<&str> = units.iter().map(|unit| unit.agent.as_str()).collect();
+    let last = last_attempts(trials);
+    let done = last.iter().filter(|trial| trial.meta.run == plan.run);
+    json!({
+        "run": plan.run,
+        "created_at": plan.created_at,
+        "runner": plan.scope.runner.version,
+        "agents": agents,
+        "cases": plan.scope.cases.len(),
+        "units": units.len(),
+        "done": done.count(),
+    })
 }
 
 impl Reply for Recorded {
     fn json(&self) -> Value {
         let faults: Vec<String> = self.faults.iter().map(ToString::to_string).collect();
         let results: Vec<_> = self.trials.iter().map(|trial| &trial.meta).collect();
-        json!({ "schema": "runner.eval.results/1", "results": results, "unreadable": faults })
+        let runs: Vec<Value> = self.plans.iter().map(|plan| run_value(plan, &self.trials)).collect();
+        json!({ "schema": "runner.eval.results/1", "runs": runs, "results": results, "unreadable": faults })
     }
 
     fn plain(&self) -> Vec<Line> {

@@ -45,7 +45,8 @@ fn row(trial: &Trial, is_last: bool) -> Value {
     row
 }
 
-fn rows(trials: &[Trial]) -> impl Iterator<Item = Value> {
+/// Every attempt.
+pub(crate) fn rows(trials: &[Trial]) -> impl Iterator<Item = Value> {
     let of = |tried: Tried<'_>| {
         let mut rows: Vec<Value> = tried.earlier.iter().map(|trial| row(trial, false)).collect();
         rows.push(row(tried.last, true));

@@ -128,6 +128,7 @@ pub(super) fn look(state: StateWord) -> (Glyph, &'static str, Ink) {
         StateWord::Guarding => (Glyph::Next, "guarding", Ink::Active),
         StateWord::Committing => (Glyph::Next, "committing", Ink::Active),
         StateWord::Waiting => (Glyph::Retried, "waiting", Ink::Warn),
+        StateWord::Paused => (Glyph::Halted, "paused", Ink::Warn),
         StateWord::Complete => (Glyph::Passed, "complete", Ink::Good),
         StateWord::Stuck => (Glyph::Failed, "stuck", Ink::Bad),
         StateWord::Limit => (Glyph::Halted, "limit reached", Ink::Warn),

@@ -15,7 +15,7 @@ use super::reader::{Log, Shown, Text, Wish};
 use super::session::session;
 use super::view::{Act, Pane, View};
 use crate::api::{
-    Advice, Current, Evidence, IterationRow, Nth, Progress, RunHead, ServerView, SlimTree, Snapshot,
+    Advice, Current, Evidence, IterationRow, Nth, Progress, RunHead, ServerView, Shows, SlimTree, Snapshot,
     StateWord, StopView, Watching,
 };
 use crate::tree_view::{EXHAUSTED, LEAF, PASSES};
@@ -85,6 +85,7 @@ fn snapshot() -> Snapshot {
             now_ms: NOW_MS,
             watching: Watching::Events,
             project: "app".to_owned(),
+            shows: Shows::Repository,
         },
         run: Some(head),
         state: StateWord::Running,

@@ -41,6 +41,34 @@ fn a_run_is_followed_from_its_first_session_to_its_end() {
 }
 
 #[test]
+fn a_pause_is_told_with_the_command_that_ends_it() {
+    let sandbox = Setup::of(&runner()).agent(WAITS).start();
+    let server = Server::on(sandbox.root());
+    let mut stream = server.listen(&[]);
+    next_event(&mut stream, "hello");
+    sandbox.runner(&["pause"]).ok();
+    next_event(&mut stream, "run_changed");
+    let paused = || server.get("/api/snapshot").ok()["state"] == "paused";
+    wait_for("the pause", paused);
+    let snapshot = server.get("/api/snapshot").ok();
+    assert_eq!(snapshot["stop"]["next"][0]["command"], "runner resume");
+    assert_eq!(snapshot["headline"], "paused; no loop is at work");
+    let mut child = sandbox.runner_command(&["loop"]).stdout(Stdio::null()).spawn().unwrap();
+    sandbox.runner(&["resume"]).ok();
+    wait_for("the session", || sandbox.outside().join("begun").exists());
+    wait_for("the state", || server.get("/api/snapshot").ok()["state"] == "running");
+    // In the middle of an iteration, the pause is still to come.
+    sandbox.runner(&["pause"]).ok();
+    wait_for("the word", || {
+        let headline = server.get("/api/snapshot").ok()["headline"].as_str().unwrap_or_default().to_owned();
+        headline.ends_with("the run pauses after this iteration")
+    });
+    sandbox.runner(&["resume"]).ok();
+    fs::write(sandbox.outside().join("go"), "").unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
 fn a_runner_that_was_killed_has_died() {
     let sandbox = Setup::of(&runner()).agent(WAITS).start();
     let server = Server::on(sandbox.root());

@@ -10,10 +10,13 @@
 
 mod attacks;
 mod endpoints;
+mod evaluation;
 mod export;
 mod live;
 #[cfg(feature = "watch")]
 mod pty;
+#[cfg(target_os = "linux")]
+mod quiet;
 mod server;
 mod typescript;
 #[cfg(feature = "watch")]

@@ -89,6 +89,18 @@ impl Server {
     pub(crate) fn with(root: &Path, args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_runner-ui"));
         command.args(["--port", "0", "--project-dir"]).arg(root).args(args);
+        Self::start(command, root)
+    }
+
+    /// The same, started by another program.
+    pub(crate) fn beneath(program: &str, words: &[String], root: &Path) -> Self {
+        let mut command = Command::new(program);
+        command.args(words).arg(env!("CARGO_BIN_EXE_runner-ui"));
+        command.args(["--port", "0", "--project-dir"]).arg(root);
+        Self::start(command, root)
+    }
+
+    fn start(mut command: Command, root: &Path) -> Self {
         command.env("HOME", root).env("GIT_CONFIG_NOSYSTEM", "1").stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the server starts");
         let mut line = String::new();
