@@ -36,6 +36,12 @@ pub fn dollars(microdollars: u64) -> String {
     format!("${whole}.{:02}", rest / 10_000)
 }
 
+/// So many things, in words: `1 leaf`, `2 leaves`.
+pub fn counted(count: impl TryInto<u64>, one: &str, many: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,12 +1,15 @@
 //! `runner eval results`
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use runner_cli::numbers::counted;
 use runner_cli::{Exit, Ink, Line, Pen, Reply, Report};
 use serde_json::{Value, json};
 
 use crate::cli::{Global, ResultsArgs};
 use crate::plan::Plan;
+use crate::progress::mark;
+use crate::result::{Meta, Outcome};
 use crate::results::{Trial, Unreadable, last_attempts, load};
 use crate::run_folder::RunFolder;
 
@@ -68,13 +71,20 @@ impl Reply for Recorded {
     }
 
     fn drawn(&self, pen: &Pen) -> String {
-        let mut text = String::new();
-        for line in self.plain() {
-            text.push_str(&pen.fit(line.as_str(), pen.width));
-            text.push('\n');
+        let mut runs: BTreeMap<&str, Rows<'_>> = BTreeMap::new();
+        for Trial { meta, .. } in &self.trials {
+            let row = runs.entry(&meta.run).or_default().entry((&meta.agent, &meta.case_id)).or_default();
+            // Attempts come in their order, and the last one counts.
+            row.insert(meta.trial, meta);
+        }
+        let mut text: String = runs.iter().map(|(run, rows)| run_drawn(run, rows, pen)).collect();
+        for fault in &self.faults {
+            text.push_str(&format!("{} {fault}\n", pen.ink(Ink::Bad, "unreadable:")));
         }
         if text.is_empty() {
             text = format!("{}\n", pen.ink(Ink::Faint, "no results yet: runner eval run"));
+        } else {
+            text.push_str("Next: runner eval report    what they mean: rates and intervals\n");
         }
         text
     }
@@ -82,4 +92,31 @@ impl Reply for Recorded {
     fn exit(&self) -> Exit {
         if self.faults.is_empty() { Exit::SUCCESS } else { Exit::FAILURE }
     }
+}
+
+/// The trials of an agent and a case, by their numbers.
+type Rows<'t> = BTreeMap<(&'t str, &'t str), BTreeMap<u32, &'t Meta>>;
+
+/// One run: a row for each agent and case, a mark for each trial.
+fn run_drawn(run: &str, rows: &Rows<'_>, pen: &Pen) -> String {
+    let name = |(agent, case): &(&str, &str)| format!("{case} ({agent})");
+    let wide = rows.keys().map(|key| name(key).len()).max().unwrap_or_default();
+    let many = rows.values().map(BTreeMap::len).max().unwrap_or_default();
+    let trials = counted(rows.values().map(BTreeMap::len).sum::<usize>(), "trial", "trials");
+    let mut text = format!("{} {run}, {trials}\n", pen.ink(Ink::Strong, "run"));
+    for (key, trials) in rows {
+        let marks: String = trials.values().map(|meta| mark(pen, meta.outcome)).collect();
+        let mut ends: BTreeMap<Outcome, usize> = BTreeMap::new();
+        trials.values().for_each(|meta| *ends.entry(meta.outcome).or_default() += 1);
+        let ends: Vec<String> = ends.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
+        let seconds = trials.values().map(|meta| meta.wall_secs).sum::<f64>() / trials.len().max(1) as f64;
+        let blank = " ".repeat(many - trials.len());
+        text.push_str(&format!(
+            "  {:wide$}  {marks}{blank}  {}, {seconds:.1} s\n",
+            name(key),
+            ends.join(", ")
+        ));
+    }
+    text.push('\n');
+    text
 }

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use runner_cli::numbers::counted;
 use runner_cli::{Glyph, Ink, Line, Pen, Reply, Report};
 use runner_host::fork::{Forked, Point, fork};
 use runner_host::looking::Look;
 use serde_json::{Value, json};
 
 use crate::cli::ForkArgs;
-use crate::view::counted;
 use crate::view::recovered::{recovered_json, recovered_line, recovered_text};
 use crate::which::{is_iteration, iteration_of, seen};
 

@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
+use runner_cli::numbers::counted;
 use runner_cli::{Exit, Glyph, Ink, Line, Pen, Reply, Report, explain_graft};
 use runner_core::config::Config;
 use runner_core::plan::{BYTES_MAX, Format, Grafted, Import, Plan, Reading, Remark, export, graft, read};
@@ -15,8 +16,8 @@ use serde_json::{Value, json};
 use super::tree::load;
 use crate::cli::{PlanArgs, PlanCommand, PlanExportArgs, PlanFormat, PlanImportArgs};
 use crate::view::recovered::{recovered_json, recovered_line, recovered_text};
+use crate::view::short;
 use crate::view::tree::{Shown, draw};
-use crate::view::{counted, short};
 use crate::which::node;
 
 const IMPORT: &str = "could not import the plan";

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use runner_cli::numbers::counted;
 use runner_cli::state::{State, States};
 use runner_cli::{Exit, Line, Pen, Reply, Report};
 use runner_core::layout::Doc;
@@ -10,8 +11,8 @@ use runner_host::inspect::{Read, read_tree};
 use serde_json::{Value, json};
 
 use crate::cli::TreeArgs;
+use crate::view::clean;
 use crate::view::tree::{Shown, draw};
-use crate::view::{clean, counted};
 
 pub(crate) struct Answer {
     tree: Tree,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use runner_cli::numbers::counted;
 use runner_cli::{Exit, Glyph, Ink, Line, Out, Pen, Reply, Report};
 use runner_core::id::Iteration;
 use runner_core::step::GuardExit;
@@ -11,7 +12,7 @@ use runner_host::verify::{Audit, Pass, verify};
 use serde_json::{Value, json};
 
 use crate::cli::{VerifyArgs, WhichPasses};
-use crate::view::{counted, short};
+use crate::view::short;
 
 pub(crate) struct Answer {
     audit: Audit,

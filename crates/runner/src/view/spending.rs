@@ -1,11 +1,10 @@
 //! Tokens and money, for people.
 
+use runner_cli::numbers::counted;
 use runner_cli::numbers::{dollars, tokens};
 use runner_core::config::Budget;
 use runner_core::spending::{BudgetLimit, Spent, number};
 use runner_core::step::{CostSource, Stop};
-
-use super::counted;
 
 /// An amount of what a limit is about.
 pub(crate) fn of_limit(limit: BudgetLimit, amount: u64) -> String {

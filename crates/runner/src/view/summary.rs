@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use runner_cli::numbers::clock;
+use runner_cli::numbers::counted;
 use runner_cli::{Glyph, Ink, Pen};
 use runner_core::config::Budget;
 use runner_core::id::{Iteration, NodeId, RunId};
@@ -11,7 +12,6 @@ use runner_core::spending::Spent;
 use runner_core::step::{Charge, Event, Outcome, Stop};
 use runner_core::tree::Leaves;
 
-use super::counted;
 use super::event::mark_text;
 
 use super::spending::{blind_text, budget_why, spent_text};
