@@ -12,6 +12,7 @@ mod repository;
 mod settings;
 mod standing;
 mod status;
+mod trees;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
@@ -96,6 +97,10 @@ pub struct Git {
     committing: Standing,
     /// Moves references.
     moving: Standing,
+    /// Reads objects.
+    reading: Standing,
+    /// Stores lists of entries as trees.
+    planting: Standing,
 }
 
 /// What the log of a reference says of a move.
@@ -125,6 +130,8 @@ impl Git {
                 "--stdin-paths",
             ]),
             moving: Standing::new(&["update-ref", "-m", REASON, "--stdin"]),
+            reading: Standing::new(&["cat-file", "--batch"]),
+            planting: Standing::new(&["mktree", "-z", "--batch"]),
         })
     }
 

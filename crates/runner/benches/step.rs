@@ -16,11 +16,11 @@ use testkit::setup::Setup;
 
 const RUNNER: &str = env!("CARGO_BIN_EXE_runner");
 /// How many iterations a round makes: enough to leave starting the program out of the account.
-const ITERATIONS: usize = 10;
+const ITERATIONS: usize = 30;
 /// What the runner asks of git, see `PINNED` in the host's git.rs.
 const FSYNC: &str = "committed,loose-object";
 /// The leaves of a small tree: as many as the rounds of the longest case pass.
-const LEAVES: usize = 160;
+const LEAVES: usize = 300;
 
 struct Case {
     name: &'static str,
@@ -32,9 +32,9 @@ struct Case {
 
 fn main() {
     let cases = [
-        Case { name: "20 files, small tree", files: 20, nodes: LEAVES, rounds: 12, goal: 1.5 },
-        Case { name: "50,000 files", files: 50_000, nodes: LEAVES, rounds: 8, goal: 0.8 },
-        Case { name: "10,000 nodes", files: 20, nodes: 10_000, rounds: 8, goal: 1.3 },
+        Case { name: "20 files, small tree", files: 20, nodes: LEAVES, rounds: 8, goal: 1.5 },
+        Case { name: "50,000 files", files: 50_000, nodes: LEAVES, rounds: 4, goal: 0.8 },
+        Case { name: "10,000 nodes", files: 20, nodes: 10_000, rounds: 4, goal: 1.3 },
     ];
     println!("one iteration               runner      floor   ratio    goal   git processes");
     for case in cases {

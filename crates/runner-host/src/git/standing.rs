@@ -31,18 +31,36 @@ impl Standing {
         Self { args, running: Mutex::new(None) }
     }
 
-    /// Asks, and waits for so many lines. Where it cannot be told whether a process that died had done what it was
-    /// asked, another one is asked again.
+    /// Asks, and waits for so many lines.
     pub(super) fn ask(&self, git: &Git, request: &[u8], lines: usize) -> Result<Vec<String>, Error> {
+        self.answer(git, |running| {
+            running.send(request)?;
+            (0..lines).map(|_| running.line()).collect()
+        })
+    }
+
+    /// Asks a `cat-file --batch` for an object, and gives its bytes.
+    pub(super) fn read(&self, git: &Git, name: &str) -> Result<Vec<u8>, Error> {
+        self.answer(git, |running| {
+            running.send(format!("{name}\n").as_bytes())?;
+            let head = running.line()?;
+            let size = head.rsplit(' ').next().and_then(|size| size.parse().ok());
+            running.bytes(size.ok_or(io::ErrorKind::NotFound)?)
+        })
+    }
+
+    /// Gets an answer from the process that runs. Where it cannot be told whether one that died had done what it was
+    /// asked, another one is asked again.
+    fn answer<T>(&self, git: &Git, get: impl Fn(&mut Running) -> io::Result<T>) -> Result<T, Error> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(mut old) = running.take()
-            && let Ok(answer) = old.ask(request, lines)
+            && let Ok(answer) = get(&mut old)
         {
             *running = Some(old);
             return Ok(answer);
         }
         let mut new = Running::start(git.call(self.args))?;
-        match new.ask(request, lines) {
+        match get(&mut new) {
             Ok(answer) => {
                 *running = Some(new);
                 Ok(answer)
@@ -64,21 +82,28 @@ impl Running {
         Ok(Self { child, requests, answers })
     }
 
-    fn ask(&mut self, request: &[u8], lines: usize) -> io::Result<Vec<String>> {
+    fn send(&mut self, request: &[u8]) -> io::Result<()> {
         // One that is gone needs no signal, and is found to be gone by what follows.
         let _ = rustix::process::kill_process(Pid::from_child(&self.child), Signal::CONT);
         self.requests.write_all(request)?;
-        self.requests.flush()?;
-        let mut answer = Vec::new();
-        for _ in 0..lines {
-            let mut line = Vec::new();
-            self.answers.read_until(b'\n', &mut line)?;
-            if line.pop() != Some(b'\n') {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            answer.push(lossy(&line));
+        self.requests.flush()
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = Vec::new();
+        self.answers.read_until(b'\n', &mut line)?;
+        if line.pop() != Some(b'\n') {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        Ok(answer)
+        Ok(lossy(&line))
+    }
+
+    /// So many bytes, and the end of line behind them.
+    fn bytes(&mut self, size: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; size + 1];
+        self.answers.read_exact(&mut bytes)?;
+        bytes.pop();
+        Ok(bytes)
     }
 
     /// What it said when it gave up.
