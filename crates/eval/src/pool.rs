@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -64,6 +64,8 @@ struct Shared<'a> {
     workers: Mutex<BTreeSet<u32>>,
     /// Nothing more is begun.
     halt: AtomicBool,
+    /// What the run has cost, in millionths of a dollar: known before anything more is begun.
+    spent: AtomicU64,
     failed: Mutex<Option<Report>>,
     settings: &'a Settings,
     run: &'a RunFolder,
@@ -84,14 +86,14 @@ pub(crate) fn work(
         queue: Mutex::new(units.into()),
         workers: Mutex::new(BTreeSet::new()),
         halt: AtomicBool::new(false),
+        spent: AtomicU64::new(spent),
         failed: Mutex::new(None),
         settings,
         run,
         kits,
         runner,
     };
-    let is_spent = |spent: u64| settings.budget_microdollars.is_some_and(|budget| spent >= budget);
-    if is_spent(spent) {
+    if shared.is_spent() {
         return Ok(Ending::Budget);
     }
     let mut ending = Ending::Done;
@@ -102,19 +104,14 @@ pub(crate) fn work(
             scope.spawn(move || shared.serve(&sender));
         }
         drop(sender);
-        let (mut spent, mut wished) = (spent, Wish::GoOn);
+        let mut wished = Wish::GoOn;
         loop {
             match events.recv_timeout(LOOK_EVERY) {
-                Ok(event) => {
-                    if let Event::Said(_, Said::Made(meta)) = &event {
-                        spent = spent.saturating_add(meta.cost.microdollars.unwrap_or(0));
-                    }
-                    tell(event);
-                }
+                Ok(event) => tell(event),
                 Err(RecvTimeoutError::Timeout) => tell(Event::Tick),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            if is_spent(spent) && !shared.halt.swap(true, Ordering::SeqCst) && shared.has_more() {
+            if shared.is_spent() && !shared.halt.swap(true, Ordering::SeqCst) && shared.has_more() {
                 ending = Ending::Budget;
             }
             if control.wish() > wished {
@@ -132,7 +129,7 @@ pub(crate) fn work(
 impl Shared<'_> {
     /// Takes unit after unit until there are none, or nothing more is to be begun.
     fn serve(&self, events: &Sender<Event>) {
-        while !self.is_halted() {
+        while !self.is_halted() && !self.is_spent() {
             let Some(unit) = locked(&self.queue).pop_front() else { return };
             if let Err(report) = self.finish(&unit, events) {
                 locked(&self.failed).get_or_insert(report);
@@ -146,7 +143,7 @@ impl Shared<'_> {
         let mut wait = self.settings.retry_wait;
         for _ in 0..=self.settings.retries {
             let Some(meta) = self.attempt(unit, events)? else { return Ok(()) };
-            if self.is_halted() || !meta.cause.is_some_and(Cause::is_retried) {
+            if self.is_halted() || self.is_spent() || !meta.cause.is_some_and(Cause::is_retried) {
                 return Ok(());
             }
             self.pause(wait);
@@ -179,6 +176,7 @@ impl Shared<'_> {
         let mut made = None;
         let ended = worker.attend(|said| {
             if let Said::Made(meta) = &said {
+                self.spent.fetch_add(meta.cost.microdollars.unwrap_or(0), Ordering::SeqCst);
                 made = Some((**meta).clone());
             }
             let _ = events.send(Event::Said(unit.clone(), said));
@@ -193,6 +191,11 @@ impl Shared<'_> {
 
     fn has_more(&self) -> bool {
         !locked(&self.queue).is_empty()
+    }
+
+    fn is_spent(&self) -> bool {
+        let spent = self.spent.load(Ordering::SeqCst);
+        self.settings.budget_microdollars.is_some_and(|budget| spent >= budget)
     }
 
     fn is_halted(&self) -> bool {

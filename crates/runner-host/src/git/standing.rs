@@ -108,6 +108,8 @@ impl Running {
 
     /// What it said when it gave up.
     fn last_words(&mut self) -> String {
+        // One that lives has nothing to say, and would be waited for.
+        let _ = self.child.kill();
         let mut words = Vec::new();
         if let Some(errors) = &mut self.child.stderr {
             let _ = errors.read_to_end(&mut words);
