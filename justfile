@@ -169,8 +169,8 @@ fmt:
     cargo fmt --all
 
 # Run one benchmark: `just bench tree`, `just bench step`, `just bench verify`, `just bench process`, `just bench ui`
-bench NAME:
-    {{ if NAME == "ui" { quote(just_executable()) + " bench-ui" } else { "cargo bench --locked --workspace --bench " + quote(NAME) } }}
+bench NAME *ARGS:
+    {{ if NAME == "ui" { quote(just_executable()) + " bench-ui" } else { "cargo bench --locked --workspace --bench " + quote(NAME) + " -- " + ARGS } }}
 
 # 100,000 nodes, a log of 100 MB and 1,000 iterations in a real browser: time on its main thread per frame
 [private]

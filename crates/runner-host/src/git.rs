@@ -6,6 +6,7 @@
 
 mod commit;
 mod history;
+mod loose;
 mod objects;
 mod refs;
 mod repository;
@@ -91,8 +92,6 @@ pub struct Git {
     /// How many hexadecimal digits an object's name has here.
     name_digits: usize,
     settings: Settings,
-    /// Stores files as blobs.
-    hashing: Standing,
     /// Stores files as commits.
     committing: Standing,
     /// Moves references.
@@ -120,7 +119,6 @@ impl Git {
             common_dir: found.common_dir,
             name_digits: found.name_digits,
             settings,
-            hashing: Standing::new(&["hash-object", "-w", "--no-filters", "--stdin-paths"]),
             committing: Standing::new(&[
                 "hash-object",
                 "-w",

@@ -11,11 +11,12 @@ use runner_core::layout::{Doc, RUNNER_DIR};
 
 use crate::error::{Error, Refusal};
 use crate::failpoint;
-use crate::git::{Changed, EntryMode, Git, IndexEntry, Status, Switch, TreeEntry, path_of};
+use crate::git::{Changed, EntryMode, Git, IndexEntry, Switch, TreeEntry, path_of};
 use crate::journal::{self, Move, Pending};
 use crate::paths::is_runner_path;
 use crate::pins::collect_locks;
 use crate::store;
+use crate::worktree::Beside;
 
 /// What the next command finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,9 +148,13 @@ fn set_mode(path: &Path, file: &TreeEntry) -> Result<(), Error> {
 }
 
 /// Carries a move out to a commit that holds what the work tree has already, but for these documents, which lie
-/// ready, and what came into the work tree since. `index` describes the commit. Says how the repository looks then, where all is as it
-/// should be.
-pub(crate) fn publish(git: &Git, moving: &Move, index: &Path, docs: &[Doc]) -> Result<Option<Status>, Error> {
+/// ready, and what came into the work tree since. `index` describes the commit.
+pub(crate) fn publish(
+    git: &Git,
+    moving: &Move,
+    (index, beside): (&Path, Beside),
+    docs: &[Doc],
+) -> Result<(), Error> {
     let prepared = git.paths().private_index("move");
     fs::rename(index, &prepared).map_err(Error::io("move", index))?;
     journal::begin(&git.paths().journal(), &Pending::Move(moving.clone()))?;
@@ -160,14 +165,11 @@ pub(crate) fn publish(git: &Git, moving: &Move, index: &Path, docs: &[Doc]) -> R
         store::install(&git.paths().doc(*doc))?;
     }
     git.attach_head(&moving.branch)?;
-    let status = git.refreshed_status(&prepared)?;
-    let is_clean = status.is_clean();
-    if !is_clean {
+    if beside == Beside::Something {
         keep_found(git, &prepared, moving)?;
         git.force_files(&prepared, &moving.new_tip)?;
     }
-    finish(git, moving)?;
-    Ok(is_clean.then_some(status))
+    finish(git, moving)
 }
 
 /// The last steps: HEAD, the user's index, everything on the disk, the journal.

@@ -92,11 +92,6 @@ impl Paths {
         self.private().join("commit")
     }
 
-    /// Where bytes lie for a moment on their way to becoming git objects.
-    pub(crate) fn staging(&self) -> PathBuf {
-        self.private().join("staging")
-    }
-
     /// Where the agents of a run put their answers.
     pub(crate) fn answers(&self) -> PathBuf {
         self.private().join("answers")

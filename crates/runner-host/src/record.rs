@@ -100,6 +100,11 @@ impl Folder {
         Ok(())
     }
 
+    /// The iteration is over, and all of it on the disk.
+    pub(crate) fn let_go(&self) {
+        store::let_go(&self.file(AFTER));
+    }
+
     /// Writes the tree that an iteration begins with: mostly the one that the last iteration left, which then is the
     /// same file.
     pub(crate) fn write_before(&self, tree: &Tree, last: Option<&Self>) -> Result<(), Error> {

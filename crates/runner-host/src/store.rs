@@ -247,6 +247,19 @@ pub(crate) fn sync_file_system(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// Gives the memory back in which a file is kept that is on the disk and that nobody will read soon: whatever is written
+/// next takes it, where a long run would fill all memory with its records.
+pub(crate) fn let_go(path: &Path) {
+    #[cfg(target_os = "linux")]
+    if let Ok(file) =
+        rustix::fs::open(path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+    {
+        let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = path;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 //! Does what a job says and decides nothing. Every change of the repository stands in the journal before it is made,
 //! so that a crash at any point is finished by the next command.
 
+mod commit;
 mod confine;
 mod files;
 mod hooks;
@@ -28,7 +29,6 @@ use runner_core::step::{
     Attempt, Event, Interruption, Job, Memory, Record, Snapshot, Telling, Transition, Verdict, World,
 };
 use runner_core::tree::{Selection, Tree, select};
-use serde_json::json;
 
 pub(crate) use hooks::program as hook_program;
 pub use recover::{Recovery, Taken, take_up};
@@ -36,18 +36,16 @@ pub use recover::{Recovery, Taken, take_up};
 use self::files::RunnerFiles;
 use crate::error::{Error, Refusal};
 use crate::failpoint;
-use crate::git::{EntryMode, Git, IndexEntry, PathSet, Status, TreeEntry, path_of};
+use crate::git::{Git, Head, PathSet, Status, path_of};
 use crate::inspect::{read_docs, show_paths};
 use crate::journal::{Iteration, Move};
 use crate::lock::Lock;
-use crate::moving;
 use crate::process::{Control, Supervision};
 use crate::record::Folder;
-use crate::replay;
 use crate::sandbox::{Bubblewrap, Level};
 use crate::signals::{Caught, Listener};
 use crate::store::{self, Stamp};
-use crate::worktree;
+use crate::worktree::{self, Beside};
 
 /// Who is told what happens.
 pub type Audience<'a> = &'a mut dyn FnMut(&Event);
@@ -93,17 +91,29 @@ pub struct Workshop<'a> {
     telling: Telling,
 }
 
-/// How a repository looked after an iteration.
+/// What an iteration left, where it is all as it should be.
 struct Left {
-    status: Status,
+    head: Head,
     /// Of the user's index.
     index: Option<Stamp>,
+    /// The run's state as it was written.
+    state: Vec<u8>,
 }
 
 impl Left {
-    /// Whether HEAD, its branch and the index are still as they were.
-    fn is_there(&self, git: &Git) -> bool {
-        store::stamp(&git.paths().index()) == self.index && git.is_at(&self.status.head)
+    /// What a move to a commit leaves; nothing is known where it found something beside the commit.
+    fn behind(git: &Git, moving: &Move, beside: Beside, state: Vec<u8>) -> Option<Self> {
+        let head = Head::Branch { name: moving.branch.clone(), commit: moving.new_tip.clone() };
+        let index = store::stamp(&git.paths().index());
+        (beside == Beside::Nothing).then_some(Self { head, index, state })
+    }
+
+    /// Whether HEAD, its branch, the index and the runner's own documents are still as they were.
+    fn is_there(&self, git: &Git, docs: &DocSet, tree: Option<&Tree>) -> bool {
+        docs.get(&Doc::RunState) == Some(&self.state)
+            && docs.get(&Doc::Tree).map(Vec::as_slice) == tree.map(Tree::bytes)
+            && store::stamp(&git.paths().index()) == self.index
+            && git.is_at(&self.head)
     }
 }
 
@@ -226,7 +236,9 @@ impl<'a> Workshop<'a> {
     /// Refuses, in the contract's order, a repository in which no iteration may begin.
     fn check(&mut self, docs: &DocSet) -> Result<(), Error> {
         let status = match &self.left {
-            Some(left) if left.is_there(&self.git) => left.status.clone(),
+            Some(left) if left.is_there(&self.git, docs, self.tree.as_ref()) => {
+                Status::clean(left.head.clone())
+            }
             _ => self.git.status()?,
         };
         self.head = status.head.commit().map(str::to_owned);
@@ -353,48 +365,7 @@ impl World for Workshop<'_> {
     }
 
     fn commit(&mut self, job: &Job, transition: &Transition) -> Result<Record, Error> {
-        self.restore_files(&transition.restore)?;
-        let git = &self.git;
-        let bench = self.bench.as_mut().ok_or(Refusal::NoCommit)?;
-        let docs = [Doc::Tree, Doc::RunState];
-        let contents = [transition.tree.bytes(), &transition.state.to_bytes()];
-        let files = docs
-            .iter()
-            .zip(contents)
-            .map(|(doc, bytes)| store::prepare(git.root(), &git.paths().doc(*doc), bytes));
-        let files = files.collect::<Result<Vec<_>, _>>()?;
-        files.iter().try_for_each(|path| store::age(path))?;
-        let objects = git.store_files(&files)?;
-        let named: Vec<(&str, String)> = docs.iter().map(|doc| doc.path()).zip(objects.clone()).collect();
-        // A session that left no file behind needs no look at all of them.
-        let planted = if bench.has_changes { None } else { git.tree_with(&bench.base, &named)? };
-        let put = |(doc, object): (&Doc, String)| {
-            IndexEntry::Put(TreeEntry { mode: EntryMode::File, object, path: doc.path().into() })
-        };
-        let edits: Vec<IndexEntry> = docs.iter().zip(objects).map(put).collect();
-        git.edit_index(&bench.index, &edits)?;
-        let tree = planted.map_or_else(|| git.write_tree(&bench.index), Ok)?;
-        let commit = git.store_commit(&tree, &bench.base, &transition.message)?;
-        failpoint::reach("iter.commit");
-        let moving = Move {
-            run: bench.run.to_string(),
-            branch: bench.run.branch(),
-            old_tip: Some(bench.base.clone()),
-            new_tip: commit.clone(),
-            from: bench.base.clone(),
-        };
-        write_logs(git, bench, (job, self.tree.as_ref()), transition, &commit)?;
-        let status = moving::publish(git, &moving, &bench.index.clone(), &docs)?;
-        self.left = status.map(|status| Left { status, index: store::stamp(&git.paths().index()) });
-        if !transition.restore.is_empty() {
-            self.at_head = None;
-        }
-        // Its answer is in the folder by now.
-        store::clear(&git.paths().answer(&job.iteration.to_string()))?;
-        self.last = self.bench.take().map(|bench| bench.folder);
-        self.made = Some(commit.clone());
-        self.tree = Some(transition.tree.clone());
-        Ok(Record { commit })
+        self.commit_iteration(job, transition)
     }
 
     fn announce(&mut self, event: &Event) {
@@ -419,40 +390,6 @@ impl World for Workshop<'_> {
         (self.audience)(event);
         self.tell_hooks(event);
     }
-}
-
-/// The rest of the iteration's folder: what was decided and what changed.
-fn write_logs(
-    git: &Git,
-    bench: &mut Bench,
-    (job, before): (&Job, Option<&Tree>),
-    transition: &Transition,
-    commit: &str,
-) -> Result<(), Error> {
-    let folder = &mut bench.folder;
-    folder.write_after(&transition.tree)?;
-    replay::keep(folder, &bench.base, before, bench.attempt.take(), &bench.verdict)?;
-    let patch = match bench.has_changes {
-        true => git.patch(&bench.base, commit, &[Doc::Tree.path(), Doc::RunState.path()])?,
-        false => Vec::new(),
-    };
-    folder.write("diff.patch", &patch)?;
-    let findings = &transition.meta.findings;
-    if !findings.is_empty() {
-        folder.write("error.log", (findings.join("\n") + "\n").as_bytes())?;
-    }
-    let set_aside: Vec<_> =
-        bench.set_aside.iter().map(|(path, why)| json!({ "path": path, "why": why })).collect();
-    let more = json!({
-        "commit_before": bench.base,
-        "commit_after": commit,
-        "executor": job.executor.kind.as_str(),
-        "sandbox": bench.sandbox,
-        "agent": bench.identity,
-        "mended": bench.mended,
-        "set_aside": set_aside,
-    });
-    folder.write_meta(&transition.meta, more)
 }
 
 /// Paths as the host has them.

@@ -17,6 +17,9 @@ use crate::store::{self, Stamp};
 /// A file larger than this is set aside instead of committed.
 const FILE_BYTES_MAX: u64 = 50 << 20;
 
+/// Documents that only the runner writes. It knows what is in them, and git would read a large tree again at every look.
+const OWN: [Doc; 2] = [Doc::Tree, Doc::RunState];
+
 /// What a session left in the work tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
@@ -90,12 +93,25 @@ pub(crate) fn take(git: &Git, index: &Path, iter: &str) -> Result<Found, Error> 
 /// Everything that differs from the index, without a second look at what does not. Folders that an agent closed to
 /// its own user are opened again.
 fn changed_paths(git: &Git, index: &Path) -> Result<Differing, Error> {
-    let (paths, sight) = git.look_around(index)?;
+    let (paths, sight) = git.look_around(index, &OWN.map(Doc::path))?;
     if sight == Sight::Full {
         return Ok(paths);
     }
     open_folders(git.root());
-    git.look_around(index).map(|(paths, _)| paths)
+    git.look_around(index, &OWN.map(Doc::path)).map(|(paths, _)| paths)
+}
+
+/// What the work tree holds beside what an index has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    Nothing,
+    Something,
+}
+
+/// Whether the work tree differs from an index by more than what only the runner writes.
+pub(crate) fn beside(git: &Git, index: &Path) -> Result<Beside, Error> {
+    let (paths, _) = git.look_around(index, &OWN.map(Doc::path))?;
+    Ok(if paths.is_empty() { Beside::Nothing } else { Beside::Something })
 }
 
 /// Opens every folder to its owner, as far as that is allowed.

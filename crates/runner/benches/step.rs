@@ -36,8 +36,13 @@ fn main() {
         Case { name: "50,000 files", files: 50_000, nodes: LEAVES, rounds: 4, goal: 0.8 },
         Case { name: "10,000 nodes", files: 20, nodes: 10_000, rounds: 4, goal: 1.3 },
     ];
+    // `just bench step nodes` measures only the cases that are called so.
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     println!("one iteration               runner      floor   ratio    goal   git processes");
     for case in cases {
+        if !wanted.is_empty() && !wanted.iter().any(|part| case.name.contains(part)) {
+            continue;
+        }
         let (runner, floor) = (prepared(&case), prepared(&case));
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for round in 0..case.rounds {

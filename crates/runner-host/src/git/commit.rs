@@ -1,5 +1,7 @@
 //! Storing commits: written out here, and checked and stored by a git that stays.
 
+use std::os::unix::ffi::OsStrExt;
+
 use super::Git;
 use crate::clock;
 use crate::error::Error;
@@ -15,10 +17,25 @@ impl Git {
         );
         let path = self.paths().new_commit();
         store::overwrite(&path, text.as_bytes())?;
-        let stored = self.store_with(&self.committing, &[&path])?.into_iter().next();
+        let request = [quoted(path.as_os_str().as_bytes()), b"\n".to_vec()].concat();
+        let stored = self.committing.ask(self, &request, 1)?.into_iter().next();
         store::clear(&path)?;
         stored.ok_or_else(|| Error::GitAnswer { command: "hash-object -t commit".to_owned() })
     }
+}
+
+/// A path as git reads it from a line of its own: with marks and escapes where it would end the line.
+fn quoted(path: &[u8]) -> Vec<u8> {
+    if !path.starts_with(b"\"") && !path.contains(&b'\n') {
+        return path.to_vec();
+    }
+    let escaped = path.iter().flat_map(|byte| match byte {
+        b'"' => b"\\\"".to_vec(),
+        b'\\' => b"\\\\".to_vec(),
+        b'\n' => b"\\n".to_vec(),
+        _ => vec![*byte],
+    });
+    [b'"'].into_iter().chain(escaped).chain([b'"']).collect()
 }
 
 #[cfg(test)]

@@ -3,17 +3,16 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::standing::Standing;
 use super::status::Sight;
 use super::{Git, REASON, lossy};
 use crate::error::Error;
-use crate::store;
 
 /// For an index that is written once more before anyone else sees it, and needs no checksum yet.
 const NO_CHECKSUM: &str = "index.skipHash=true";
+/// For one that goes to the user as it is.
+const CHECKSUM: &str = "index.skipHash=false";
 
 /// An entry of a tree, as far as the runner cares.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,40 +152,6 @@ impl Git {
             .collect()
     }
 
-    /// Stores contents as blobs, byte for byte, and gives their names in the same order.
-    pub(crate) fn store_blobs(&self, contents: &[&[u8]]) -> Result<Vec<String>, Error> {
-        let folder = self.paths().staging();
-        store::clear(&folder)?;
-        store::ensure_folder(&folder)?;
-        let mut files = Vec::new();
-        for (index, bytes) in contents.iter().enumerate() {
-            let path = folder.join(index.to_string());
-            fs::write(&path, bytes).map_err(Error::io("write", &path))?;
-            files.push(path);
-        }
-        let names = self.store_files(&files)?;
-        let _ = fs::remove_dir_all(&folder);
-        Ok(names)
-    }
-
-    /// Stores files as blobs, byte for byte, and gives their names in the same order.
-    pub(crate) fn store_files(&self, files: &[PathBuf]) -> Result<Vec<String>, Error> {
-        self.store_with(&self.hashing, files)
-    }
-
-    pub(super) fn store_with(
-        &self,
-        hashing: &Standing,
-        files: &[impl AsRef<Path>],
-    ) -> Result<Vec<String>, Error> {
-        let mut request = Vec::new();
-        for path in files {
-            request.extend(quoted(path.as_ref().as_os_str().as_bytes()));
-            request.push(b'\n');
-        }
-        hashing.ask(self, &request, files.len())
-    }
-
     /// A file of a commit; empty where the commit has none at that path.
     pub(crate) fn file_at(&self, commit: &str, path: &str) -> Result<Vec<u8>, Error> {
         let file = self.files_of(commit, path)?.into_iter().find(|file| file.path == path.as_bytes());
@@ -305,8 +270,17 @@ impl Git {
         self.call(&["read-tree", commit]).index(index).run().map(drop)
     }
 
-    /// Changes entries of an index.
+    /// Changes entries of an index that is written once more afterwards.
     pub(crate) fn edit_index(&self, index: &Path, entries: &[IndexEntry]) -> Result<(), Error> {
+        self.rewrite_index(NO_CHECKSUM, index, entries)
+    }
+
+    /// Changes entries of an index for the last time.
+    pub(crate) fn finish_index(&self, index: &Path, entries: &[IndexEntry]) -> Result<(), Error> {
+        self.rewrite_index(CHECKSUM, index, entries)
+    }
+
+    fn rewrite_index(&self, checksum: &str, index: &Path, entries: &[IndexEntry]) -> Result<(), Error> {
         let mut request = Vec::new();
         for entry in entries {
             let (mode, object, path) = match entry {
@@ -317,16 +291,21 @@ impl Git {
             request.extend(path);
             request.push(0);
         }
-        self.call(&["-c", NO_CHECKSUM, "update-index", "-z", "--replace", "--index-info"])
+        self.call(&["-c", checksum, "update-index", "-z", "--replace", "--index-info"])
             .index(index)
             .input(&request)
             .run()
             .map(drop)
     }
 
+    /// Lets an index know how each of its files looks on the disk; those that differ stay as they are in it.
+    pub(crate) fn refresh_index(&self, index: &Path) -> Result<(), Error> {
+        self.call(&["update-index", "-q", "--refresh"]).index(index).output().map(drop)
+    }
+
     /// Stores an index as a tree.
     pub(crate) fn write_tree(&self, index: &Path) -> Result<String, Error> {
-        Ok(lossy(&self.call(&["-c", NO_CHECKSUM, "write-tree"]).index(index).run()?))
+        Ok(lossy(&self.call(&["-c", CHECKSUM, "write-tree"]).index(index).run()?))
     }
 
     /// When the last iteration was committed, in seconds since 1970: edits and starts since then do not count. Where there
@@ -430,20 +409,6 @@ pub(crate) enum Switch {
     Rehearse,
     /// Do it.
     Carefully,
-}
-
-/// A path as git reads it from a line of its own: with marks and escapes where it would end the line.
-fn quoted(path: &[u8]) -> Vec<u8> {
-    if !path.starts_with(b"\"") && !path.contains(&b'\n') {
-        return path.to_vec();
-    }
-    let escaped = path.iter().flat_map(|byte| match byte {
-        b'"' => b"\\\"".to_vec(),
-        b'\\' => b"\\\\".to_vec(),
-        b'\n' => b"\\n".to_vec(),
-        _ => vec![*byte],
-    });
-    [b'"'].into_iter().chain(escaped).chain([b'"']).collect()
 }
 
 fn tree_entry(line: &[u8]) -> Option<TreeEntry> {

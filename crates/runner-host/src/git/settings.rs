@@ -11,6 +11,17 @@ use crate::error::Error;
 /// Whose name is on a commit where none is configured.
 const NO_NAME: (&str, &str) = ("runner", "runner@localhost");
 
+/// Extensions of a repository that leave it open how git stores an object.
+const EXTENSIONS: [&str; 7] = [
+    "noop",
+    "objectformat",
+    "partialclone",
+    "preciousobjects",
+    "refstorage",
+    "relativeworktrees",
+    "worktreeconfig",
+];
+
 #[derive(Debug, Default)]
 pub(super) struct Settings {
     name: Option<String>,
@@ -19,6 +30,7 @@ pub(super) struct Settings {
     filters: BTreeMap<String, Allowed>,
     /// Hooks that a configuration defines: switched off by name, since newer gits run them without a file.
     hooks: Vec<String>,
+    has_unknown_extension: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +62,9 @@ impl Settings {
             match key {
                 "user.name" => settings.name = Some(value.to_owned()),
                 "user.email" => settings.email = Some(value.to_owned()),
+                _ if let Some(name) = key.strip_prefix("extensions.") => {
+                    settings.has_unknown_extension |= is_own && !EXTENSIONS.contains(&name);
+                }
                 _ => settings.note_program(key, is_own),
             }
         }
@@ -71,6 +86,11 @@ impl Settings {
     pub(super) fn has_identity(&self) -> bool {
         let filled = |value: &Option<String>| value.as_ref().is_some_and(|value| !value.is_empty());
         filled(&self.name) && filled(&self.email)
+    }
+
+    /// Whether the repository may keep its objects in a way that only its git knows.
+    pub(super) fn has_unknown_extension(&self) -> bool {
+        self.has_unknown_extension
     }
 
     pub(super) fn allow_filters(&mut self, names: &[String]) {

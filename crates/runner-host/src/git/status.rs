@@ -65,6 +65,11 @@ pub struct Status {
 }
 
 impl Status {
+    /// HEAD, and everything as it has it.
+    pub(crate) fn clean(head: Head) -> Self {
+        Self { head, outside: Vec::new(), inside: Vec::new() }
+    }
+
     /// Whether everything is as HEAD has it.
     pub(crate) fn is_clean(&self) -> bool {
         self.outside.is_empty() && self.inside.is_empty()
@@ -111,21 +116,18 @@ impl Git {
         understood(&self.call(&STATUS).run()?)
     }
 
-    /// The same with an index of the runner's own, which then knows how each file looks on the disk.
-    pub(crate) fn refreshed_status(&self, index: &Path) -> Result<Status, Error> {
-        let call = self.call(&STATUS).index(index).variable("GIT_OPTIONAL_LOCKS", "1");
-        understood(&call.run()?)
-    }
-
     /// Paths of the work tree that differ from an index: changed, removed, or unknown and not ignored. A folder that
     /// is a repository of its own ends in `/`.
     pub(crate) fn differing_paths(&self, index: &Path) -> Result<PathSet, Error> {
-        self.look_around(index).map(|(paths, _)| paths.into_keys().collect())
+        self.look_around(index, &[]).map(|(paths, _)| paths.into_keys().collect())
     }
 
-    /// The same, with how each differs, and whether git could look into every folder.
-    pub(crate) fn look_around(&self, index: &Path) -> Result<(Differing, Sight), Error> {
-        let output = self.call(&LOOK).index(index).output()?;
+    /// The same but for some files, with how each differs, and whether git could look into every folder.
+    pub(crate) fn look_around(&self, index: &Path, without: &[&str]) -> Result<(Differing, Sight), Error> {
+        let without = without.iter().map(|path| format!(":(exclude,top,literal){path}"));
+        let args: Vec<String> =
+            LOOK.into_iter().map(str::to_owned).chain(["--".to_owned()]).chain(without).collect();
+        let output = self.call(&args).index(index).output()?;
         if !output.status.success() {
             return Err(Error::Git { command: LOOK.join(" "), stderr: lossy(&output.stderr) });
         }

@@ -109,8 +109,7 @@ mod tests {
             let git = Git::open(folder.path()).unwrap();
             fs::write(folder.path().join("a/b/one"), "new").unwrap();
             fs::write(folder.path().join("a/b/two"), "newer").unwrap();
-            let objects =
-                git.store_files(&["one", "two"].map(|name| folder.path().join("a/b").join(name))).unwrap();
+            let objects = git.store_blobs(&[b"new", b"newer"]).unwrap();
             let names = ["a/b/one", "a/b/two"];
             let files: Vec<(&str, String)> = names.into_iter().zip(objects).collect();
             let made = git.tree_with("HEAD", &files).unwrap().unwrap();

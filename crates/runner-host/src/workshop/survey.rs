@@ -15,6 +15,7 @@ use crate::journal::{self, Move, Pending};
 use crate::moving;
 use crate::steer::commit_doc;
 use crate::store;
+use crate::worktree;
 
 impl Workshop<'_> {
     /// Whether the run has made no iteration yet, as far as can be read.
@@ -60,10 +61,12 @@ impl Survey for Workshop<'_> {
         let bytes = surveyed.state.to_bytes();
         let commit = commit_doc(git, &index, &staying.from, (Doc::RunState, &bytes), &surveyed.message)?;
         failpoint::reach("baseline.commit");
+        git.refresh_index(&index)?;
+        let beside = worktree::beside(git, &index)?;
         store::prepare(git.root(), &git.paths().doc(Doc::RunState), &bytes)?;
         let moving = Move { new_tip: commit.clone(), ..staying };
-        let status = moving::publish(git, &moving, &index, &[Doc::RunState])?;
-        self.left = status.map(|status| Left { status, index: store::stamp(&git.paths().index()) });
+        moving::publish(git, &moving, (&index, beside), &[Doc::RunState])?;
+        self.left = Left::behind(git, &moving, beside, bytes);
         self.made = Some(commit.clone());
         Ok(Record { commit })
     }
