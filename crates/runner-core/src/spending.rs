@@ -318,4 +318,27 @@ mod tests {
         let blind = Spent::default().with(unknown);
         assert_eq!(blind_limits(&config, &blind, &codex), [BudgetLimit::RunUsd]);
     }
+
+    #[test]
+    fn a_limit_on_tokens_needs_agents_that_tell_them() {
+        let mut config = Config::default();
+        config.budget.run_tokens = Int::new(10);
+        let agent = config.executor.clone();
+        let known = Cost { tokens: Some(1), microdollars: None, basis: CostSource::Unknown };
+        assert_eq!(blind_limits(&config, &Spent::default().with(known), &agent), []);
+        let unknown = Cost { tokens: None, ..known };
+        assert_eq!(blind_limits(&config, &Spent::default().with(unknown), &agent), [BudgetLimit::RunTokens]);
+    }
+
+    #[test]
+    fn a_limit_is_called_by_its_key_and_knows_what_it_is_about() {
+        let told = BudgetLimit::ALL.map(|limit| (limit.as_str(), limit.is_money(), limit.is_of_leaf()));
+        let expected = [
+            ("run_tokens", false, false),
+            ("run_usd", true, false),
+            ("leaf_tokens", false, true),
+            ("leaf_usd", true, true),
+        ];
+        assert_eq!(told, expected);
+    }
 }

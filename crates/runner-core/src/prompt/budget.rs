@@ -135,3 +135,74 @@ fn shrink(section: Section, text: &str, room: usize) -> (String, usize) {
     let mark = format!("[{bytes} bytes left out]");
     (if keeps_end { format!("{mark}\n{kept}") } else { format!("{kept}\n{mark}") }, bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(section: Section, bytes: usize) -> Part {
+        let text = "x".repeat(bytes);
+        Part { section, text: Some(text.clone()), rendered: text, cut: None }
+    }
+
+    /// Fits parts whose templates add nothing, with a note of so many bytes.
+    fn fitted(parts: &mut [Part], budget: usize, note: usize) -> usize {
+        let render = |_: Section, text: &str| Ok::<_, ()>(text.to_owned());
+        fit(parts, budget, |_| Ok("n".repeat(note)), render).unwrap()
+    }
+
+    /// How a part is cut that should give so many bytes.
+    fn cut_by(section: Section, bytes: usize, over: usize) -> Option<Cut> {
+        let mut part = part(section, bytes);
+        cut(&mut part, over, &|_, text: &str| Ok::<_, ()>(text.to_owned())).unwrap();
+        part.cut
+    }
+
+    #[test]
+    fn what_is_newest_is_kept() {
+        let text = "a".repeat(500) + &"z".repeat(500);
+        let (end, beginning) = ("z".repeat(400), "a".repeat(400));
+        let cases = [
+            (Section::Feedback, format!("[600 bytes left out]\n{end}")),
+            (Section::Failure, format!("[600 bytes left out]\n{end}")),
+            (Section::Goal, format!("{beginning}\n[600 bytes left out]")),
+            (Section::History, format!("{beginning}\n[600 bytes left out]")),
+        ];
+        for (section, shrunk) in cases {
+            assert_eq!(shrink(section, &text, 400), (shrunk, 600), "{section:?}");
+        }
+    }
+
+    #[test]
+    fn there_is_room_for_the_note_of_what_was_cut() {
+        let mut parts = [part(Section::Outline, 1000), part(Section::Goal, 1000)];
+        assert_eq!(fitted(&mut parts, 1500, 100), 0);
+        let [outline, goal] = &parts;
+        assert_eq!(outline.cut, Some(Cut { section: Section::Outline, bytes: 648, dropped: false }));
+        assert_eq!((goal.cut, goal.rendered.len()), (None, 1000));
+    }
+
+    #[test]
+    fn what_is_too_many_even_so_is_counted() {
+        let mut parts = [part(Section::Outline, 1000), part(Section::Goal, 300)];
+        assert_eq!(fitted(&mut parts, 350, 100), 50);
+        assert!(matches!(parts[0].cut, Some(Cut { dropped: true, bytes: 1000, .. })));
+        assert_eq!(parts[1].rendered.len(), 300);
+    }
+
+    #[test]
+    fn a_section_drops_where_too_little_of_it_would_be_left() {
+        let most = 1000 - MARK_BYTES_MAX - SHRUNK_BYTES_MIN;
+        let outline = |bytes, dropped| Some(Cut { section: Section::Outline, bytes, dropped });
+        assert_eq!(cut_by(Section::Outline, 1000, most), outline(1000 - SHRUNK_BYTES_MIN, false));
+        assert_eq!(cut_by(Section::Outline, 1000, most + 1), outline(1000, true));
+    }
+
+    #[test]
+    fn a_section_that_stays_is_not_cut_for_less_than_the_mark_takes() {
+        let least = SHRUNK_BYTES_MIN + MARK_BYTES_MAX;
+        assert_eq!(cut_by(Section::Goal, least, 5000), None);
+        let goal = Cut { section: Section::Goal, bytes: MARK_BYTES_MAX + 1, dropped: false };
+        assert_eq!(cut_by(Section::Goal, least + 1, 5000), Some(goal));
+    }
+}

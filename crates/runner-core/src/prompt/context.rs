@@ -108,3 +108,82 @@ fn red_before(baseline: &Baseline, now: &str) -> String {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{Iteration, NodeId};
+    use crate::run_state::Repair;
+    use crate::step::Mode;
+
+    fn lesson(outcome: Outcome) -> Lesson {
+        Lesson {
+            node: NodeId::root(),
+            iter: Iteration::FIRST,
+            outcome,
+            summary: String::new(),
+            notes: Vec::new(),
+            guard_output: Some("1 failed\n".to_owned()),
+            then: None,
+        }
+    }
+
+    #[test]
+    fn a_repair_is_told_whose_tree_it_mends() {
+        let repair = Repair {
+            iter: Iteration::FIRST,
+            node: NodeId::new("parser").unwrap(),
+            mode: Mode::Leaf,
+            tries: 0,
+            rejected: String::new(),
+            errors: Vec::new(),
+        };
+        let told = repair_goal(&Aim::Repair(Box::new(repair)));
+        let begin = "# Mend tree.json\n\nIteration 0001, on node parser, left a tree.json that was refused.";
+        assert!(told.starts_with(begin), "{told}");
+    }
+
+    #[test]
+    fn only_a_session_that_was_too_long_is_told_to_be_shorter() {
+        let is_told = |lesson: Lesson| history(&lesson).is_some_and(|told| told.contains("smaller steps"));
+        assert!(is_told(lesson(Outcome::ContextFull)));
+        assert!(is_told(Lesson { then: Some(Outcome::ContextFull), ..lesson(Outcome::Retry) }));
+        assert!(!is_told(Lesson { then: Some(Outcome::TimedOut), ..lesson(Outcome::ContextFull) }));
+        assert!(!is_told(lesson(Outcome::Retry)));
+    }
+
+    #[test]
+    fn a_failure_has_the_summary_and_what_the_guard_printed() {
+        let told = |summary: &str| {
+            let lesson = Lesson { summary: summary.to_owned(), ..lesson(Outcome::GuardFailed) };
+            failure(&lesson, "just ci", None).unwrap()
+        };
+        let head = "Iteration 0001 said `done`, and the guard `just ci` failed.\n";
+        let printed = "\nWhat the guard printed:\n\n1 failed\n";
+        assert_eq!(told(" \n"), format!("{head}{printed}"));
+        assert_eq!(told("All of it.\n"), format!("{head}\nIts summary:\n\nAll of it.\n{printed}"));
+    }
+
+    #[test]
+    fn what_was_red_before_any_agent_came_is_told() {
+        let told = |guard, output: Option<&str>| {
+            let exit = "1".to_owned();
+            let baseline = Baseline { guard, exit, output: output.map(str::to_owned) };
+            let told = failure(&lesson(Outcome::GuardFailed), "just ci", Some(&baseline)).unwrap();
+            told.split_once("1 failed\n").unwrap().1.to_owned()
+        };
+        assert_eq!(told(GuardResult::Pass, None), "");
+        assert_eq!(
+            told(GuardResult::Fail, Some("1 failed")),
+            "\nThe guard printed exactly this before the first session of the run, too.\n"
+        );
+        assert_eq!(
+            told(GuardResult::Fail, Some("2 failed\n")),
+            "\nThe guard was red before the first session of the run, too. What it printed then:\n\n2 failed\n"
+        );
+        assert_eq!(
+            told(GuardResult::Skipped, Some("no such program")),
+            "\nBefore the first session of the run the guard could not be asked: no such program\n"
+        );
+    }
+}

@@ -2,6 +2,7 @@ use super::*;
 use crate::config::Config;
 use crate::document::Int;
 use crate::id::{Iteration, RunId};
+use crate::repo_path::RepoPath;
 use crate::run_state::{Lesson, Repair, RunState};
 use crate::step::{Memory, Mode, Outcome, Plan, plan};
 use crate::tree::{Node, Tree};
@@ -238,4 +239,39 @@ fn a_bad_template_is_told_with_its_line() {
     );
     let long = told("contract.md", &"x".repeat(50_000));
     assert!(long.starts_with("the prompt needs at least 5") && long.contains("40000"), "{long}");
+}
+
+#[test]
+fn the_first_files_that_were_kept_for_a_node_are_listed_by_name() {
+    let artifact = |name: &str, bytes: u64| Artifact { path: RepoPath::of_bytes(name.as_bytes()), bytes };
+    let told = |artifacts: Vec<Artifact>| {
+        let mut snapshot = snapshot();
+        snapshot.artifacts.insert(NodeId::new("leaf").unwrap(), artifacts);
+        let text = prompt(&snapshot).unwrap().text;
+        text.lines()
+            .filter(|line| line.contains("artifacts/") || line.starts_with("and "))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let few =
+        ["b.txt (7 bytes)", "c.png (0 bytes)"].map(|line| format!(".runner/nodes/leaf/artifacts/{line}"));
+    let without = told(Vec::new());
+    assert!(!without.iter().any(|line| few.contains(line)));
+    assert_eq!(
+        told(vec![artifact("c.png", 0), artifact("b.txt", 7)])
+            .iter()
+            .filter(|line| few.contains(line))
+            .collect::<Vec<_>>(),
+        few.iter().collect::<Vec<_>>()
+    );
+    let many = |count: usize| told((0..count).map(|nth| artifact(&format!("f{nth:02}"), 1)).collect());
+    assert!(many(ARTIFACTS_MAX).last().unwrap().contains("/f49 (1 bytes)"));
+    assert_eq!(many(ARTIFACTS_MAX + 2).last().unwrap(), "and 2 more");
+}
+
+#[test]
+fn an_edition_is_a_short_name() {
+    let edition = edition();
+    assert_eq!(edition.len(), 12);
+    assert!(edition.bytes().all(|byte| byte.is_ascii_hexdigit()), "{edition}");
 }

@@ -176,10 +176,7 @@ fn read_tree(before: &Tree, left: &FileLeft) -> Result<AgentTree, Vec<String>> {
 
 fn rejected_text(left: &FileLeft) -> String {
     match left {
-        FileLeft::Bytes(bytes) => {
-            let start = bytes.get(..bytes.len().min(2 * REJECTED_BYTES_MAX)).unwrap_or_default();
-            head(&String::from_utf8_lossy(start), REJECTED_BYTES_MAX).to_owned()
-        }
+        FileLeft::Bytes(bytes) => head(&String::from_utf8_lossy(bytes), REJECTED_BYTES_MAX).to_owned(),
         FileLeft::Missing | FileLeft::NotAFile | FileLeft::TooLarge(_) => String::new(),
     }
 }

@@ -106,6 +106,7 @@ pub(super) fn limits_after(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::Int;
     use crate::spending::amount;
 
     fn config(text: &str) -> Config {
@@ -157,6 +158,30 @@ mod tests {
         assert_eq!(chosen(&waits, &[limit("codex:small", None)], 0).0, "codex:small");
         let plain = Config::default();
         assert_eq!(chosen(&plain, &[], 5), ("codex".to_owned(), 1, None));
+    }
+
+    #[test]
+    fn a_wait_is_for_the_agent_that_made_it() {
+        let wait = Wait {
+            agent: "codex:small".to_owned(),
+            outcome: Outcome::UsageLimit,
+            secs: Int::new(60).unwrap(),
+            until_unix_secs: None,
+            secs_max: Int::new(600).unwrap(),
+        };
+        let state = RunState { wait: Some(wait.clone()), ..RunState::new(None) };
+        let agent = |model: &str| Executor { model: Some(model.to_owned()), ..config(LADDER).executor };
+        assert_eq!(pending_wait(&state, &agent("small")), Some(&wait));
+        assert_eq!(pending_wait(&state, &agent("large")), None);
+        assert_eq!(pending_wait(&RunState::new(None), &agent("small")), None);
+    }
+
+    #[test]
+    fn a_failure_that_says_nothing_of_the_allowance_leaves_the_record_as_it_is() {
+        let elsewhere = UsageLimit { node: NodeId::new("other").unwrap(), ..limit("codex", None) };
+        let before = [limit("claude", None), limit("codex", Some(7)), elsewhere];
+        let after = limits_after(&before, ("codex", &NodeId::root()), Outcome::Overloaded, None);
+        assert_eq!(after, before[..2]);
     }
 
     #[test]

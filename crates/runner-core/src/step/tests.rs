@@ -2,6 +2,7 @@
 
 mod looping;
 mod replanning;
+mod telling;
 
 use std::collections::BTreeMap;
 

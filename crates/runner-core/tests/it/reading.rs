@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use runner_core::document::{Fields, nearest};
 use runner_core::goal::Goal;
 use runner_core::scenario::{Scenario, Situation};
-use runner_core::tree::Tree;
+use runner_core::tree::{BYTES_MAX, NODES_MAX, Tree};
 use serde_json::{Map, Value};
 
 use crate::documents::{changed, tree};
@@ -69,4 +69,53 @@ fn a_session_of_a_scenario_may_wait_for_its_mode() {
     let is_played =
         |mode| scenario.session_for(Situation { iter: 1, node: "a", attempts: 0, mode }).is_some();
     assert!(is_played("repair") && !is_played("leaf"));
+}
+
+fn faults(bytes: &[u8]) -> Vec<String> {
+    Tree::decode(bytes).unwrap_err().iter().map(ToString::to_string).collect()
+}
+
+/// A document with these texts in the list of the root's children.
+fn with_children(children: &[String]) -> String {
+    let root = leaf("root").replace("\"children\":[]", &format!("\"children\":[{}]", children.join(",")));
+    format!("{{\"version\":1,\"root\":{root}}}")
+}
+
+fn leaf(id: &str) -> String {
+    format!(
+        "{{\"id\":\"{id}\",\"order\":0,\"title\":\"\",\"goal\":\"\",\"acceptance\":[],\"passes\":false,\
+         \"attempts\":0,\"max_attempts\":1,\"children\":[]}}"
+    )
+}
+
+#[test]
+fn a_document_may_have_as_many_bytes_as_are_allowed() {
+    let blank = |bytes: usize| faults(&vec![b' '; bytes]);
+    assert!(!blank(BYTES_MAX)[0].contains("bytes"), "{:?}", blank(BYTES_MAX));
+    assert!(blank(BYTES_MAX + 1)[0].contains("67108865 bytes"), "{:?}", blank(BYTES_MAX + 1));
+}
+
+#[test]
+fn of_a_long_id_only_the_beginning_is_shown() {
+    let long = "é".repeat(150);
+    let shown = format!("\"{}…\" is 300 bytes long", "é".repeat(100));
+    let found = faults(with_children(&[leaf(&long)]).as_bytes());
+    assert!(found[0].contains(&shown), "{found:?}");
+    let short = faults(with_children(&[leaf("é")]).as_bytes());
+    assert!(short[0].contains("\"é\""), "{short:?}");
+}
+
+#[test]
+fn a_document_that_was_not_read_whole_is_not_held_to_rules_about_the_whole() {
+    let twice = [leaf("same"), leaf("same")];
+    let is_told = |found: &[String]| found.iter().any(|fault| fault.contains("same"));
+    assert!(is_told(&faults(with_children(&twice).as_bytes())));
+    let many: Vec<String> =
+        twice.iter().cloned().chain((0..NODES_MAX).map(|nth| leaf(&format!("n{nth}")))).collect();
+    let found = faults(with_children(&many).as_bytes());
+    assert_eq!(found, ["the tree has more than 100000 nodes: remove some"]);
+    let odd = leaf("odd").replacen('{', "{\"unknown\":1,", 1);
+    let faulty: Vec<String> = twice.into_iter().chain(vec![odd; 10_001]).collect();
+    let found = faults(with_children(&faulty).as_bytes());
+    assert!(!is_told(&found) && found.last().unwrap().contains("more"), "{found:?}");
 }
