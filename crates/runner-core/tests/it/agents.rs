@@ -8,7 +8,7 @@ use proptest::prop_assert_eq;
 use proptest::sample::Index;
 use runner_core::agents::{
     Aftermath, Agent, AgentEvent, CommandLine, Conclusion, Dialect, Fence, Places, Preset, Transcript,
-    Variables, command_line,
+    Variables, can_be_started_through, command_line,
 };
 use runner_core::config::{Config, Executor};
 use runner_core::id::Iteration;
@@ -64,7 +64,7 @@ fn sample(name: &str) -> Vec<u8> {
 }
 
 /// The events and the end of a transcript that comes in these pieces.
-fn heard<'p>(
+pub(crate) fn heard<'p>(
     dialect: Dialect,
     code: i32,
     pieces: impl Iterator<Item = &'p [u8]>,
@@ -198,7 +198,7 @@ fn user() -> Variables {
     variables.map(|(name, value)| (OsString::from(name), OsString::from(value))).into()
 }
 
-fn executor(text: &str) -> Executor {
+pub(crate) fn executor(text: &str) -> Executor {
     Config::decode(format!("[executor]\n{text}").as_bytes()).unwrap().executor
 }
 
@@ -297,6 +297,18 @@ fn a_home_of_codex_among_temporary_files_gets_another_folder_for_them() {
     assert_eq!(temporary(&user), (Some("/tmp/x/runner-tmp".into()), vec!["/tmp/x/runner-tmp".into()]));
     user.insert("TMPDIR".into(), "/var/tmp".into());
     assert_eq!(temporary(&user), (Some("/var/tmp".into()), Vec::new()));
+}
+
+#[test]
+fn claude_is_given_no_program_for_its_commands_that_it_could_not_start() {
+    let (user, schema) = (user(), Document::AgentOutput.schema_bytes());
+    for (settings, expected) in [("/git/a-b c", true), ("/git/a -b", false)] {
+        let places = Places { settings: settings.into(), ..places(&user, &schema) };
+        let line = command_line(Agent::Claude, &executor("kind = \"claude\"\n"), &Tools::default(), &places);
+        let prefix = line.environment.contains_key(OsStr::new("CLAUDE_CODE_SHELL_PREFIX"));
+        assert_eq!((prefix, line.files.len()), (expected, usize::from(expected)), "{settings}");
+        assert_eq!(can_be_started_through(Path::new(settings)), expected, "{settings}");
+    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The core as other crates see it.
 
 #[cfg(test)]
+mod agent_lines;
+#[cfg(test)]
 mod agents;
 #[cfg(test)]
 mod corpus;
