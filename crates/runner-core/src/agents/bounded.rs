@@ -70,4 +70,14 @@ mod tests {
             "{cut}"
         );
     }
+
+    #[test]
+    fn a_value_is_kept_as_it_came_unless_it_is_too_long() {
+        let longest = Value::from("x".repeat(OUTPUT_BYTES_MAX - 2));
+        for value in [serde_json::json!({ "type": "new", "of": [1, null] }), longest] {
+            assert_eq!(raw(&value), value);
+        }
+        let long = Value::from("x".repeat(OUTPUT_BYTES_MAX - 1));
+        assert_eq!(raw(&long), Value::from(output(&long.to_string())));
+    }
 }

@@ -143,3 +143,35 @@ impl Said {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_called_the_same_in_its_json() {
+        let (none, state) = (String::new, State::Done);
+        for said in [
+            Said::Session { session_id: None, model: None, version: None, tools: Vec::new() },
+            Said::Message { text: none() },
+            Said::Reasoning { text: none() },
+            Said::Command { command: none(), state, exit: None, output: none() },
+            Said::Edit { files: Vec::new(), state },
+            Said::Read { path: none(), state },
+            Said::Search { query: none(), state },
+            Said::Web { query: none(), state },
+            Said::Tool { name: none(), input: none(), state, output: none() },
+            Said::Plan { items: Vec::new() },
+            Said::Retry { text: none(), attempt: None, of: None, wait_ms: None },
+            Said::Warning { text: none() },
+            Said::Compacted { tokens_before: None, tokens_after: None },
+            Said::RateLimit { status: none(), limit: None, resets_unix_secs: None },
+            Said::Usage { usage: Usage::default() },
+            Said::Finished,
+            Said::Failed { message: none() },
+            Said::Unknown { raw: Value::Null },
+        ] {
+            assert_eq!(serde_json::to_value(&said).unwrap()["kind"], said.kind());
+        }
+    }
+}

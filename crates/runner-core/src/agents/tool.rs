@@ -78,3 +78,56 @@ fn todo(input: &Value) -> Vec<PlanItem> {
     };
     input.get("todos").and_then(Value::as_array).into_iter().flatten().map(entry).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_call_is_told_by_what_it_is_for_whichever_name_the_agent_has_for_it() {
+        let (state, path, query) = (State::Started, "a/b".to_owned(), "q".to_owned());
+        let edit = |change| Said::Edit { files: vec![FileChange { path: path.clone(), change }], state };
+        let command = Said::Command { command: "ls".to_owned(), state, exit: None, output: String::new() };
+        let input = json!({ "absolute_path": path, "url": query, "command": "ls" });
+        let other = |name: &str| Said::Tool {
+            name: name.to_owned(),
+            input: input.to_string(),
+            state,
+            output: String::new(),
+        };
+        for (names, expected) in [
+            (&["Bash", "bash", "run_shell_command", "shell"][..], command),
+            (&["Write", "write", "write_file", "create"], edit(Change::Write)),
+            (&["Edit", "MultiEdit", "NotebookEdit", "edit", "replace"], edit(Change::Update)),
+            (&["Read", "read", "read_file", "view"], Said::Read { path: path.clone(), state }),
+            (
+                &["Grep", "Glob", "grep", "glob", "grep_search", "search_file_content"],
+                Said::Search { query: query.clone(), state },
+            ),
+            (
+                &["WebSearch", "WebFetch", "web_fetch", "webfetch", "google_web_search"],
+                Said::Web { query: query.clone(), state },
+            ),
+            (&["mcp__x"], other("mcp__x")),
+        ] {
+            for name in names {
+                assert_eq!(begun(name, &input), expected, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_of_things_to_do_says_how_far_each_is() {
+        let input = json!({ "todos": [
+            { "content": "a", "status": "completed" },
+            { "content": "b", "status": "in_progress" },
+            { "content": "c", "status": "pending" },
+        ] });
+        let items = [("a", PlanState::Done), ("b", PlanState::Active), ("c", PlanState::Open)];
+        let items = items.map(|(text, state)| PlanItem { text: text.to_owned(), state }).to_vec();
+        for name in ["TodoWrite", "todo_write", "todowrite"] {
+            assert_eq!(begun(name, &input), Said::Plan { items: items.clone() }, "{name}");
+        }
+    }
+}
