@@ -213,6 +213,7 @@ mod tests {
             ),
             ("unexpected status 403 Forbidden: no", "not_logged_in"),
             ("unexpected status 404 Not Found: model", "refused"),
+            ("unexpected status 408 Request Timeout: x", "disconnected"),
             ("unexpected status 503 Service Unavailable: x", "overloaded"),
             ("exceeded retry limit, last status: 429 Too Many Requests", "rate_limited"),
             ("exceeded retry limit, last status: 502 Bad Gateway", "overloaded"),
@@ -273,6 +274,34 @@ mod tests {
         let line = "{\"type\":\"turn.failed\",\"error\":{\"message\":\"Connection failed: x\"}}";
         for exit in [Exit::TimedOut, Exit::Idle, Exit::NotStarted { why: "x".to_owned() }] {
             assert_eq!(concluded(Dialect::Codex, line, exit.clone(), "", false), exit);
+        }
+    }
+
+    #[test]
+    fn a_preset_that_says_nothing_of_its_end_is_judged_by_its_answer_alone() {
+        for dialect in [Dialect::Opencode, Dialect::Gemini, Dialect::Qwen, Dialect::Copilot, Dialect::Pi] {
+            let exit = Exit::Finished { code: 1 };
+            assert_eq!(concluded(dialect, "", exit.clone(), "Error: x", true), exit, "{dialect:?}");
+        }
+    }
+
+    #[test]
+    fn a_preset_has_the_class_of_the_status_that_it_names() {
+        for (status, expected) in [
+            (401, "not_logged_in"),
+            (403, "not_logged_in"),
+            (404, "refused"),
+            (429, "rate_limited"),
+            (499, "refused"),
+            (500, "overloaded"),
+            (599, "overloaded"),
+            (600, "refused"),
+        ] {
+            let error = serde_json::json!({ "data": { "message": "in words", "statusCode": status } });
+            let line = serde_json::json!({ "type": "error", "error": error }).to_string();
+            let exit = concluded(Dialect::Opencode, &line, Exit::Finished { code: 1 }, "", false);
+            let Exit::Provider { fault } = exit else { panic!("{status}: {exit:?}") };
+            assert_eq!(class(&fault), expected, "{status}");
         }
     }
 

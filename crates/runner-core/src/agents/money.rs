@@ -50,6 +50,7 @@ mod tests {
             ("1e-40", Some(0)),
             ("1e40", None),
             ("-1", None),
+            ("-1e-8", None),
         ] {
             let number: Number = serde_json::from_str(dollars).unwrap();
             assert_eq!(microdollars(&number), micro, "{dollars}");

@@ -119,6 +119,7 @@ mod tests {
         assert_eq!(at("Feb 29th, 2028 12:01 PM"), Some(1_835_438_520));
         assert_eq!(at("4:29 AM"), Some(NOW / DAY * DAY + 4 * HOUR + 30 * MINUTE));
         assert_eq!(at("12:30 AM"), Some(NOW + MINUTE));
+        assert_eq!(at("12:30 AM. Visit us for more"), Some(NOW + MINUTE));
     }
 
     #[test]
@@ -138,7 +139,9 @@ mod tests {
             "try again at",
             "try again at noon",
             "try again at 25:00 PM",
+            "try again at 5:60 PM",
             "try again in a while",
+            "try again in 1.2.3s",
             "try again at Mar 40th, 2030 5:46 PM",
             "try again at Mar 1st, 99999 5:46 PM",
             "try again in 99999999999999999999 days",
