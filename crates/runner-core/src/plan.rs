@@ -223,4 +223,11 @@ mod tests {
         let faults = read(b"- [ ] a\n\xff", Reading::default()).unwrap_err();
         assert_eq!(faults[0].to_string(), "line 2: the file is no text in UTF-8");
     }
+
+    #[test]
+    fn a_file_is_looked_at_up_to_the_most_bytes_that_a_plan_may_have() {
+        let fault = |bytes| read(&vec![0xff; bytes], Reading::default()).unwrap_err()[0].to_string();
+        assert_eq!(fault(BYTES_MAX), "line 1: the file is no text in UTF-8");
+        assert_eq!(fault(BYTES_MAX + 1), "line 1: the file has 16777217 bytes, more than 16777216");
+    }
 }

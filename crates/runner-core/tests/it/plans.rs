@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use runner_core::id::NodeId;
 use runner_core::plan::{Import, Item, Plan, Reading, Standing, export, graft, read};
-use runner_core::tree::{Node, Tree};
+use runner_core::tree::{DEPTH_MAX, NODES_MAX, Node, Tree};
 
 use crate::{holds, told};
 
@@ -272,4 +272,139 @@ fn a_section_whose_items_are_all_done_is_left_out() {
     let skipped: Vec<(usize, &str)> =
         grafted.skipped.iter().map(|skipped| (skipped.line, skipped.title.as_str())).collect();
     assert_eq!(skipped, [(3, "Old"), (5, "a"), (6, "b"), (10, "c")]);
+}
+
+fn read_as(name: &str, text: &str) -> Result<Plan, Vec<String>> {
+    read(text.as_bytes(), Reading { name, ..Reading::default() }).map_err(|faults| told(&faults))
+}
+
+/// Titles as an outline, each with what shows that it is done.
+fn titles(items: &[Item]) -> String {
+    let title = |item: &Item| {
+        let points: String = item.acceptance.iter().map(|point| format!(" {point:?}")).collect();
+        let parts =
+            if item.children.is_empty() { String::new() } else { format!(" ({})", titles(&item.children)) };
+        format!("{}{points}{parts}", item.title)
+    };
+    items.iter().map(title).collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn a_file_from_windows_is_read_as_any_other() {
+    let text = "---\ntags: x\n---\n# P\n\n- [ ] a\n\n  ```goal\n  b\n   c\n  ```\n- [ ] d\n";
+    let plan = read_as("p.md", text);
+    assert_eq!(plan.as_ref().map(|plan| titles(&plan.items)), Ok("a, d".to_owned()));
+    assert_eq!(read_as("p.md", &text.replace('\n', "\r\n")), plan);
+}
+
+#[test]
+fn what_stands_in_the_front_matter_is_no_work() {
+    let plan = read_as("p.md", "---\ntags:\n- [ ] x\n- [ ] y\n---\n- [ ] a\n").unwrap();
+    assert_eq!(titles(&plan.items), "a");
+}
+
+#[test]
+fn a_list_of_points_ends_where_its_form_does() {
+    for (text, expected) in [
+        ("- [ ] a\n  - Acceptance:\n    - p\n    - q\n  - [ ] b\n", "a \"p\" \"q\" (b)"),
+        ("- [ ] a\n  - Acceptance:\n  - [ ] b\n", "a (b)"),
+        ("- [ ] a\n- Acceptance:\n- [ ] b\n", "a, b"),
+        ("- [ ] a\n  Acceptance:\n  - p\n    - of p\n  - q\n", "a \"p\\n- of p\" \"q\""),
+        ("- [ ] a\n  Acceptance:\n  - p\n    more of p\n  - q\n", "a \"p\\nmore of p\" \"q\""),
+    ] {
+        assert_eq!(titles(&read_as("p.md", text).unwrap().items), expected, "{text}");
+    }
+}
+
+#[test]
+fn text_beside_the_points_is_of_the_goal() {
+    let plan = read_as("p.md", "- [ ] a\n  Acceptance:\n  - p\n\n  words\n").unwrap();
+    assert_eq!(titles(&plan.items), "a \"p\"");
+    assert_eq!(plan.items[0].goal, "words");
+}
+
+#[test]
+fn text_after_a_goal_that_is_given_exactly_is_added_to_it() {
+    let exact = "- [ ] a\n\n  ```goal\n  b\n  ```\n";
+    assert_eq!(read_as("p.md", exact).unwrap().items[0].goal, "b");
+    assert_eq!(read_as("p.md", &format!("{exact}\n  words\n")).unwrap().items[0].goal, "b\n\nwords");
+}
+
+#[test]
+fn a_section_is_done_when_nothing_in_it_is_left_to_do() {
+    for (items, expected) in [
+        ("- [x] a\n- [-] b\n- [>] c\n", Standing::Done),
+        ("- [x] a\n- [ ] b\n", Standing::Open),
+        ("- [x] a\n  - [ ] b\n", Standing::Open),
+        ("- [ ] a\n  - [x] b\n", Standing::Open),
+        ("- [x] a\n  - [x] b\n", Standing::Done),
+    ] {
+        let plan = read_as("p.md", &format!("# P\n\n## Section\n\n{items}")).unwrap();
+        assert_eq!(plan.items[0].standing, expected, "{items}");
+    }
+}
+
+#[test]
+fn a_plan_with_one_item_too_many_is_refused() {
+    let most = NODES_MAX - 1;
+    let fault = format!("line {NODES_MAX}: more than {NODES_MAX} items");
+    assert_eq!(read_as("p.md", &"- a\n".repeat(most)).map(|plan| plan.items.len()), Ok(most));
+    assert_eq!(read_as("p.md", &"- a\n".repeat(most + 1)), Err(vec![fault]));
+}
+
+#[test]
+fn a_list_of_tasks_is_found_among_other_keys() {
+    for text in [
+        r#"{"version": 1, "by": "me", "main": {"tasks": [{"id": 1, "title": "a"}]}}"#,
+        r#"{"tasks": {"tasks": [{"id": 1, "title": "a"}]}}"#,
+        r#"{"master": {"tasks": 7}, "side": {"tasks": [{"id": 1, "title": "a"}]}}"#,
+    ] {
+        assert_eq!(read_as("t.json", text).map(|plan| titles(&plan.items)), Ok("a".to_owned()), "{text}");
+    }
+}
+
+#[test]
+fn a_fault_within_a_task_is_told_with_its_own_line() {
+    let told = read_as("t.json", "{\"tasks\": [\n{\"id\": 1,\n\"title\": 7}]}");
+    let fault = "line 3: the task cannot be read: invalid type: integer `7`, expected a string";
+    assert_eq!(told, Err(vec![fault.to_owned()]));
+}
+
+#[test]
+fn parts_of_tasks_may_be_as_deep_as_a_tree() {
+    let nested = |levels: usize| {
+        let list = (0..levels).fold("null".to_owned(), |parts, _| {
+            format!("[{{\"id\": 1, \"title\": \"a\", \"subtasks\": {parts}}}]")
+        });
+        read_as("t.json", &format!("{{\"tasks\": {list}}}"))
+    };
+    let plan = nested(DEPTH_MAX - 1).unwrap();
+    assert!(graft(&root(), &import(plan), 3).is_ok());
+    assert_eq!(nested(DEPTH_MAX), Err(vec![format!("line 1: more than {DEPTH_MAX} levels deep")]));
+}
+
+#[test]
+fn a_bare_name_in_a_part_means_the_part_beside_it() {
+    let text = r#"{"tasks": [
+        {"id": 1, "title": "a", "subtasks": [
+            {"id": 1, "title": "p", "dependencies": ["2"]},
+            {"id": 2, "title": "q"},
+            {"id": 3, "title": "r", "dependencies": ["3.1"]}]},
+        {"id": 2, "title": "b", "dependencies": ["1"]},
+        {"id": 3, "title": "c", "subtasks": [{"id": 1, "title": "s"}]}]}"#;
+    assert_eq!(titles(&read_as("t.json", text).unwrap().items), "c (s), a (q, p, r), b");
+}
+
+#[test]
+fn a_test_strategy_that_is_a_list_becomes_its_points() {
+    for (strategy, expected) in [
+        ("- p\n* q", "a \"p\" \"q\""),
+        ("1. p\n2) q", "a \"p\" \"q\""),
+        ("- p", "a \"- p\""),
+        ("p\n- q", "a \"p\\n- q\""),
+    ] {
+        let task = serde_json::json!({ "id": 1, "title": "a", "testStrategy": strategy });
+        let plan = read_as("t.json", &serde_json::json!({ "tasks": [task] }).to_string()).unwrap();
+        assert_eq!(titles(&plan.items), expected, "{strategy}");
+    }
 }
