@@ -143,6 +143,16 @@ pub type Prices = BTreeMap<String, Price>;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn any_limit_makes_a_budget() {
+        assert!(!Budget::default().is_set());
+        for key in ["run_tokens", "run_usd", "leaf_tokens", "leaf_usd"] {
+            let text = format!("[budget]\n{key} = 1\n");
+            assert!(Config::decode(text.as_bytes()).unwrap().budget.is_set(), "{key}");
+        }
+    }
 
     #[test]
     fn dollars_are_kept_to_the_millionth() {

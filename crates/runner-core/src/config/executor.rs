@@ -372,6 +372,11 @@ mod tests {
                  change `kind`",
             ),
             (
+                "kind = \"command\"\ncommand = [\"a\"]\nmodel = \"m\"",
+                "line 4: `executor.model` belongs to the kinds \"codex\" and \"claude\" and to presets: remove it or \
+                 change `kind`",
+            ),
+            (
                 "kind = \"command\"\ncommand = \"a b\"",
                 "line 3: `executor.command` cannot be read: invalid type: string \"a b\", expected a sequence",
             ),

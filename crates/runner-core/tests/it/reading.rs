@@ -50,6 +50,29 @@ fn a_missing_object_is_told_although_another_is_there() {
 }
 
 #[test]
+fn a_value_in_the_place_of_an_object_is_told_whole() {
+    let mut fields = Fields::of_json(r#"{"a": "x at line 5", "b": {}}"#).unwrap();
+    assert_eq!(fields.optional_object::<BTreeMap<String, bool>>("a"), None);
+    assert_eq!(fields.optional_object::<BTreeMap<String, bool>>("b"), Some(BTreeMap::new()));
+    assert_eq!(
+        told(&fields.finish()),
+        ["line 1: `a` cannot be read: invalid type: string \"x at line 5\", expected a map"]
+    );
+}
+
+#[test]
+fn only_the_key_that_was_found_at_fault_is() {
+    let mut fields = Fields::of_toml("a = 1\n[t]\na = \"x\"\nb = 1\n");
+    let faults = fields.table("t", |table| {
+        let before = table.is_at_fault("a");
+        assert_eq!((table.optional::<u8>("a"), table.optional::<u8>("b")), (None, Some(1)));
+        (before, table.is_at_fault("a"), table.is_at_fault("b"))
+    });
+    assert_eq!(faults, (false, true, false));
+    assert!(!fields.is_at_fault("a"), "another key of the same name");
+}
+
+#[test]
 fn a_document_that_is_no_object_is_told_as_one() {
     let problem = Fields::of_json("[]").err().map(|problem| problem.to_string());
     assert_eq!(problem.as_deref(), Some("line 1: invalid type: sequence, expected an object"));
