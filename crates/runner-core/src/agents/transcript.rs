@@ -193,17 +193,13 @@ mod tests {
     #[test]
     fn a_line_beyond_the_limit_is_not_understood_and_its_beginning_is_kept() {
         let begun = r#"{"type":"turn.failed","error":{"message":"x"}}"#;
-        let told = |bytes: usize| {
-            let mut line = begun.as_bytes().to_vec();
-            line.resize(bytes, b' ');
-            let mut transcript = Transcript::new(Dialect::Codex);
-            let events = transcript.push(&line);
-            assert_eq!(events, []);
-            transcript.finish()
+        let told = |last: &str| {
+            let line = vec![b' '; LINE_BYTES_MAX - begun.len()];
+            Transcript { line, ..Transcript::new(Dialect::Codex) }.push(format!("{last}\n").as_bytes())
         };
         let understood = AgentEvent::of(Said::Failed { message: "x".to_owned() });
-        assert_eq!(told(LINE_BYTES_MAX), [understood]);
+        assert_eq!(told(begun), [understood]);
         let kept = AgentEvent::of(Said::Unknown { raw: Value::from(begun) });
-        assert_eq!(told(LINE_BYTES_MAX + 1), [kept]);
+        assert_eq!(told(&format!("{begun} ")), [kept]);
     }
 }

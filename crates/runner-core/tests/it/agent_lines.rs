@@ -197,7 +197,7 @@ fn presets_tell_their_thoughts_and_their_troubles() {
             json!([{ "kind": "retry", "text": "429", "attempt": 1, "of": 3, "wait_ms": 2000 }]),
         ),
     ] {
-        assert_eq!(meant(dialect, &[line.clone()]).0, expected, "{line}");
+        assert_eq!(meant(dialect, std::slice::from_ref(&line)).0, expected, "{line}");
     }
 }
 
