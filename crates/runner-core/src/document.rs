@@ -362,9 +362,8 @@ impl<'t> Fields<'t, &'t RawValue> {
             return self.optional(key);
         }
         let (line, value) = self.take(key)?;
-        let read =
-            serde_json::from_str(value.get()).and_then(|value: serde_json::Value| T::deserialize(value));
-        read.map_err(|error| self.report(line, key, Fault::Value(one_line(&json_fault(&error))))).ok()
+        let read = serde_json::from_str::<serde_json::Value>(value.get()).and_then(T::deserialize);
+        read.map_err(|error| self.report(line, key, Fault::Value(one_line(&error.to_string())))).ok()
     }
 
     /// Opens a JSON object, or says why the text is none.

@@ -43,8 +43,8 @@ fn words(text: &str, letters: Letters) -> String {
             id.push('-');
         }
     }
-    if id.len() > BYTES_MAX {
-        let cut = id.get(..=BYTES_MAX).and_then(|head| head.rfind('-')).filter(|at| *at > BYTES_MAX / 2);
+    if let Some(head) = id.get(..=BYTES_MAX) {
+        let cut = head.rfind('-').filter(|at| *at > BYTES_MAX / 2);
         id.truncate(cut.unwrap_or(BYTES_MAX));
     }
     id.trim_matches(['-', '.']).to_owned()

@@ -18,7 +18,7 @@ struct Entry {
 /// How a key is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    Value,
+    /// A key, or a table of keys.
     Table,
     /// A table for each of several: `[[ladder]]`. None of them is there by default.
     List,
@@ -83,14 +83,13 @@ fn entries_of(document: &Value, object: &Value, defaults: &Value) -> Vec<Entry> 
 
 fn entry_of(document: &Value, name: &str, schema: &Value, defaults: &Value) -> Entry {
     let default = defaults.get(name);
-    let (form, target) = match (schema.get("items"), schema.get("additionalProperties")) {
-        (Some(items), _) if items.get("$ref").is_some() => (Form::List, items),
-        (_, Some(named)) if named.get("$ref").is_some() => (Form::Named, named),
-        (_, _) if schema.get("$ref").is_some() => (Form::Table, schema),
-        (_, _) => (Form::Value, schema),
+    let named = |schema: &Value| document.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?);
+    let under = |key: &str| schema.get(key).and_then(named);
+    let (form, inner) = match (under("items"), under("additionalProperties")) {
+        (Some(item), _) => (Form::List, Some(item)),
+        (None, Some(value)) => (Form::Named, Some(value)),
+        (None, None) => (Form::Table, named(schema)),
     };
-    let target = target.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
-    let inner = target.and_then(|target| document.pointer(target));
     let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
     // A key of a table that is not there by default has none either.
     let below = default.filter(|_| form == Form::Table).unwrap_or(&Value::Null);
@@ -117,7 +116,7 @@ fn push_key(file: &mut String, key: &Entry) {
 /// A line that says how a table is begun; one that is not there by default is a comment.
 fn header(table: &Entry) -> String {
     match table.form {
-        Form::Value | Form::Table => format!("[{}]\n", table.name),
+        Form::Table => format!("[{}]\n", table.name),
         Form::List => format!("# [[{}]]\n", table.name),
         Form::Named => format!("# [{}.{}]\n", table.name, toml_text(&example_of(table))),
     }
@@ -172,11 +171,6 @@ fn allowed(schema: &Value) -> String {
     }
     if let Some(Value::Array(values)) = schema.get("enum") {
         return values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ");
-    }
-    if let Some(Value::Array(kinds)) = schema.get("anyOf").or(schema.get("oneOf"))
-        && let Some(kind) = kinds.iter().find(|kind| kind.get("type") != Some(&Value::from("null")))
-    {
-        return allowed(kind);
     }
     let kind = schema.get("type").map(ToString::to_string).unwrap_or_default();
     (if kind.contains("array") { "a list of texts" } else { "a text" }).to_owned()

@@ -23,7 +23,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
         Written::Odd { hex } => {
             let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
             let byte = |pair: &[u8]| match pair {
-                [high, low] => Some(digit(high)? << 4 | digit(low)?),
+                [high, low] => Some(digit(high)? * 16 + digit(low)?),
                 _ => None,
             };
             let bytes: Option<Vec<u8>> = hex.as_bytes().chunks(2).map(byte).collect();

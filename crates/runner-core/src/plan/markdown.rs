@@ -24,7 +24,7 @@ pub(super) fn read(text: &str) -> Result<Plan, Vec<PlanFault>> {
 /// The lines. Only where every line ends as on Windows is that no part of the text.
 fn lines_of(text: &str) -> Vec<&str> {
     let lines: Vec<&str> = text.strip_suffix('\n').unwrap_or(text).split('\n').collect();
-    let is_windows = lines.len() > 1 && lines.iter().rev().skip(1).all(|line| line.ends_with('\r'));
+    let is_windows = lines.iter().rev().skip(1).all(|line| line.ends_with('\r'));
     let plain = |line: &'_ &str| is_windows && line.ends_with('\r');
     lines
         .iter()
@@ -85,6 +85,8 @@ struct Reader<'t> {
     has_boxes: bool,
     has_one_title: bool,
     is_after_text: bool,
+    /// There were more items than a tree has nodes, and it was said.
+    is_full: bool,
     faults: Vec<PlanFault>,
 }
 
@@ -120,6 +122,7 @@ impl<'t> Reader<'t> {
             has_boxes: boxes,
             has_one_title: titles == 1,
             is_after_text: false,
+            is_full: false,
             faults: Vec::new(),
         }
     }
@@ -199,7 +202,7 @@ impl<'t> Reader<'t> {
             return;
         }
         if self.entries.len() >= NODES_MAX {
-            if self.entries.len() == NODES_MAX {
+            if !std::mem::replace(&mut self.is_full, true) {
                 self.faults.push(PlanFault::new(line, format!("more than {NODES_MAX} items")));
             }
             return;

@@ -96,10 +96,6 @@ struct Reader<'t> {
 impl<'t> Reader<'t> {
     /// The tasks of a list; `prefix` is the name of the task that they are parts of, with a dot.
     fn tasks(&mut self, list: &Part<'t>, prefix: &str, level: usize) -> Vec<Task> {
-        if level >= DEPTH_MAX {
-            self.faults.push(PlanFault::new(list.line, format!("more than {DEPTH_MAX} levels deep")));
-            return Vec::new();
-        }
         let parts = match list.array(self.text) {
             Ok(parts) => parts,
             Err(fault) => {
@@ -107,6 +103,10 @@ impl<'t> Reader<'t> {
                 return Vec::new();
             }
         };
+        if level >= DEPTH_MAX && !parts.is_empty() {
+            self.faults.push(PlanFault::new(list.line, format!("more than {DEPTH_MAX} levels deep")));
+            return Vec::new();
+        }
         let mut tasks = Vec::new();
         for part in &parts {
             match self.task(part, prefix, level) {

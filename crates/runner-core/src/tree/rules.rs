@@ -214,6 +214,13 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_stands_twice_is_not_out_of_order_as_well() {
+        let found = told(inner("root", vec![leaf("a"), leaf("a")]));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("is also the id of"), "{found:?}");
+    }
+
+    #[test]
     fn a_hundred_thousand_nodes_are_allowed_and_no_more() {
         let wide = |nodes: usize| inner("root", (1..nodes).map(|nth| leaf(&format!("n{nth:06}"))).collect());
         assert_eq!(told(wide(NODES_MAX)), [""; 0]);

@@ -345,9 +345,11 @@ fn a_section_is_done_when_nothing_in_it_is_left_to_do() {
 }
 
 #[test]
-fn a_plan_with_one_item_too_many_is_refused() {
+fn a_plan_with_too_many_items_is_refused_and_told_so_once() {
     let fault = format!("line {NODES_MAX}: more than {NODES_MAX} items");
-    assert_eq!(read_as("p.md", &"- a\n".repeat(NODES_MAX)), Err(vec![fault]));
+    for more in [0, 3] {
+        assert_eq!(read_as("p.md", &"- a\n".repeat(NODES_MAX + more)), Err(vec![fault.clone()]));
+    }
 }
 
 #[test]
@@ -370,15 +372,18 @@ fn a_fault_within_a_task_is_told_with_its_own_line() {
 
 #[test]
 fn parts_of_tasks_may_be_as_deep_as_a_tree() {
-    let nested = |levels: usize| {
-        let list = (0..levels).fold("null".to_owned(), |parts, _| {
+    let nested = |levels: usize, last: &str| {
+        let list = (0..levels).fold(last.to_owned(), |parts, _| {
             format!("[{{\"id\": 1, \"title\": \"a\", \"subtasks\": {parts}}}]")
         });
         read_as("t.json", &format!("{{\"tasks\": {list}}}"))
     };
-    let plan = nested(DEPTH_MAX - 1).unwrap();
-    assert!(graft(&root(), &import(plan), 3).is_ok());
-    assert_eq!(nested(DEPTH_MAX), Err(vec![format!("line 1: more than {DEPTH_MAX} levels deep")]));
+    for last in ["null", "[]"] {
+        let plan = nested(DEPTH_MAX - 1, last).unwrap();
+        assert!(graft(&root(), &import(plan), 3).is_ok());
+        let fault = format!("line 1: more than {DEPTH_MAX} levels deep");
+        assert_eq!(nested(DEPTH_MAX, last), Err(vec![fault]));
+    }
 }
 
 #[test]

@@ -51,12 +51,16 @@ fn a_missing_object_is_told_although_another_is_there() {
 
 #[test]
 fn a_value_in_the_place_of_an_object_is_told_whole() {
-    let mut fields = Fields::of_json(r#"{"a": "x at line 5", "b": {}}"#).unwrap();
+    let mut fields = Fields::of_json(r#"{"a": "x at line 5", "b": {}, "c": {"k": "y at line 6"}}"#).unwrap();
     assert_eq!(fields.optional_object::<BTreeMap<String, bool>>("a"), None);
     assert_eq!(fields.optional_object::<BTreeMap<String, bool>>("b"), Some(BTreeMap::new()));
+    assert_eq!(fields.optional_object::<BTreeMap<String, bool>>("c"), None);
     assert_eq!(
         told(&fields.finish()),
-        ["line 1: `a` cannot be read: invalid type: string \"x at line 5\", expected a map"]
+        [
+            "line 1: `a` cannot be read: invalid type: string \"x at line 5\", expected a map",
+            "line 1: `c` cannot be read: invalid type: string \"y at line 6\", expected a boolean"
+        ]
     );
 }
 
