@@ -116,4 +116,17 @@ mod tests {
         assert_eq!(search(2, |at, nth| at == 1 && nth < 3), (Next::Broke { at: 1, is_flaky: true }, 4));
         assert_eq!(search(2, |at, nth| at == 1 || nth == 4), (Next::Broke { at: 1, is_flaky: true }, 4));
     }
+
+    #[test]
+    fn every_answer_says_among_how_many_commits_the_first_red_one_is() {
+        let mut bisect = Bisect::new(10);
+        let mut left = vec![bisect.left()];
+        while let Next::Probe(at) = bisect.next() {
+            bisect.tell(at >= 6);
+            left.push(bisect.left());
+        }
+        // Asked: 9 (red), 0, 4 (both green), 6 (red), 5 (green), and the last two again.
+        assert_eq!(left, [10, 10, 9, 5, 2, 1, 1, 1]);
+        assert_eq!(bisect.next(), Next::Broke { at: 6, is_flaky: false });
+    }
 }
