@@ -58,4 +58,22 @@ mod tests {
         assert_eq!(generate(&old, iter, &[]).unwrap().as_str(), "a-57");
         assert_eq!(generate(&old, iter, &[RunId::new("a-57").unwrap()]).unwrap().as_str(), "a-57-2");
     }
+
+    #[test]
+    fn a_fork_has_its_own_id_and_goes_on_with_all_the_rest() {
+        let (new, old) = (RunId::new("b").unwrap(), RunId::new("a").unwrap());
+        let state = RunState {
+            next_iter: Iteration::new(58).unwrap(),
+            last_summary: Some("half of it".to_owned()),
+            failures_in_row: 2,
+            ..RunState::new(Some(old))
+        };
+        let forked = documents(&new, b"---\nid: a\n---\n\n# Ship it\n", &state).unwrap();
+        let before = String::from_utf8(state.to_bytes()).unwrap();
+        let after = before.replace(r#""run_id": "a""#, r#""run_id": "b""#);
+        assert_ne!(after, before);
+        let goal = b"---\nid: b\n---\n\n# Ship it\n".to_vec();
+        assert_eq!(forked, DocSet::from([(Doc::Goal, goal), (Doc::RunState, after.into_bytes())]));
+        assert_eq!(documents(&new, b"---\nid: a\n", &state), Err(GoalFault::Unclosed));
+    }
 }
