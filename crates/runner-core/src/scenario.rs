@@ -239,4 +239,45 @@ mod tests {
         assert!(fault.contains("line 2") && fault.contains("answr"), "{fault}");
         assert!(Scenario::decode("[[session]]\n[[session.do]]\nfly = 1\n").is_err());
     }
+
+    #[test]
+    fn a_report_says_what_was_used_and_how_the_provider_failed() {
+        let reported = |fields: &str| {
+            let text = format!("[[session]]\n[[session.do]]\nreport = {{ {fields} }}\n");
+            match Scenario::decode(&text).unwrap().session[0].acts.as_slice() {
+                [Act::Report(report)] => report.at(1_000),
+                acts => panic!("{acts:?}"),
+            }
+        };
+        let usage = Usage {
+            input_tokens: Some(50),
+            cached_input_tokens: Some(40),
+            output_tokens: Some(7),
+            cost_microdollars: Some(300),
+            ..Usage::default()
+        };
+        let used = "input_tokens = 50, cached_input_tokens = 40, output_tokens = 7, cost_microdollars = 300";
+        assert_eq!(reported(used), Ok(AgentReport { usage, fault: None }));
+        let no = || "the provider said no".to_owned();
+        let why = || "no money".to_owned();
+        for (fields, fault) in [
+            ("'rate_limited'", ProviderFault::RateLimited { retry_after_secs: None }),
+            ("'rate_limited', resets_in_secs = 9", ProviderFault::RateLimited { retry_after_secs: Some(9) }),
+            ("'overloaded'", ProviderFault::Overloaded),
+            ("'disconnected'", ProviderFault::Disconnected),
+            ("'usage_limit'", ProviderFault::UsageLimit { resets_unix_secs: None }),
+            (
+                "'usage_limit', resets_in_secs = 60",
+                ProviderFault::UsageLimit { resets_unix_secs: Some(1_060) },
+            ),
+            ("'refused', why = 'no money'", ProviderFault::Refused { why: why() }),
+            ("'not_logged_in'", ProviderFault::NotLoggedIn { why: no() }),
+            ("'context_full'", ProviderFault::ContextFull),
+            ("'schema_broken'", ProviderFault::SchemaBroken { why: no() }),
+        ] {
+            let expected = AgentReport { usage: Usage::default(), fault: Some(fault) };
+            assert_eq!(reported(&format!("fault = {fields}")), Ok(expected), "{fields}");
+        }
+        assert_eq!(reported("fault = 'tired'"), Err("tired".to_owned()));
+    }
 }
