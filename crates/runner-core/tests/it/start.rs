@@ -3,8 +3,11 @@
 use runner_core::goal::{GoalFault, TEMPLATE};
 use runner_core::id::RunId;
 use runner_core::layout::Doc;
+use runner_core::plan::Format;
 use runner_core::run_state::RunState;
-use runner_core::start::{Composed, DocSet, Sources, StartFault, Wish, compose, goal_file, unseeded_tree};
+use runner_core::start::{
+    Composed, DocSet, Sources, StartFault, Wish, compose, goal_file, message, unseeded_tree,
+};
 use runner_core::tree::{Node, Tree};
 
 fn id(text: &str) -> RunId {
@@ -246,6 +249,17 @@ fn a_switch_brings_the_run_s_own_files_and_carries_the_user_s_changes() {
 }
 
 #[test]
+fn a_switch_brings_the_run_s_own_configuration_where_the_user_changed_none() {
+    let head = with(&run("here", "Here.\n"), Doc::Config, "max_iterations = 7\n");
+    let tip = with(&run("there", "There.\n"), Doc::Config, "max_iterations = 9\n");
+    let tip = with(&tip, Doc::Gitignore, [&b"theirs\n"[..], &tip[&Doc::Gitignore]].concat());
+    let work = with(&head, Doc::Goal, "---\nid: there\n---\n\nHere.\n");
+    let docs = switch("there", &work, &head, &tip).unwrap().docs;
+    assert_eq!(text_of(&docs, Doc::Config), "max_iterations = 9\n");
+    assert_eq!(docs[&Doc::Gitignore], tip[&Doc::Gitignore]);
+}
+
+#[test]
 fn a_switch_that_would_lose_something_is_refused() {
     let head = run("here", "Here.\n");
     let tip = run("there", "There.\n");
@@ -285,4 +299,20 @@ fn a_wrong_configuration_stops_the_start() {
     assert_eq!(fault.to_string(), "config.toml has 2 faults");
     let fault = resume("x", &with(&tip, Doc::Goal, "---\n"), &tip).unwrap_err();
     assert_eq!(fault, StartFault::Goal(GoalFault::Unclosed));
+}
+
+#[test]
+fn the_message_of_a_start_says_what_it_took_in() {
+    for (own_commits, imported, expected) in [
+        (0, None, "chore(loop): start run x\n"),
+        (1, None, "chore(loop): start run x\n\nRunner-Taken-In: 1\n"),
+        (0, Some((Format::TaskMaster, 4)), "chore(loop): start run x\n\nRunner-Plan-Import: task-master 4\n"),
+        (
+            2,
+            Some((Format::Markdown, 12)),
+            "chore(loop): start run x\n\nRunner-Taken-In: 2\nRunner-Plan-Import: markdown 12\n",
+        ),
+    ] {
+        assert_eq!(message(&id("x"), own_commits, imported), expected);
+    }
 }
