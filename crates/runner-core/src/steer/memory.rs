@@ -162,4 +162,16 @@ mod tests {
         assert_eq!(noted(b"a", " look \n"), b"a\n\nNote from the user: look\n");
         assert_eq!(noted(b"", "x"), b"\nNote from the user: x\n");
     }
+
+    #[test]
+    fn a_line_is_a_point_only_behind_a_dash_a_star_or_a_number() {
+        for line in [". or a socket?", ".5 or 1?", "1.5 or 2?", "-1 or 0?", "*now*?"] {
+            let text = format!("Which port?\n{line}");
+            assert_eq!(told(&text), [(1, text.clone(), vec![])], "{line}");
+        }
+        for line in ["- a socket?", "* a socket?", "12. a socket?"] {
+            let expected = [(1, "Which port?".to_owned(), vec![]), (2, "a socket?".to_owned(), vec![])];
+            assert_eq!(told(&format!("Which port?\n{line}")), expected, "{line}");
+        }
+    }
 }

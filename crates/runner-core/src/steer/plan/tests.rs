@@ -160,27 +160,57 @@ fn texts_are_there_and_bounded() {
         edit(Rewording { title: Some(" ".to_owned()), ..Rewording::default() }),
         Err(SteerFault::NoTitle)
     );
-    let long = Some("x".repeat(TEXT_BYTES_MAX + 1));
+    let goal = |bytes: usize| Rewording { goal: Some("x".repeat(bytes)), ..Rewording::default() };
     let bytes = TEXT_BYTES_MAX + 1;
-    assert_eq!(edit(Rewording { goal: long, ..Rewording::default() }), Err(SteerFault::TooLong { bytes }));
+    assert_eq!(edit(goal(bytes)), Err(SteerFault::TooLong { bytes }));
+    let longest = edit(goal(TEXT_BYTES_MAX)).unwrap();
+    assert_eq!(longest.path_to(&id("c")).unwrap().last().unwrap().goal.len(), TEXT_BYTES_MAX);
     assert_eq!(edit(Rewording::default()), Err(SteerFault::Nothing));
     let note = UserEdit::Note { text: "\n".to_owned() };
     assert_eq!(apply(&note), Err(SteerFault::NoText));
 }
 
 #[test]
-fn an_edit_is_read_back_as_it_was_written() {
+fn the_texts_of_a_new_node_are_safe_to_show() {
+    let points = [" quick\u{202e}\n".to_owned()];
+    let node = NewNode::new(id("n"), " Read\nit\u{7} ", Some("\n All,\u{1b}[31m\n\tat once.\n"), &points, 4);
+    let expected = NewNode {
+        id: id("n"),
+        title: "Read it".to_owned(),
+        goal: "All,\n\tat once.".to_owned(),
+        acceptance: vec!["quick".to_owned()],
+        max_attempts: 4,
+    };
+    assert_eq!(node, expected);
+    assert_eq!(NewNode::new(id("n"), " Read\nit ", None, &[], 4).goal, "Read it");
+}
+
+/// One edit of every kind, and the node that it is about.
+fn edits() -> Vec<(UserEdit, Option<NodeId>)> {
     let to = Rewording { acceptance: Some(vec!["x\ny".to_owned()]), ..Rewording::default() };
-    for edit in [
-        UserEdit::Add { under: id("root"), node: new("n"), place: Place::After(id("d")) },
-        UserEdit::Edit { node: id("c"), to },
-        UserEdit::Split { node: id("c"), into: vec![new("x"), new("y")] },
-        UserEdit::Remove { node: id("c") },
-        UserEdit::Move { node: id("c"), under: id("e"), place: Place::Order(-3) },
-        UserEdit::Allow { node: id("c"), more: 2 },
-        UserEdit::Answer { question: 2, text: "é \"so\"\nx".to_owned() },
-        UserEdit::Note { text: "x".to_owned() },
-    ] {
+    let (c, split) = (|| id("c"), vec![new("x"), new("y")]);
+    vec![
+        (UserEdit::Add { under: id("root"), node: new("n"), place: Place::After(id("d")) }, Some(id("n"))),
+        (UserEdit::Edit { node: c(), to }, Some(c())),
+        (UserEdit::Split { node: c(), into: split }, Some(c())),
+        (UserEdit::Remove { node: c() }, Some(c())),
+        (UserEdit::Move { node: c(), under: id("e"), place: Place::Order(-3) }, Some(c())),
+        (UserEdit::Allow { node: c(), more: 2 }, Some(c())),
+        (UserEdit::Answer { question: 2, text: "é \"so\"\nx".to_owned() }, None),
+        (UserEdit::Note { text: "x".to_owned() }, None),
+    ]
+}
+
+#[test]
+fn an_edit_names_the_node_that_it_is_about() {
+    for (edit, node) in edits() {
+        assert_eq!(edit.node(), node.as_ref(), "{edit:?}");
+    }
+}
+
+#[test]
+fn an_edit_is_read_back_as_it_was_written() {
+    for (edit, _) in edits() {
         let json = serde_json::to_string(&edit).unwrap();
         assert!(!json.contains('\n'), "{json}");
         assert_eq!(serde_json::from_str::<UserEdit>(&json).unwrap(), edit, "{json}");
