@@ -108,7 +108,76 @@ pub(crate) fn is_possible(baseline: &Baseline) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step::Interruption;
+    use crate::config::Config;
+    use crate::layout::Doc;
+    use crate::prompt::PromptFault;
+    use crate::repo_path::RepoPath;
+    use crate::step::{Attempt, Interruption, Transition};
+    use crate::tree::Tree;
+    use crate::tree::sample::{leaf, passed, tree};
+    use crate::verify;
+
+    /// A repository that no agent has touched.
+    struct Untouched {
+        snapshot: Snapshot,
+        verdict: Verdict,
+        told: Vec<Event>,
+        recorded: Vec<Surveyed>,
+    }
+
+    impl World for Untouched {
+        type Error = PromptFault;
+
+        fn load(&mut self) -> Result<Snapshot, PromptFault> {
+            Ok(self.snapshot.clone())
+        }
+
+        fn run_agent(&mut self, _: &Job) -> Result<Attempt, PromptFault> {
+            panic!("a session")
+        }
+
+        fn run_guard(&mut self, _: &Job, _: &[RepoPath]) -> Result<Verdict, PromptFault> {
+            panic!("a guard of an iteration")
+        }
+
+        fn commit(&mut self, _: &Job, _: &Transition) -> Result<Record, PromptFault> {
+            panic!("an iteration")
+        }
+
+        fn announce(&mut self, event: &Event) {
+            self.told.push(event.clone());
+        }
+    }
+
+    impl Survey for Untouched {
+        fn survey(&mut self, _: &Job) -> Result<Verdict, PromptFault> {
+            Ok(self.verdict.clone())
+        }
+
+        fn record(&mut self, surveyed: &Surveyed) -> Result<Record, PromptFault> {
+            self.recorded.push(surveyed.clone());
+            Ok(Record { commit: "c0ffee".to_owned() })
+        }
+    }
+
+    fn run_id() -> RunId {
+        RunId::new("r1").unwrap()
+    }
+
+    fn red() -> Verdict {
+        Verdict::Ended { exit: GuardExit::Code(3), output: b"2 tests failed\n".to_vec() }
+    }
+
+    /// A world before its first iteration, and what is different in it.
+    fn world(change: impl FnOnce(&mut Tree, &mut RunState, &mut Config)) -> Untouched {
+        let (mut tree, mut state) = (tree(leaf("root")), RunState::new(Some(run_id())));
+        let mut config = Config::default();
+        config.guard.baseline = true;
+        change(&mut tree, &mut state, &mut config);
+        let files = verify::Files::from([(Doc::Goal.path().into(), b"Do it.\n".to_vec())]);
+        let snapshot = verify::snapshot(&files, &run_id(), (&tree, &state, &config), 0).unwrap();
+        Untouched { snapshot, verdict: red(), told: Vec::new(), recorded: Vec::new() }
+    }
 
     #[test]
     fn what_a_guard_can_say_is_kept_and_possible() {
@@ -128,5 +197,55 @@ mod tests {
             let forged = Baseline { exit: if exit == "0" { "1" } else { "0" }.to_owned(), ..found };
             assert!(!is_possible(&forged), "{verdict:?}");
         }
+    }
+
+    #[test]
+    fn the_guard_is_asked_once_before_the_first_session_where_the_user_wants_it() {
+        let kept = Baseline { guard: GuardResult::Pass, exit: "0".to_owned(), output: None };
+        for (case, mut world, is_asked) in [
+            ("first", world(|_, _, _| {}), true),
+            ("unwanted", world(|_, _, config| config.guard.baseline = false), false),
+            ("asked before", world(|_, state, _| state.baseline = Some(kept)), false),
+            ("later", world(|_, state, _| state.next_iter = Iteration::new(2).unwrap()), false),
+            ("nothing to do", world(|root, _, _| *root = tree(passed("root"))), false),
+        ] {
+            assert_eq!(baseline(&mut world), Ok(None), "{case}");
+            let expected = if is_asked { (1, 2) } else { (0, 0) };
+            assert_eq!((world.recorded.len(), world.told.len()), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn what_the_guard_said_is_committed_and_told() {
+        for (own_commits, taken_in) in [(0, ""), (1, "Runner-Taken-In: 1\n"), (2, "Runner-Taken-In: 2\n")] {
+            let mut world = world(|_, state, _| state.last_summary = Some("kept".to_owned()));
+            world.snapshot.own_commits = own_commits;
+            assert_eq!(baseline(&mut world), Ok(None));
+            let mut state = world.snapshot.state.clone();
+            state.baseline = Some(Baseline {
+                guard: GuardResult::Fail,
+                exit: "3".to_owned(),
+                output: Some("2 tests failed\n".to_owned()),
+            });
+            let sha256 = Sha256::of(&state.to_bytes());
+            let message = format!(
+                "chore(loop): run r1 baseline guard=fail\n\nRunner-Guard-Exit: 3\nRunner-State: {sha256}\n\
+                 Runner-Semantics: 1\n{taken_in}"
+            );
+            assert_eq!(world.recorded, [Surveyed { run_id: run_id(), state, message }]);
+            let command = || world.snapshot.config.guard.command.clone();
+            let started = Event::BaselineStarted { command: command() };
+            let (guard, exit) = (GuardResult::Fail, "3".to_owned());
+            assert_eq!(world.told, [started, Event::BaselineEnded { guard, exit, command: command() }]);
+        }
+    }
+
+    #[test]
+    fn a_guard_that_the_user_breaks_off_leaves_nothing_behind() {
+        let mut world = world(|_, _, _| {});
+        let by = Interruption::Term;
+        world.verdict = Verdict::Interrupted { by };
+        assert_eq!(baseline(&mut world), Ok(Some(Stop::Interrupted { by })));
+        assert_eq!(world.recorded, []);
     }
 }
