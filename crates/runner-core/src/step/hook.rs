@@ -89,7 +89,46 @@ fn of_stop<'h>(stop: &Stop, hooks: &'h Hooks) -> Option<(&'static str, &'h Argv)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent_output::Status;
+    use crate::config::Budget;
+    use crate::digest::Sha256;
     use crate::id::NodeId;
+    use crate::run_state::GuardResult;
+    use crate::spending::{Cost, Spent};
+    use crate::step::{Charge, CostSource, Mode, Next, Nth};
+
+    fn planned(iter: Iteration, path: &str) -> Event {
+        let once = Nth { nth: 1, of: 1 };
+        Event::Planned {
+            run_id: RunId::new("r1").unwrap(),
+            iter,
+            mode: Mode::Leaf,
+            node: None,
+            path: path.to_owned(),
+            title: format!("Title of {path}"),
+            attempt: once,
+            agent: "codex".to_owned(),
+            rung: once,
+            budget: Budget::default(),
+            spent: Spent::default(),
+            prompt_bytes: 0,
+            prompt_sha256: Sha256::of(b""),
+        }
+    }
+
+    fn settled(iter: Iteration, outcome: Outcome, passed: usize) -> Event {
+        Event::Settled {
+            iter,
+            outcome,
+            status: Status::Done,
+            guard: GuardResult::Skipped,
+            charge: Charge::Free,
+            marks: Vec::new(),
+            leaves: Leaves { total: 9, passed },
+            cost: Cost { tokens: None, microdollars: None, basis: CostSource::Unknown },
+            spent: Spent::default(),
+        }
+    }
 
     #[test]
     fn an_end_is_told_once_by_the_hook_that_is_nearest_to_it() {
@@ -104,5 +143,40 @@ mod tests {
         assert_eq!(told(&all, &Stop::Asked), Some("on_stop"));
         assert_eq!(told(&stop, &stuck), Some("on_stop"));
         assert_eq!(told(&Hooks { on_stop: None, ..all }, &Stop::Asked), None);
+    }
+
+    #[test]
+    fn a_hook_is_told_of_every_pass_and_of_the_end_with_the_last_iteration() {
+        let argv = |name: &str| Argv::new(vec![name.to_owned()]).unwrap();
+        let hooks = Hooks { on_pass: Some(argv("p")), on_stop: Some(argv("s")), ..Hooks::default() };
+        let [first, second] = [1, 2].map(|iter| Iteration::new(iter).unwrap());
+        let commit = "c0ffee".to_owned();
+        let stop = Stop::Time { outcome: Outcome::Idle };
+        let mut telling = Telling::default();
+        let told: Vec<Option<Word>> = [
+            planned(first, "root/a"),
+            settled(first, Outcome::Passed, 4),
+            Event::Committed { iter: first, commit: commit.clone(), next: Next::Go },
+            planned(second, "root/b"),
+            settled(second, Outcome::Idle, 5),
+            Event::Committed { iter: second, commit, next: Next::Stop(stop.clone()) },
+            Event::Stopped { stop, exit_code: 4 },
+        ]
+        .iter()
+        .map(|event| telling.note(event, &hooks))
+        .collect();
+        let passed = json!({
+            "schema": "runner.hook/1", "hook": "on_pass", "run_id": "r1", "iter": 1, "node": "root/a",
+            "title": "Title of root/a", "outcome": "passed", "leaves": {"total": 9, "passed": 4},
+            "commit": "c0ffee"
+        });
+        let stopped = json!({
+            "schema": "runner.hook/1", "hook": "on_stop", "run_id": "r1", "iter": 2, "node": "root/b",
+            "title": "Title of root/b", "outcome": "idle", "leaves": {"total": 9, "passed": 5},
+            "stop": {"reason": "time", "outcome": "idle"}, "exit_code": 4
+        });
+        let passed = Word { hook: "on_pass", argv: argv("p"), says: passed };
+        let stopped = Word { hook: "on_stop", argv: argv("s"), says: stopped };
+        assert_eq!(told, [None, None, Some(passed), None, None, None, Some(stopped)]);
     }
 }
