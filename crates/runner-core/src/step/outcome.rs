@@ -388,4 +388,34 @@ mod tests {
             assert_eq!(serde_json::to_value(&stop).unwrap()["reason"], stop.as_str());
         }
     }
+
+    #[test]
+    fn the_documented_failures_are_those_that_there_are() {
+        let page = include_str!("../../../../docs/failures.md");
+        let (_, table) = page.rsplit_once("\n\n").unwrap();
+        assert_eq!(Outcome::failure_table(), table);
+    }
+
+    #[test]
+    fn every_failure_is_told_with_the_exit_code_of_its_stop() {
+        let table = Outcome::failure_table();
+        let mut rows = table.lines().skip(2).map(|row| row.trim_matches(['|', ' ']).split(" | "));
+        for outcome in Outcome::ALL {
+            let stops = match outcome.nature() {
+                Nature::Answered => continue,
+                Nature::Cut => vec![Stop::Time { outcome }],
+                Nature::Interrupted => [Interruption::Int, Interruption::Term, Interruption::Hup]
+                    .map(|by| Stop::Interrupted { by })
+                    .to_vec(),
+                Nature::Transient | Nature::UsedUp => Vec::new(),
+                Nature::Failure => vec![Stop::Failures { outcome, in_row: 3 }],
+                Nature::Barred => vec![Stop::Barred { outcome }],
+            };
+            let codes: Vec<String> = stops.iter().map(|stop| stop.exit_code().to_string()).collect();
+            let codes = if codes.is_empty() { "none".to_owned() } else { codes.join(", ") };
+            let mut row = rows.next().unwrap();
+            assert_eq!((row.next(), row.last()), (Some(&*format!("`{outcome}`")), Some(&*codes)));
+        }
+        assert_eq!(rows.count(), 0, "an answer is no failure");
+    }
 }
