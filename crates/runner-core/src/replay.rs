@@ -185,3 +185,191 @@ fn first_line(iter: Option<Iteration>, what: &'static str, recorded: &str, now: 
     let line = |text: &str| text.lines().nth(same).unwrap_or("(the end)").to_owned();
     Difference { iter, what, line: same + 1, recorded: line(recorded), now: line(now) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::start::{self, DocSet, Sources, Wish, compose};
+    use crate::step::{Exit, FileLeft, GuardExit, Usage, Work};
+
+    fn run_id() -> RunId {
+        RunId::new("r1").unwrap()
+    }
+
+    /// A commit that changes these documents.
+    fn commit(message: &str, docs: &[(Doc, String)], session: Option<Session>) -> Recorded {
+        let files = docs.iter().map(|(doc, text)| (doc.path().to_owned(), Some(text.clone()))).collect();
+        Recorded { message: message.to_owned(), files, session }
+    }
+
+    /// A run while it is made.
+    struct Making {
+        recording: Recording,
+        files: Files,
+    }
+
+    impl Making {
+        /// A run that has just been started.
+        fn new() -> Self {
+            let nothing = DocSet::new();
+            let sources = Sources { work: &nothing, head: &nothing, tip: None, on_branch: false };
+            let composed = compose(&run_id(), b"# Ship it\n", sources, &Wish::default()).unwrap();
+            let text = |bytes| String::from_utf8(bytes).unwrap();
+            let docs: Vec<_> = composed.docs.into_iter().map(|(doc, bytes)| (doc, text(bytes))).collect();
+            let base = BTreeMap::from([(".runner/prompts/README".to_owned(), "gone soon".to_owned())]);
+            let recording =
+                Recording { schema: SCHEMA.to_owned(), run_id: run_id(), base, commits: Vec::new() };
+            let mut making = Self { recording, files: Files::new() };
+            let mut first = commit(&start::message(&run_id(), 0, None), &docs, None);
+            first.files.insert(".runner/prompts/README".to_owned(), None);
+            making.push(first);
+            making
+        }
+
+        fn push(&mut self, commit: Recorded) {
+            for (path, text) in &commit.files {
+                let path = path.clone().into_bytes();
+                text.as_ref().map(|text| self.files.insert(path, text.clone().into_bytes()));
+            }
+            self.recording.commits.push(commit);
+        }
+
+        /// An iteration on top of so many commits of the user's.
+        fn iterate(&mut self, status: &str, own_commits: u32) {
+            let bytes = |doc: Doc| self.files[doc.path().as_bytes()].clone();
+            let (tree, state) =
+                (Tree::decode(&bytes(Doc::Tree)).unwrap(), RunState::decode(&bytes(Doc::RunState)).unwrap());
+            let config = Config::decode(&bytes(Doc::Config)).unwrap();
+            let snapshot = snapshot(&self.files, &run_id(), (&tree, &state, &config), own_commits).unwrap();
+            let Ok(Plan::Work(job)) = plan(&snapshot) else { panic!("nothing to do") };
+            let answer = format!(r#"{{"status": "{status}", "summary": "said"}}"#);
+            let attempt = Attempt {
+                exit: Exit::Finished { code: 0 },
+                answer: FileLeft::Bytes(answer.into_bytes()),
+                tree: FileLeft::Bytes(tree.bytes().to_vec()),
+                work: Work::Execute,
+                protected: Vec::new(),
+                usage: Usage::default(),
+                processes_left: 0,
+            };
+            let verdict = Verdict::Ended { exit: GuardExit::Code(0), output: Vec::new() };
+            let made = settle(&snapshot, &job, &interpret(&snapshot, &job, attempt.clone()), &verdict);
+            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+            let docs = [(Doc::Tree, text(made.tree.bytes())), (Doc::RunState, text(&made.state.to_bytes()))];
+            let prompt = job.prompt.text.clone();
+            self.push(commit(&made.message, &docs, Some(Session { prompt, attempt, verdict })));
+        }
+    }
+
+    /// A start, two commits of the user's, an attempt, another commit of the user's, and a pass.
+    fn recorded() -> Recording {
+        let mut making = Making::new();
+        making.push(commit("fix: it\n", &[], None));
+        making.push(commit("fix: it again\n", &[(Doc::Feedback, "look\n".to_owned())], None));
+        making.iterate("retry", 2);
+        making.push(commit("docs: it\n", &[], None));
+        making.iterate("done", 1);
+        making.recording
+    }
+
+    #[test]
+    fn a_recording_is_read_back_as_it_was_written_and_no_other_form_is_read() {
+        let recording = recorded();
+        assert_eq!(Recording::decode(&recording.to_bytes()), Ok(recording.clone()));
+        let newer = Recording { schema: "runner.recording/2".to_owned(), ..recording };
+        assert_eq!(
+            Recording::decode(&newer.to_bytes()),
+            Err("its form is `runner.recording/2`, and this version knows `runner.recording/1`".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_run_that_was_recorded_is_the_same_again() {
+        let mut recording = recorded();
+        let taken_in = |at: usize| {
+            recording.commits[at].message.lines().find(|line| line.starts_with("Runner-Taken-In"))
+        };
+        assert_eq!((taken_in(3), taken_in(5)), (Some("Runner-Taken-In: 2"), Some("Runner-Taken-In: 1")));
+        let same = Replayed { iterations: 2, skipped: Vec::new(), difference: None };
+        assert_eq!(replay(&recording), same);
+        recording.commits[3].session = None;
+        let skipped = Replayed { iterations: 1, skipped: vec![Iteration::FIRST], difference: None };
+        assert_eq!(replay(&recording), skipped);
+    }
+
+    #[test]
+    fn the_first_difference_is_told_with_its_line() {
+        fn file(commit: &mut Recorded, doc: Doc, from: &str, to: &str) {
+            let text = commit.files.get_mut(doc.path()).unwrap().as_mut().unwrap();
+            assert!(text.contains(from), "{text}");
+            *text = text.replacen(from, to, 1);
+        }
+        type Change = fn(&mut Recorded);
+        let cases: [(Change, _, _, _, _); 5] = [
+            (
+                |it| it.session.as_mut().unwrap().prompt.insert_str(0, "Hello\n"),
+                "prompt",
+                1,
+                "Hello",
+                "# Rules",
+            ),
+            (
+                |it| file(it, Doc::Tree, "\"attempts\": 1", "\"attempts\": 0"),
+                "tree.json",
+                10,
+                "    \"attempts\": 0,",
+                "    \"attempts\": 1,",
+            ),
+            (
+                |it| file(it, Doc::RunState, "\"next_iter\": 2", "\"next_iter\": 3"),
+                "run_state.json",
+                3,
+                "  \"next_iter\": 3,",
+                "  \"next_iter\": 2,",
+            ),
+            (
+                |it| it.message = it.message.replace("Runner-Attempt: charged", "Runner-Attempt: free"),
+                "message",
+                6,
+                "Runner-Attempt: free",
+                "Runner-Attempt: charged",
+            ),
+            (
+                |it| it.message.push_str("Runner-Outcome: passed\n"),
+                "message",
+                14,
+                "Runner-Outcome: passed",
+                "(the end)",
+            ),
+        ];
+        for (change, what, line, then, now) in cases {
+            let mut recording = recorded();
+            change(&mut recording.commits[3]);
+            let (recorded, now) = (then.to_owned(), now.to_owned());
+            let difference = Difference { iter: Some(Iteration::FIRST), what, line, recorded, now };
+            let expected = Replayed { iterations: 0, skipped: Vec::new(), difference: Some(difference) };
+            assert_eq!(replay(&recording), expected);
+        }
+    }
+
+    #[test]
+    fn an_iteration_that_would_not_be_made_today_differs_in_its_plan() {
+        for (doc, text, now) in [
+            (Doc::Config, "max_iterations = 1\n", "no iteration: max_iterations"),
+            (Doc::Config, "max_iterations = 0\n", "the documents before it cannot be read"),
+            (Doc::Goal, "---\n", "the goal before it cannot be read"),
+        ] {
+            let mut recording = recorded();
+            recording.commits[4] = commit("docs: it\n", &[(doc, text.to_owned())], None);
+            let difference = Difference {
+                iter: Some(Iteration::new(2).unwrap()),
+                what: "plan",
+                line: 1,
+                recorded: "chore(loop): run r1 iter 0002 node root status=done guard=pass".to_owned(),
+                now: now.to_owned(),
+            };
+            let expected = Replayed { iterations: 1, skipped: Vec::new(), difference: Some(difference) };
+            assert_eq!(replay(&recording), expected);
+        }
+    }
+}
