@@ -14,6 +14,7 @@
 mod agent;
 mod audit;
 mod books;
+mod forging;
 mod oracle;
 mod random;
 mod world;

@@ -73,7 +73,7 @@ fn changes(before: &Files, after: &Files, protected: &BTreeSet<Vec<u8>>) -> Vec<
 }
 
 /// The history as commits, with a start wherever the configuration is another one than before.
-fn commits(history: &[world::Commit]) -> Vec<Commit> {
+pub(super) fn commits(history: &[world::Commit]) -> Vec<Commit> {
     let mut before = Files::new();
     let mut commits: Vec<Commit> = Vec::new();
     let names = history.iter().flat_map(|commit| commit.guard_files.keys());

@@ -1,0 +1,310 @@
+//! Commits that someone changed after the fact: the audit finds each, and names the rules it breaks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use runner_core::digest::Sha256;
+use runner_core::id::RunId;
+use runner_core::layout::Doc;
+use runner_core::verify::{Auditor, Base, Change, Commit, Finding, Now};
+use serde_json::{Value, json};
+
+use super::{audit, run};
+
+/// So many runs are looked through for iterations that ended in different ways.
+const RUNS: u64 = 60;
+/// Later iterations of a run are only longer to audit.
+const COMMITS_MAX: usize = 14;
+
+/// An iteration that is forged, and the audit just before it.
+struct Target {
+    auditor: Auditor,
+    commit: Commit,
+    next: Option<Commit>,
+}
+
+impl Target {
+    fn findings(&self, commits: &[&Commit]) -> Vec<Finding> {
+        let mut auditor = self.auditor.clone();
+        commits.iter().flat_map(|commit| auditor.check(commit).findings).collect()
+    }
+
+    fn message(&self) -> String {
+        String::from_utf8(self.commit.message.clone()).unwrap()
+    }
+
+    fn doc(&self, doc: Doc) -> Option<Value> {
+        let change = self.commit.changes.iter().find(|change| change.path == doc.path().as_bytes())?;
+        let Now::File(Some(bytes)) = &change.now else { return None };
+        serde_json::from_slice(bytes).ok()
+    }
+}
+
+/// The first iteration of each outcome, and the first of each in a tree in which something had passed.
+fn targets() -> Vec<Target> {
+    let mut seen = BTreeSet::new();
+    let mut targets = Vec::new();
+    for seed in 0..RUNS {
+        let mut auditor = Auditor::new(RunId::new("sim").unwrap(), Base::default());
+        let commits = audit::commits(&run(seed).commits);
+        for (at, commit) in commits.iter().enumerate().take(COMMITS_MAX) {
+            let before = auditor.clone();
+            let Some(outcome) = auditor.check(commit).outcome else { continue };
+            let has_passed = !before.clone().finish().passed.is_empty();
+            if seen.insert((outcome.as_str(), has_passed)) {
+                let next = commits.get(at + 1).cloned();
+                targets.push(Target { auditor: before, commit: commit.clone(), next });
+            }
+        }
+    }
+    assert!(targets.len() >= 30, "{} {seen:?}", targets.len());
+    targets
+}
+
+type Forgeries = Vec<(String, Commit)>;
+
+fn with_message(target: &Target, text: &str) -> Commit {
+    Commit { message: text.as_bytes().to_vec(), ..target.commit.clone() }
+}
+
+fn with_change(target: &Target, path: &str, now: Now, is_protected: bool) -> Commit {
+    let mut commit = target.commit.clone();
+    commit.changes.retain(|change| change.path != path.as_bytes());
+    commit.changes.push(Change { path: path.as_bytes().to_vec(), now, is_protected });
+    commit.changes.sort_by(|one, other| one.path.cmp(&other.path));
+    commit
+}
+
+/// With other bytes in a document, and with digests in the message that agree.
+fn with_doc(target: &Target, doc: Doc, bytes: &[u8]) -> Commit {
+    let key = if doc == Doc::Tree { "Runner-Tree: " } else { "Runner-State: " };
+    let mut text = String::new();
+    for line in target.message().split_inclusive('\n') {
+        match line.starts_with(key) {
+            true => writeln!(text, "{key}{}", Sha256::of(bytes)).unwrap(),
+            false => text.push_str(line),
+        }
+    }
+    let forged = with_change(target, doc.path(), Now::File(Some(bytes.to_vec())), false);
+    Commit { message: text.into_bytes(), ..forged }
+}
+
+fn written(document: &Value) -> Vec<u8> {
+    (serde_json::to_string_pretty(document).unwrap() + "\n").into_bytes()
+}
+
+/// Another value of the same kind, where there is one.
+fn other(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => json!(number.as_i64().unwrap() + 1),
+        Value::Bool(truth) => json!(!truth),
+        Value::String(text) => json!(format!("{text}x")),
+        Value::Array(items) => json!(items.split_last().map_or([].as_slice(), |(_, rest)| rest)),
+        Value::Object(fields) => {
+            let mut fields = fields.clone();
+            if let Some(first) = fields.values_mut().next() {
+                *first = other(first);
+            }
+            Value::Object(fields)
+        }
+        Value::Null => json!("x"),
+    }
+}
+
+/// Changes of the words that stand in the message.
+fn of_message(target: &Target) -> Forgeries {
+    let text = target.message();
+    let (subject, rest) = text.split_once('\n').unwrap();
+    let mut forgeries = Vec::new();
+    let mut add = |what: String, forged: String| {
+        if forged != text {
+            forgeries.push((what, with_message(target, &forged)));
+        }
+    };
+    for (word, forged) in [
+        ("run sim ", "run other "),
+        (" iter 0", " iter 1"),
+        (" node ", " node x-"),
+        ("status=retry", "status=done"),
+        ("status=done", "status=retry"),
+        ("guard=pass", "guard=skipped"),
+        ("guard=skipped", "guard=pass"),
+        ("chore(loop)", "chore(tools)"),
+    ] {
+        add(format!("subject: {word:?}"), format!("{}\n{rest}", subject.replacen(word, forged, 1)));
+    }
+    add("body: more".to_owned(), text.replacen("\n\n", "\n\n  more\n\n", 1));
+    for line in rest.lines().filter(|line| line.starts_with("Runner-")) {
+        let (key, value) = line.split_once(": ").unwrap();
+        let forged = match value {
+            "charged" => "free".to_owned(),
+            "free" => "charged".to_owned(),
+            "none" => "0".to_owned(),
+            "passed" => "retry".to_owned(),
+            _ if key == "Runner-Outcome" => "passed".to_owned(),
+            _ => value.parse::<u64>().map_or(format!("{value}0"), |number| (number + 1).to_string()),
+        };
+        add(format!("{key}: other"), text.replacen(line, &format!("{key}: {forged}"), 1));
+        add(format!("{key}: gone"), text.replacen(&format!("{line}\n"), "", 1));
+        add(format!("{key}: twice"), text.replacen(line, &format!("{line}\n{line}"), 1));
+    }
+    forgeries
+}
+
+/// The nodes of a tree that matter, by what they are.
+fn nodes(root: &Value, path: &str, found: &mut BTreeMap<&'static str, String>) {
+    let children = root["children"].as_array().unwrap();
+    let role = match (root["passes"].as_bool().unwrap(), children.is_empty()) {
+        (true, true) => "a passed leaf",
+        (true, false) => "a passed node",
+        (false, true) => "an open leaf",
+        (false, false) => "an open node",
+    };
+    found.entry(role).or_insert_with(|| path.to_owned());
+    for (nth, child) in children.iter().enumerate() {
+        nodes(child, &format!("{path}/children/{nth}"), found);
+    }
+}
+
+/// Changes of what the runner wrote.
+fn of_documents(target: &Target) -> Forgeries {
+    let mut forgeries = Vec::new();
+    if let Some(tree) = target.doc(Doc::Tree) {
+        let mut places = BTreeMap::new();
+        nodes(&tree["root"], "/root", &mut places);
+        for (role, place) in places {
+            for field in
+                ["id", "order", "title", "acceptance", "passes", "attempts", "max_attempts", "children"]
+            {
+                let mut forged = tree.clone();
+                let value = &mut forged.pointer_mut(&place).unwrap()[field];
+                *value = if field == "acceptance" { json!(["another"]) } else { other(value) };
+                if forged != tree {
+                    forgeries
+                        .push((format!("{role}: {field}"), with_doc(target, Doc::Tree, &written(&forged))));
+                }
+            }
+        }
+        let compact = tree.to_string().into_bytes();
+        forgeries.push(("tree: in one line".to_owned(), with_doc(target, Doc::Tree, &compact)));
+    }
+    if let Some(state) = target.doc(Doc::RunState) {
+        for (key, value) in state.as_object().unwrap() {
+            let mut forged = state.clone();
+            forged[key] = other(value);
+            if forged != state {
+                forgeries.push((format!("state: {key}"), with_doc(target, Doc::RunState, &written(&forged))));
+            }
+        }
+        let compact = state.to_string().into_bytes();
+        forgeries.push(("state: in one line".to_owned(), with_doc(target, Doc::RunState, &compact)));
+    }
+    for (name, doc) in [("tree", Doc::Tree), ("state", Doc::RunState)] {
+        forgeries.push((format!("{name}: no document"), with_doc(target, doc, b"{")));
+        forgeries.push((format!("{name}: gone"), with_change(target, doc.path(), Now::Gone, false)));
+        forgeries.push((format!("{name}: a link"), with_change(target, doc.path(), Now::Other, false)));
+    }
+    forgeries
+}
+
+/// Changes of other files, and of where the commit hangs.
+fn of_surroundings(target: &Target) -> Forgeries {
+    let file = |text: &str| Now::File(Some(text.as_bytes().to_vec()));
+    let mut forgeries = vec![
+        (
+            "the goal has another id".to_owned(),
+            with_change(target, Doc::Goal.path(), file("---\nid: x\n---\n# G\n"), false),
+        ),
+        (
+            "the configuration is another".to_owned(),
+            with_change(target, Doc::Config.path(), file("max_iterations = 1\n"), false),
+        ),
+        (
+            "the configuration cannot be read".to_owned(),
+            with_change(target, Doc::Config.path(), file("max"), false),
+        ),
+        (
+            "a template of the user's".to_owned(),
+            with_change(target, ".runner/prompts/leaf.md", file("x"), false),
+        ),
+        (
+            "a file of the runner's".to_owned(),
+            with_change(target, Doc::TreeSchema.path(), Now::File(None), false),
+        ),
+        ("a protected file".to_owned(), with_change(target, "justfile", Now::File(None), true)),
+        ("a protected file is gone".to_owned(), with_change(target, "justfile", Now::Gone, true)),
+        ("a new protected file".to_owned(), with_change(target, "other.just", Now::File(None), true)),
+    ];
+    for (what, parents) in [("no parent", vec![]), ("another parent", vec!["f".repeat(40)])] {
+        forgeries.push((what.to_owned(), Commit { parents, ..target.commit.clone() }));
+    }
+    let mut merge = target.commit.clone();
+    merge.parents.push("f".repeat(40));
+    forgeries.push(("two parents".to_owned(), merge));
+    forgeries
+}
+
+/// What an audit says, in a form that fits on a line and holds for every edition of the prompts.
+fn shown(text: &str) -> String {
+    let is_digest = |word: &&str| word.len() >= 12 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let words = text.split([' ', '\n', '"', '`']);
+    let text = words
+        .filter(|word| is_digest(word))
+        .fold(text.to_owned(), |text, word| text.replace(word, "<digest>"));
+    text.replace('\n', "\\n").chars().take(70).collect()
+}
+
+/// What nobody can derive: what an agent chose for a new node or cost, what a guard said, what another edition asked. A new
+/// guard file counts only once something passed with it.
+const OWN_WORDS: [&str; 9] = [
+    "Runner-Guard-Exit: other",
+    "Runner-Prompt-Edition: other",
+    "a new protected file",
+    "an open leaf: acceptance",
+    "an open leaf: id",
+    "an open leaf: max_attempts",
+    "an open leaf: order",
+    "an open leaf: title",
+    "state: spent",
+];
+
+#[test]
+fn every_forgery_is_found_and_named() {
+    let mut table: BTreeMap<String, BTreeMap<String, (usize, String)>> = BTreeMap::new();
+    let mut note = |what: String, found: Vec<Finding>| {
+        let row = table.entry(what).or_default();
+        let rules: BTreeMap<String, &Finding> =
+            found.iter().rev().map(|finding| (finding.rule.to_string(), finding)).collect();
+        if rules.is_empty() {
+            row.entry("-".to_owned()).or_default().0 += 1;
+        }
+        for (rule, finding) in rules {
+            let text = format!("{} | {}", shown(&finding.expected), shown(&finding.found));
+            row.entry(rule).or_insert((0, text)).0 += 1;
+        }
+    };
+    for target in targets() {
+        assert_eq!(target.findings(&[&target.commit]), []);
+        for (what, forged) in [of_message(&target), of_documents(&target), of_surroundings(&target)].concat()
+        {
+            note(what, target.findings(&[&forged]));
+        }
+        let again =
+            Commit { id: "e".repeat(40), parents: vec![target.commit.id.clone()], ..target.commit.clone() };
+        note("an iteration twice".to_owned(), target.findings(&[&target.commit, &again]));
+        if let Some(next) = &target.next {
+            note("an iteration left out".to_owned(), target.findings(&[next]));
+        }
+    }
+    let unfound: Vec<&String> =
+        table.iter().filter(|(_, rules)| rules.contains_key("-")).map(|(what, _)| what).collect();
+    assert_eq!(unfound, OWN_WORDS);
+    let mut text = String::new();
+    for (what, rules) in table {
+        writeln!(text, "{what}").unwrap();
+        for (rule, (times, shown)) in rules {
+            writeln!(text, "    {rule} x{times}: {shown}").unwrap();
+        }
+    }
+    insta::assert_snapshot!(text);
+}
