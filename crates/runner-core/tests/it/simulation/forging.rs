@@ -4,12 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use runner_core::digest::Sha256;
-use runner_core::id::RunId;
+use runner_core::fork;
+use runner_core::id::{NodeId, RunId};
 use runner_core::layout::Doc;
+use runner_core::plan::Format;
+use runner_core::run_state::{Baseline, GuardResult, RunState, SEMANTICS};
+use runner_core::start;
+use runner_core::steer::{self, NewNode, Place, Steered, UserEdit};
+use runner_core::tree::Tree;
 use runner_core::verify::{Auditor, Base, Change, Commit, Finding, Now};
 use serde_json::{Value, json};
 
 use super::{audit, run};
+
+type Files = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// So many runs are looked through for iterations that ended in different ways.
 const RUNS: u64 = 60;
@@ -21,6 +29,8 @@ struct Target {
     auditor: Auditor,
     commit: Commit,
     next: Option<Commit>,
+    /// The files that an audit reads, as the commit leaves them.
+    files: Files,
 }
 
 impl Target {
@@ -34,9 +44,7 @@ impl Target {
     }
 
     fn doc(&self, doc: Doc) -> Option<Value> {
-        let change = self.commit.changes.iter().find(|change| change.path == doc.path().as_bytes())?;
-        let Now::File(Some(bytes)) = &change.now else { return None };
-        serde_json::from_slice(bytes).ok()
+        serde_json::from_slice(self.files.get(doc.path().as_bytes())?).ok()
     }
 }
 
@@ -47,18 +55,30 @@ fn targets() -> Vec<Target> {
     for seed in 0..RUNS {
         let mut auditor = Auditor::new(RunId::new("sim").unwrap(), Base::default());
         let commits = audit::commits(&run(seed).commits);
+        let mut files = Files::new();
         for (at, commit) in commits.iter().enumerate().take(COMMITS_MAX) {
             let before = auditor.clone();
+            apply(&mut files, commit);
             let Some(outcome) = auditor.check(commit).outcome else { continue };
             let has_passed = !before.clone().finish().passed.is_empty();
             if seen.insert((outcome.as_str(), has_passed)) {
                 let next = commits.get(at + 1).cloned();
-                targets.push(Target { auditor: before, commit: commit.clone(), next });
+                targets.push(Target { auditor: before, commit: commit.clone(), next, files: files.clone() });
             }
         }
     }
     assert!(targets.len() >= 30, "{} {seen:?}", targets.len());
     targets
+}
+
+/// Takes the changes of a commit into the files.
+fn apply(files: &mut Files, commit: &Commit) {
+    for change in &commit.changes {
+        match &change.now {
+            Now::File(Some(bytes)) => files.insert(change.path.clone(), bytes.clone()),
+            Now::File(None) | Now::Gone | Now::Other => files.remove(&change.path),
+        };
+    }
 }
 
 type Forgeries = Vec<(String, Commit)>;
@@ -142,6 +162,7 @@ fn of_message(target: &Target) -> Forgeries {
             "none" => "0".to_owned(),
             "passed" => "retry".to_owned(),
             _ if key == "Runner-Outcome" => "passed".to_owned(),
+            _ if key == "Runner-Edit" => value.replace(['a', 'e'], "o"),
             _ => value.parse::<u64>().map_or(format!("{value}0"), |number| (number + 1).to_string()),
         };
         add(format!("{key}: other"), text.replacen(line, &format!("{key}: {forged}"), 1));
@@ -268,11 +289,13 @@ const OWN_WORDS: [&str; 9] = [
     "state: spent",
 ];
 
-#[test]
-fn every_forgery_is_found_and_named() {
-    let mut table: BTreeMap<String, BTreeMap<String, (usize, String)>> = BTreeMap::new();
-    let mut note = |what: String, found: Vec<Finding>| {
-        let row = table.entry(what).or_default();
+/// What was found, by what was forged: how often each rule, and what it said the first time.
+#[derive(Default)]
+struct Table(BTreeMap<String, BTreeMap<String, (usize, String)>>);
+
+impl Table {
+    fn note(&mut self, what: String, found: &[Finding]) {
+        let row = self.0.entry(what).or_default();
         let rules: BTreeMap<String, &Finding> =
             found.iter().rev().map(|finding| (finding.rule.to_string(), finding)).collect();
         if rules.is_empty() {
@@ -282,29 +305,171 @@ fn every_forgery_is_found_and_named() {
             let text = format!("{} | {}", shown(&finding.expected), shown(&finding.found));
             row.entry(rule).or_insert((0, text)).0 += 1;
         }
-    };
+    }
+
+    fn note_all(&mut self, act: &str, target: &Target) {
+        assert_eq!(target.findings(&[&target.commit]), [], "{act}");
+        for (what, forged) in [of_message(target), of_documents(target), of_surroundings(target)].concat() {
+            self.note(format!("{act}{what}"), &target.findings(&[&forged]));
+        }
+    }
+
+    fn unfound(&self) -> Vec<&str> {
+        let unfound = self.0.iter().filter(|(_, rules)| rules.contains_key("-"));
+        unfound.map(|(what, _)| what.as_str()).collect()
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for (what, rules) in &self.0 {
+            writeln!(text, "{what}").unwrap();
+            for (rule, (times, shown)) in rules {
+                writeln!(text, "    {rule} x{times}: {shown}").unwrap();
+            }
+        }
+        text
+    }
+}
+
+#[test]
+fn every_forgery_is_found_and_named() {
+    let mut table = Table::default();
     for target in targets() {
-        assert_eq!(target.findings(&[&target.commit]), []);
-        for (what, forged) in [of_message(&target), of_documents(&target), of_surroundings(&target)].concat()
-        {
-            note(what, target.findings(&[&forged]));
-        }
-        let again =
-            Commit { id: "e".repeat(40), parents: vec![target.commit.id.clone()], ..target.commit.clone() };
-        note("an iteration twice".to_owned(), target.findings(&[&target.commit, &again]));
+        table.note_all("", &target);
+        let parents = vec![target.commit.id.clone()];
+        let again = Commit { id: "e".repeat(40), parents, ..target.commit.clone() };
+        table.note("an iteration twice".to_owned(), &target.findings(&[&target.commit, &again]));
         if let Some(next) = &target.next {
-            note("an iteration left out".to_owned(), target.findings(&[next]));
+            table.note("an iteration left out".to_owned(), &target.findings(&[next]));
         }
     }
-    let unfound: Vec<&String> =
-        table.iter().filter(|(_, rules)| rules.contains_key("-")).map(|(what, _)| what).collect();
-    assert_eq!(unfound, OWN_WORDS);
-    let mut text = String::new();
-    for (what, rules) in table {
-        writeln!(text, "{what}").unwrap();
-        for (rule, (times, shown)) in rules {
-            writeln!(text, "    {rule} x{times}: {shown}").unwrap();
+    assert_eq!(table.unfound(), OWN_WORDS);
+    insta::assert_snapshot!(table.text());
+}
+
+/// A run in which something passed and something is open, so far.
+struct Half {
+    auditor: Auditor,
+    files: Files,
+    last: Commit,
+}
+
+impl Half {
+    fn of_some_run() -> Self {
+        let half = |seed| {
+            let mut auditor = Auditor::new(RunId::new("sim").unwrap(), Base::default());
+            let mut files = Files::new();
+            audit::commits(&run(seed).commits).into_iter().find_map(|commit| {
+                let outcome = auditor.check(&commit).outcome;
+                apply(&mut files, &commit);
+                let ending = auditor.clone().finish();
+                let is_half = outcome.is_some() && !ending.passed.is_empty() && !ending.is_complete;
+                is_half.then(|| Self { auditor: auditor.clone(), files: files.clone(), last: commit })
+            })
+        };
+        (0..RUNS).find_map(half).unwrap()
+    }
+
+    fn bytes(&self, doc: Doc) -> Vec<u8> {
+        self.files.get(doc.path().as_bytes()).cloned().unwrap_or_default()
+    }
+
+    fn state(&self) -> RunState {
+        RunState::decode(&self.bytes(Doc::RunState)).unwrap()
+    }
+
+    /// A commit on top of it.
+    fn commit(&self, message: &str, docs: &[(Doc, Vec<u8>)]) -> Commit {
+        let change = |(doc, bytes): &(Doc, Vec<u8>)| Change {
+            path: doc.path().as_bytes().to_vec(),
+            now: Now::File(Some(bytes.clone())),
+            is_protected: false,
+        };
+        Commit {
+            id: "a".repeat(40),
+            parents: vec![self.last.id.clone()],
+            message: message.as_bytes().to_vec(),
+            changes: docs.iter().map(change).collect(),
+            protected: None,
         }
     }
-    insta::assert_snapshot!(text);
+
+    fn target(&self, message: &str, docs: &[(Doc, Vec<u8>)]) -> Target {
+        let commit = self.commit(message, docs);
+        let mut files = self.files.clone();
+        apply(&mut files, &commit);
+        Target { auditor: self.auditor.clone(), commit, next: None, files }
+    }
+
+    /// The same with one more commit.
+    fn with(&self, commit: Commit) -> Self {
+        let mut auditor = self.auditor.clone();
+        auditor.check(&commit);
+        let mut files = self.files.clone();
+        apply(&mut files, &commit);
+        Self { auditor, files, last: commit }
+    }
+
+    fn edit(&self, edit: &UserEdit) -> Target {
+        let tree = Tree::decode(&self.bytes(Doc::Tree)).unwrap();
+        let (questions, feedback) = (self.bytes(Doc::Questions), self.bytes(Doc::Feedback));
+        let after = edit.apply(&Steered { tree, questions, feedback }).unwrap();
+        let message = steer::message(&RunId::new("sim").unwrap(), edit, &after, &self.state(), 0);
+        self.target(&message, &[edit.written(&after)])
+    }
+}
+
+/// What a user does with a run.
+fn acts() -> Vec<(&'static str, Target)> {
+    let (run_id, other) = (RunId::new("sim").unwrap(), RunId::new("other").unwrap());
+    let half = Half::of_some_run();
+    let again = start::message(&run_id, 0, None);
+    let iter = half.auditor.clone().check(&half.last).kind.iter();
+    let iter = iter.unwrap_or_else(|| panic!("{:?}", half.last));
+    let forked = fork::documents(&other, &half.bytes(Doc::Goal), &half.state()).unwrap();
+    let own = half.commit("fix: by hand\n", &[]);
+    let own = Commit { id: "b".repeat(40), ..own };
+    let mut grown: Value = serde_json::from_slice(&half.bytes(Doc::Tree)).unwrap();
+    let mut part = grown["root"].clone();
+    (part["id"], part["children"], part["order"]) = (json!("new"), json!([]), json!(1_000_000));
+    grown["root"]["children"].as_array_mut().unwrap().push(part);
+    let imported = start::message(&run_id, 0, Some((Format::Markdown, 1)));
+    let mut acts = vec![
+        ("start again", half.target(&again, &[])),
+        ("import", half.target(&imported, &[(Doc::Tree, written(&grown))])),
+        ("fork", half.target(&fork::message(&other, &run_id, iter), &forked.into_iter().collect::<Vec<_>>())),
+        ("own commit", half.target("fix: by hand\n", &[])),
+        ("start with own", half.with(own).target(&start::message(&run_id, 1, None), &[])),
+        ("note", half.edit(&UserEdit::Note { text: "Use tabs.".to_owned() })),
+    ];
+    let leaf = NewNode::new(NodeId::new("new").unwrap(), "New", None, &[], 2);
+    acts.push(("add", half.edit(&UserEdit::Add { under: NodeId::root(), place: Place::Last, node: leaf })));
+    let (start, first) = fresh();
+    acts.push(("first start", start));
+    let red = Baseline { guard: GuardResult::Fail, exit: "1".to_owned(), output: Some("red\n".to_owned()) };
+    let bytes = RunState { baseline: Some(red), ..first.state() }.to_bytes();
+    let message = format!(
+        "chore(loop): run sim baseline guard=fail\n\nRunner-Guard-Exit: 1\nRunner-State: {}\nRunner-Semantics: {SEMANTICS}\n",
+        Sha256::of(&bytes)
+    );
+    acts.push(("baseline", first.target(&message, &[(Doc::RunState, bytes)])));
+    acts
+}
+
+/// The first commit of a run, and the run after it.
+fn fresh() -> (Target, Half) {
+    let auditor = Auditor::new(RunId::new("sim").unwrap(), Base::default());
+    let commit = audit::commits(&run(0).commits).remove(0);
+    let half =
+        Half { auditor: auditor.clone(), files: Files::new(), last: commit.clone() }.with(commit.clone());
+    (Target { auditor, commit, next: None, files: half.files.clone() }, half)
+}
+
+#[test]
+fn what_is_forged_in_an_act_of_the_users_is_found_and_named() {
+    let mut table = Table::default();
+    for (act, target) in acts() {
+        table.note_all(&format!("{act}: "), &target);
+    }
+    insta::assert_snapshot!(table.text());
 }
