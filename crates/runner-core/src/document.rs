@@ -355,12 +355,6 @@ impl<'t> Fields<'t, &'t RawValue> {
 
     /// Takes a key that may be absent and holds an object, or null.
     pub fn optional_object<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
-        let is_object = |entry: &Entry<&RawValue>| {
-            entry.key == key && entry.value.is_some_and(|raw| raw.get().starts_with('{'))
-        };
-        if !self.entries.iter().any(is_object) {
-            return self.optional(key);
-        }
         let (line, value) = self.take(key)?;
         let read = serde_json::from_str::<serde_json::Value>(value.get()).and_then(T::deserialize);
         read.map_err(|error| self.report(line, key, Fault::Value(one_line(&error.to_string())))).ok()

@@ -271,11 +271,11 @@ fn after_usage_limit(snapshot: &Snapshot, job: &Job, claim: &Claim) -> Next {
     let goes_on = snapshot.config.on_usage_limit == OnUsageLimit::Next;
     match chosen.limit {
         None if goes_on => Next::Go,
-        Some(limit) if limit.agent != job.agent => {
+        None => Next::Wait(wait(snapshot, job, &claim.exit)),
+        Some(limit) => {
             let (why, max) = ((limit.agent, Outcome::UsageLimit), snapshot.config.usage_wait_max_secs);
             Next::Wait(Wait::after(why, nth_transient(snapshot), None, (limit.resets_unix_secs, max)))
         }
-        None | Some(_) => Next::Wait(wait(snapshot, job, &claim.exit)),
     }
 }
 

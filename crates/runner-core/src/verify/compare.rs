@@ -168,3 +168,33 @@ pub(super) fn violation(violation: &Violation) -> Difference {
     };
     (rule, "a plan that the rules for agents allow".to_owned(), shown(&violation.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_value_is_shown_by_its_beginning() {
+        let full = "x".repeat(SHOWN_BYTES_MAX);
+        assert_eq!(shown(&full), full);
+        assert_eq!(shown(&format!("{full}y")), format!("{full}…"));
+    }
+
+    #[test]
+    fn messages_of_the_same_words_differ_only_where_every_byte_is_known() {
+        let message = "chore(loop): x\n\nRunner-Outcome: retry\nRunner-Attempt: free\n";
+        let (spaced, turned) =
+            (format!("{message}\n"), "chore(loop): x\n\nRunner-Attempt: free\nRunner-Outcome: retry\n");
+        assert_eq!(messages(message, message, true), []);
+        let found = |text: &str, is_known| {
+            let found = messages(message, text, is_known);
+            found.into_iter().map(|(rule, _, found)| (rule, found)).collect::<Vec<_>>()
+        };
+        let other_space = "the same with other white space".to_owned();
+        assert_eq!(found(&spaced, true), [(Rule::Message, other_space)]);
+        assert_eq!(found(&spaced, false), []);
+        let order = (Rule::Message, "trailers Runner-Attempt, Runner-Outcome".to_owned());
+        assert_eq!(found(turned, true), [order.clone()]);
+        assert_eq!(found(turned, false), [order]);
+    }
+}

@@ -176,4 +176,39 @@ mod tests {
             assert!(!is_an_iterations(not.as_bytes()), "{not}");
         }
     }
+
+    /// What a session on this tree's leaf would see of a file.
+    fn seen(path: &str, bytes: &[u8]) -> Snapshot {
+        let run = RunId::new("r").unwrap();
+        let state = RunState::new(Some(run.clone()));
+        let goal = (Doc::Goal.path().as_bytes().to_vec(), b"# Goal\n\nAll.\n".to_vec());
+        let files = Files::from([goal, (path.as_bytes().to_vec(), kept(path.as_bytes(), bytes.to_vec()))]);
+        let tree = crate::tree::sample::tree(crate::tree::sample::leaf("root"));
+        snapshot(&files, &run, (&tree, &state, &Config::default()), 0).unwrap()
+    }
+
+    #[test]
+    fn what_belongs_to_a_node_is_seen_on_it() {
+        let root = NodeId::root();
+        let note = |bytes: &[u8]| seen(".runner/nodes/root/context.md", bytes).node_contexts;
+        assert_eq!(note(b"by hand\n"), BTreeMap::from([(root.clone(), "by hand\n".to_owned())]));
+        assert_eq!(note(b""), BTreeMap::new());
+        assert_eq!(note(&vec![b'x'; TEXT_BYTES_MAX]).len(), 1);
+        assert_eq!(note(&vec![b'x'; TEXT_BYTES_MAX + 1]).len(), 0, "too long");
+        let tools = |bytes: &[u8]| seen(".runner/nodes/root/tools.json", bytes).tools;
+        let model = br#"{"model": "small"}"#;
+        assert_eq!(tools(model), BTreeMap::from([(root.clone(), Tools::decode(model).unwrap())]));
+        assert_eq!(tools(b""), BTreeMap::new());
+        let artifact = Artifact { path: RepoPath::of_bytes(b"a/b.png"), bytes: 5 };
+        let kept = seen(".runner/nodes/root/artifacts/a/b.png", b"12345").artifacts;
+        assert_eq!(kept, BTreeMap::from([(root, vec![artifact])]));
+    }
+
+    #[test]
+    fn a_template_is_seen_unless_it_is_too_long() {
+        let templates = |bytes: usize| seen(".runner/prompts/leaf.md", &vec![b'x'; bytes]).templates;
+        assert_eq!(templates(2), BTreeMap::from([("leaf.md".to_owned(), "xx".to_owned())]));
+        assert_eq!(templates(TEXT_BYTES_MAX).len(), 1);
+        assert_eq!(templates(TEXT_BYTES_MAX + 1).len(), 0);
+    }
 }

@@ -146,3 +146,11 @@ fn a_document_that_was_not_read_whole_is_not_held_to_rules_about_the_whole() {
     let found = faults(with_children(&faulty).as_bytes());
     assert!(!is_told(&found) && found.last().unwrap().contains("more"), "{found:?}");
 }
+
+#[test]
+fn ids_that_cannot_be_read_are_not_told_to_be_alike() {
+    let odd = leaf("x").replace("\"x\"", "7");
+    let found = faults(with_children(&[odd.clone(), odd]).as_bytes());
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(!found.iter().any(|fault| fault.contains("is also the id")), "{found:?}");
+}
