@@ -36,6 +36,8 @@ pub struct Auditor {
     is_begun: bool,
     /// The protected paths at the run's last start, if known.
     pub(super) at_start: Option<BTreeSet<Vec<u8>>>,
+    /// Those at the first commit that can be reached, which stand in for them.
+    at_base: BTreeSet<Vec<u8>>,
     /// The protected paths that are there.
     pub(super) protected: BTreeSet<Vec<u8>>,
     /// Commits of the user's own that nothing has taken in yet.
@@ -75,6 +77,7 @@ impl Auditor {
             files: base.files,
             is_begun,
             at_start,
+            at_base: base.protected.clone(),
             protected: base.protected,
             own: Vec::new(),
             iterations: 0,
@@ -404,7 +407,7 @@ impl Auditor {
 
     /// Whether a protected path was there at the start, or was pinned by a pass.
     pub(super) fn is_pinned(&self, path: &[u8]) -> bool {
-        let at_start = self.at_start.as_ref().is_none_or(|paths| paths.contains(path));
+        let at_start = self.at_start.as_ref().unwrap_or(&self.at_base).contains(path);
         let path = RepoPath::of_bytes(path);
         at_start || self.state.as_ref().is_some_and(|state| state.pinned.contains(&path))
     }
