@@ -101,7 +101,7 @@ impl Scene<'_> {
         let is_pinned = |path: &[u8]| auditor.is_pinned(path) && !self.became_pinned(path, state);
         let is_changed = |path: &[u8]| self.commit.changes.iter().any(|change| change.path == path);
         let there = auditor.protected.iter().map(Vec::as_slice);
-        let gone = self.commit.changes.iter().filter(|change| change.is_protected && change.now == Now::Gone);
+        let gone = self.commit.changes.iter().filter(|change| change.now == Now::Gone);
         let all: BTreeSet<&[u8]> = there.chain(gone.map(|change| change.path.as_slice())).collect();
         let mut told: Vec<ProtectedPath> = all
             .into_iter()

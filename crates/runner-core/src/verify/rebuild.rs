@@ -166,9 +166,7 @@ fn verdict(evidence: &Evidence<'_>, lesson: Option<&Lesson>) -> Verdict {
             let told = evidence.state.last_summary.as_deref().unwrap_or_default();
             Verdict::NotStarted { why: told.strip_prefix(GUARD_NOT_STARTED).unwrap_or(told).to_owned() }
         }
-        Outcome::Interrupted if evidence.status == Status::Done => {
-            Verdict::Interrupted { by: Interruption::Int }
-        }
+        Outcome::Interrupted => Verdict::Interrupted { by: Interruption::Int },
         _ => Verdict::Skipped,
     }
 }

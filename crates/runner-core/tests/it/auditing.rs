@@ -11,8 +11,8 @@ use runner_core::repo_path::RepoPath;
 use runner_core::run_state::{Baseline, GuardResult, RunState, SEMANTICS};
 use runner_core::steer::{self, Steered, UserEdit};
 use runner_core::step::{
-    Attempt, Exit, FileLeft, GuardExit, Interruption, Outcome, Plan, ProtectedPath, ProviderFault, Usage,
-    Verdict, Work, interpret, plan, settle,
+    Attempt, Exit, FileLeft, GuardExit, Interruption, Outcome, Plan, ProtectedPath, ProviderFault,
+    Transition, Usage, Verdict, Work, interpret, plan, settle,
 };
 use runner_core::tree::{Node, Tree};
 use runner_core::verify::{Auditor, Base, Change, Commit, Files, Now, Place, Rule, snapshot};
@@ -82,8 +82,12 @@ impl Run {
             }
         }
         changes.sort_by(|one, other| one.path.cmp(&other.path));
-        let made = changes.iter().filter(|change| change.is_protected).map(|change| change.path.clone());
-        self.protected.extend(made);
+        for change in changes.iter().filter(|change| change.is_protected) {
+            match change.now {
+                Now::Gone => self.protected.remove(&change.path),
+                Now::File(_) | Now::Other => self.protected.insert(change.path.clone()),
+            };
+        }
         let is_start = message.starts_with("chore(loop): start");
         let checked = self.auditor.check(&Commit {
             id: format!("{:040}", self.commits),
@@ -108,14 +112,18 @@ impl Run {
         RunState::decode(self.bytes(Doc::RunState)).unwrap()
     }
 
-    /// Makes an iteration of what a session left and a guard said, and has it accepted. The rest of the changes are the
-    /// session's.
-    fn iterate(&mut self, attempt: Attempt, verdict: &Verdict, changes: Vec<Change>) -> Outcome {
+    fn settled(&self, attempt: Attempt, verdict: &Verdict) -> Transition {
         let (tree, state) = (self.tree(), self.state());
         let config = Config::decode(self.bytes(Doc::Config)).unwrap();
         let seen = snapshot(&self.files, &run_id(), (&tree, &state, &config), 0).unwrap();
         let Plan::Work(job) = plan(&seen).unwrap() else { panic!("the run is over") };
-        let transition = settle(&seen, &job, &interpret(&seen, &job, attempt), verdict);
+        settle(&seen, &job, &interpret(&seen, &job, attempt), verdict)
+    }
+
+    /// Makes an iteration of what a session left and a guard said, and has it accepted. The rest of the changes are the
+    /// session's.
+    fn iterate(&mut self, attempt: Attempt, verdict: &Verdict, changes: Vec<Change>) -> Outcome {
+        let transition = self.settled(attempt, verdict);
         let docs =
             [(Doc::Tree, transition.tree.bytes().to_vec()), (Doc::RunState, transition.state.to_bytes())];
         let found = self.commit(&transition.message, &docs, changes);
@@ -172,6 +180,19 @@ fn guard_files_that_were_put_back_or_made_are_accepted_however_many() {
 }
 
 #[test]
+fn a_young_guard_file_that_goes_again_is_none_of_those_that_were_put_back() {
+    let mut run = Run::begun("", 2, &names(30));
+    let young = touched("young.just", false);
+    let attempt = Attempt { protected: vec![young.clone()], ..run.answer("retry") };
+    run.iterate(attempt, &Verdict::Skipped, vec![file("young.just", true)]);
+    let restored = names(22).into_iter().map(|name| touched(&name, true));
+    let gone = ProtectedPath { exists: false, ..young };
+    let attempt = Attempt { protected: restored.chain([gone]).collect(), ..run.answer("done") };
+    let changes = vec![Change { now: Now::Gone, ..file("young.just", true) }];
+    assert_eq!(run.iterate(attempt, &green(), changes), Outcome::Passed);
+}
+
+#[test]
 fn guard_files_that_were_changed_where_that_is_only_flagged_are_accepted() {
     for changed in [1, 23] {
         let mut run = Run::begun("[guard]\nprotect = \"flag\"\n", 2, &names(30));
@@ -214,6 +235,20 @@ fn a_guard_that_gave_no_answer_is_accepted() {
     let mut run = Run::begun("", 2, &[]);
     let silent = run.silent(Exit::Interrupted { by: Interruption::Term });
     assert_eq!(run.iterate(silent, &Verdict::Skipped, Vec::new()), Outcome::Interrupted);
+}
+
+#[test]
+fn a_guard_that_was_not_started_is_told_in_the_runners_words() {
+    let mut run = Run::begun("", 2, &[]);
+    let verdict = Verdict::NotStarted { why: "no such program".to_owned() };
+    let Transition { mut state, message, tree, .. } = run.settled(run.answer("done"), &verdict);
+    let digest = Sha256::of(&state.to_bytes()).to_string();
+    let told = state.last_summary.replace("All is well.".to_owned()).unwrap();
+    assert_eq!(told, "the guard could not be started: no such program");
+    let forged = message.replace(&told, "All is well.");
+    let forged = forged.replace(&digest, &Sha256::of(&state.to_bytes()).to_string());
+    let docs = [(Doc::Tree, tree.bytes().to_vec()), (Doc::RunState, state.to_bytes())];
+    assert_eq!(run.commit(&forged, &docs, vec![file("src/a", false)]), [Rule::RunState, Rule::Message]);
 }
 
 #[test]

@@ -154,6 +154,9 @@ fn of_message(target: &Target) -> Forgeries {
         add(format!("subject: {word:?}"), format!("{}\n{rest}", subject.replacen(word, forged, 1)));
     }
     add("body: more".to_owned(), text.replacen("\n\n", "\n\n  more\n\n", 1));
+    let ghost = format!("Runner-Semantics: {SEMANTICS}\nRunner-Guard-Mark: restored ghost.just\n");
+    let semantics = format!("Runner-Semantics: {SEMANTICS}\n");
+    add("a file that is not there was put back".to_owned(), text.replacen(&semantics, &ghost, 1));
     for line in rest.lines().filter(|line| line.starts_with("Runner-")) {
         let (key, value) = line.split_once(": ").unwrap();
         let forged = match value {
