@@ -285,7 +285,7 @@ fn a_file_that_a_pass_pinned_is_accepted_where_the_start_is_out_of_reach() {
 }
 
 /// A baseline, and the rules that it breaks.
-fn baseline(run: &mut Run, found: Baseline) -> Vec<Rule> {
+fn baseline(run: &mut Run, found: &Baseline) -> Vec<Rule> {
     let state = RunState { baseline: Some(found.clone()), ..run.state() }.to_bytes();
     let message = format!(
         "chore(loop): run sim baseline guard={}\n\nRunner-Guard-Exit: {}\nRunner-State: {}\nRunner-Semantics: {SEMANTICS}\n",
@@ -301,16 +301,16 @@ fn a_baseline_comes_once_before_the_first_iteration_if_it_is_asked_for() {
     let pass = || Baseline { guard: GuardResult::Pass, exit: "0".to_owned(), output: None };
     let asked = Run::begun("", 1, &[]);
     let mut once = asked.clone();
-    assert_eq!(baseline(&mut once, pass()), []);
-    assert_eq!(baseline(&mut once, pass()), [Rule::Baseline], "twice");
+    assert_eq!(baseline(&mut once, &pass()), []);
+    assert_eq!(baseline(&mut once, &pass()), [Rule::Baseline], "twice");
     let mut late = asked.clone();
     let attempt = late.answer("retry");
     late.iterate(attempt, &Verdict::Skipped, vec![file("src/a", false)]);
-    assert_eq!(baseline(&mut late, pass()), [Rule::Baseline], "late");
+    assert_eq!(baseline(&mut late, &pass()), [Rule::Baseline], "late");
     let mut unasked = Run::begun("[guard]\nbaseline = false\n", 1, &[]);
-    assert_eq!(baseline(&mut unasked, pass()), [Rule::Baseline], "unasked");
+    assert_eq!(baseline(&mut unasked, &pass()), [Rule::Baseline], "unasked");
     let impossible = Baseline { exit: "1".to_owned(), ..pass() };
-    assert_eq!(baseline(&mut asked.clone(), impossible), [Rule::Baseline], "impossible");
+    assert_eq!(baseline(&mut asked.clone(), &impossible), [Rule::Baseline], "impossible");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod agent_lines;
 #[cfg(test)]
 mod agents;
+#[cfg(test)]
 mod auditing;
 #[cfg(test)]
 mod corpus;
