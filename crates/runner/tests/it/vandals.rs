@@ -384,8 +384,8 @@ fn what_outlives_the_runner_and_its_supervisor_is_ended_by_the_next_command() {
                   runner=$(cut -d' ' -f4 /proc/$PPID/stat); kill -9 $runner $PPID; exit";
     let sandbox = started(&setup(script));
     assert_eq!(sandbox.runner(&["step"]).code, None);
-    wait_for("the agent's end", || processes_of(sandbox.outside()).len() <= 2);
-    assert!(!processes_of(sandbox.outside()).is_empty());
+    // A process that is just about to become another program has no name for a moment.
+    wait_for("the agent's end", || (1..=2).contains(&processes_of(sandbox.outside()).len()));
     let said = sandbox.runner(&["loop"]).ok().stdout;
     assert!(said.contains("recovered"), "{said}");
     assert_eq!(processes_of(sandbox.outside()), Vec::<String>::new());
