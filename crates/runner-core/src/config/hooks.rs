@@ -70,3 +70,16 @@ impl Hooks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    #[test]
+    fn only_the_hooks_that_are_configured_are_told() {
+        let text = "[hooks]\non_stop = [\"mail\", \"me\"]\non_pass = [\"beep\"]\n";
+        let hooks = Config::decode(text.as_bytes()).unwrap().hooks;
+        let told: Vec<_> = hooks.configured().map(|(key, argv)| (key, argv.words().join(" "))).collect();
+        assert_eq!(told, [("on_pass", "beep".to_owned()), ("on_stop", "mail me".to_owned())]);
+    }
+}
