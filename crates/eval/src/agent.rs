@@ -19,7 +19,7 @@ const KINDS: [&str; 2] = ["codex", "claude"];
 
 /// An agent as people ask for it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Agent {
+pub(crate) enum EvalAgent {
     /// The one that the case's own configuration names.
     Case,
     /// Plays the case's solution.
@@ -32,7 +32,7 @@ pub(crate) enum Agent {
     Real { kind: String, model: Option<String> },
 }
 
-impl FromStr for Agent {
+impl FromStr for EvalAgent {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -58,7 +58,7 @@ impl FromStr for Agent {
     }
 }
 
-impl fmt::Display for Agent {
+impl fmt::Display for EvalAgent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Case => f.write_str("case"),
@@ -71,7 +71,7 @@ impl fmt::Display for Agent {
     }
 }
 
-impl Agent {
+impl EvalAgent {
     /// The name in file names: a model's may hold anything.
     pub(crate) fn slug(&self) -> String {
         let name = self.to_string();
@@ -176,12 +176,12 @@ mod tests {
     #[test]
     fn an_agent_is_named_as_it_was_asked_for() {
         for name in ["case", "oracle", "nop", "cheat", "codex", "claude:opus-5", "opencode:x/y"] {
-            assert_eq!(name.parse::<Agent>().unwrap().to_string(), name);
+            assert_eq!(name.parse::<EvalAgent>().unwrap().to_string(), name);
         }
         for wrong in ["oracle:x", "codex:", "script", ""] {
-            assert!(wrong.parse::<Agent>().is_err(), "{wrong}");
+            assert!(wrong.parse::<EvalAgent>().is_err(), "{wrong}");
         }
-        assert_eq!("opencode:x/y".parse::<Agent>().unwrap().slug(), "opencode_x_y");
+        assert_eq!("opencode:x/y".parse::<EvalAgent>().unwrap().slug(), "opencode_x_y");
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
                     base_url = \"http://127.0.0.1:1/v1\"\n[[checks]]\ntype = \"git_clean\"\n";
         let case = Case::decode(text.as_bytes()).unwrap();
         let of = |name: &str| {
-            let text = name.parse::<Agent>().unwrap().configuration(&case, None);
+            let text = name.parse::<EvalAgent>().unwrap().configuration(&case, None);
             let executor = Config::decode(text.as_bytes()).unwrap().executor;
             (executor.base_url.is_some(), executor.model)
         };
@@ -208,8 +208,8 @@ mod tests {
             ("claude:opus-5", ExecutorKind::Claude),
             ("qwen", ExecutorKind::Command),
         ] {
-            let agent: Agent = name.parse().unwrap();
-            let plays = !matches!(agent, Agent::Real { .. });
+            let agent: EvalAgent = name.parse().unwrap();
+            let plays = !matches!(agent, EvalAgent::Real { .. });
             let text = agent.configuration(&case(), plays.then(|| "/x/scenario.toml".into()));
             let config =
                 Config::decode(text.as_bytes()).unwrap_or_else(|faults| panic!("{name}: {faults:?}"));

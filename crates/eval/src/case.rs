@@ -5,26 +5,26 @@ mod config;
 
 use std::collections::BTreeMap;
 
-use runner_core::document::{Fault, Fields, Int, Problem, text_of};
+use runner_core::document::{BoundedInt, DocumentFault, DocumentProblem, FieldReader, text_of};
 use runner_core::id::NodeId;
 use serde::Serialize;
 use toml::Spanned;
 use toml::de::DeValue;
 
-pub use check::{Check, CheckKind, Command, Expected};
-pub use config::{Config, toml_text};
+pub use check::{Check, CheckCommand, CheckKind, ExpectedOutput};
+pub use config::{CaseConfig, toml_text};
 
-use crate::result::Outcome;
+use crate::result::TrialOutcome;
 
 /// The table of a document, while it is read.
-pub(crate) type Table<'t> = Fields<'t, Spanned<DeValue<'t>>>;
+pub(crate) type Table<'t> = FieldReader<'t, Spanned<DeValue<'t>>>;
 
 /// How long a case may take, setup and checks apart.
-type Wall = Int<1, 604_800>;
+type Wall = BoundedInt<1, 604_800>;
 /// How many iterations.
-type Iterations = Int<1, 1_000_000>;
+type Iterations = BoundedInt<1, 1_000_000>;
 /// How many tokens.
-type Tokens = Int<1, 9_007_199_254_740_991>;
+type Tokens = BoundedInt<1, 9_007_199_254_740_991>;
 
 /// How long a loop may take where the case does not say.
 const WALL_SECS: u32 = 3_600;
@@ -39,15 +39,15 @@ pub struct Case {
     /// Words to choose cases by.
     pub tags: Vec<String>,
     /// The outcome that the case must have, if it is a case about the runner rather than about agents.
-    pub expect: Option<Outcome>,
+    pub expect: Option<TrialOutcome>,
     /// Files that the repository begins with: a folder, or a git bundle (`*.bundle`).
     pub fixture: Option<String>,
     /// A file that becomes the repository's justfile.
     pub justfile: Option<String>,
     /// Run in the repository before its first commit.
-    pub setup: Option<Command>,
+    pub setup: Option<CheckCommand>,
     /// Run in the repository after everything else.
-    pub teardown: Option<Command>,
+    pub teardown: Option<CheckCommand>,
     /// A folder of files that come into the copy that is checked, once the loop and every process of it has ended.
     pub hidden: Option<String>,
     /// A scenario that must succeed.
@@ -57,9 +57,9 @@ pub struct Case {
     /// Programs without which the case is skipped.
     pub requires: Vec<String>,
     /// How far a trial may go.
-    pub limits: Limits,
+    pub limits: TrialLimits,
     /// What differs from the runner's usual configuration.
-    pub config: Config,
+    pub config: CaseConfig,
     /// Variables for setup, loop, checks and teardown.
     pub env: BTreeMap<String, String>,
     /// What must hold afterwards.
@@ -68,7 +68,7 @@ pub struct Case {
 
 /// How far a trial may go.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Limits {
+pub struct TrialLimits {
     /// How long `runner loop` may take.
     pub wall_secs: u32,
     /// How many iterations a run may make.
@@ -81,12 +81,12 @@ pub struct Limits {
 
 impl Case {
     /// Reads a case strictly: every fault is told, each with its line.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Vec<Problem>> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, Vec<DocumentProblem>> {
         let text = text_of(bytes).map_err(|problem| vec![problem])?;
-        let mut fields = Fields::of_toml(text);
+        let mut fields = FieldReader::of_toml(text);
         let mut case = fields.table("case", take_case);
         case.limits = fields.table("limits", take_limits);
-        case.config = Config::take(&mut fields);
+        case.config = CaseConfig::take(&mut fields);
         case.env = fields.anything("env").unwrap_or_default();
         case.checks = fields.tables("checks", Check::take);
         let lines = config::key_lines(text);
@@ -98,11 +98,11 @@ impl Case {
     }
 
     /// What several keys must keep together.
-    fn rules(&self, lines: &BTreeMap<String, usize>) -> Vec<Problem> {
+    fn rules(&self, lines: &BTreeMap<String, usize>) -> Vec<DocumentProblem> {
         let mut problems = Vec::new();
         let mut broken = |key: &str, rule: String| {
             let line = lines.get(key).copied().unwrap_or(1);
-            problems.push(Problem { line, key: key.to_owned(), fault: Fault::Rule(rule) });
+            problems.push(DocumentProblem { line, key: key.to_owned(), fault: DocumentFault::Rule(rule) });
         };
         if !self.id.is_empty() {
             if let Err(fault) = NodeId::new(self.id.clone()) {
@@ -149,20 +149,20 @@ fn take_case(table: &mut Table<'_>) -> Case {
         expect: table.optional("expect"),
         fixture: table.optional("fixture"),
         justfile: table.optional("justfile"),
-        setup: Command::take_simple(table, "setup"),
-        teardown: Command::take_simple(table, "teardown"),
+        setup: CheckCommand::take_simple(table, "setup"),
+        teardown: CheckCommand::take_simple(table, "teardown"),
         hidden: table.optional("hidden"),
         solution: table.optional("solution"),
         cheat: table.optional("cheat"),
         requires: table.optional("requires").unwrap_or_default(),
-        limits: Limits { wall_secs: WALL_SECS, iterations: None, tokens: None, usd: None },
-        config: Config::default(),
+        limits: TrialLimits { wall_secs: WALL_SECS, iterations: None, tokens: None, usd: None },
+        config: CaseConfig::default(),
         env: BTreeMap::new(),
         checks: Vec::new(),
     }
 }
 
-fn take_limits(table: &mut Table<'_>) -> Limits {
+fn take_limits(table: &mut Table<'_>) -> TrialLimits {
     let wall: Option<Wall> = table.optional("wall_secs");
     let iterations: Option<Iterations> = table.optional("iterations");
     let tokens: Option<Tokens> = table.optional("tokens");
@@ -170,10 +170,10 @@ fn take_limits(table: &mut Table<'_>) -> Limits {
     if usd.is_some_and(|usd| !(0.0..=1_000_000.0).contains(&usd)) {
         table.broken("usd", "must be from 0 to 1000000");
     }
-    Limits {
+    TrialLimits {
         wall_secs: wall.and_then(|wall| u32::try_from(wall.get()).ok()).unwrap_or(WALL_SECS),
-        iterations: iterations.map(Int::get),
-        tokens: tokens.map(Int::get),
+        iterations: iterations.map(BoundedInt::get),
+        tokens: tokens.map(BoundedInt::get),
         usd,
     }
 }

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-use runner_cli::Manner;
+use runner_cli::GlobalArgs;
 
-use crate::agent::Agent;
+use crate::agent::EvalAgent;
 use crate::plan::Partition;
-pub(crate) use measure::{CompareArgs, Form, GateArgs, ReportArgs};
+pub(crate) use measure::{CompareArgs, GateArgs, ReportArgs, ReportFormat};
 
 /// Evaluate agents: real loops over declarative cases, with honest statistics
 ///
@@ -34,18 +34,18 @@ Exit codes:
   0 success   1 something failed, or a case did not end as its file says   2 wrong usage or invalid input
   4 the budget was spent   5, 6 the gate cannot tell   7 it says that the new results are worse
   129, 130, 143 interrupted: the same command goes on")]
-pub(crate) struct Cli {
+pub(crate) struct EvalCli {
     #[command(flatten)]
-    pub(crate) global: Global,
+    pub(crate) global: EvalGlobalArgs,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: EvalCommand,
 }
 
 /// Options that every command takes.
 #[derive(Args, Debug)]
-pub(crate) struct Global {
+pub(crate) struct EvalGlobalArgs {
     #[command(flatten)]
-    pub(crate) manner: Manner,
+    pub(crate) manner: GlobalArgs,
     /// Where the cases are [default: eval/cases]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) cases: Option<PathBuf>,
@@ -57,7 +57,7 @@ pub(crate) struct Global {
     pub(crate) workspaces: Option<PathBuf>,
 }
 
-impl Global {
+impl EvalGlobalArgs {
     /// Where the cases are.
     pub(crate) fn cases(&self) -> PathBuf {
         self.cases.clone().unwrap_or_else(|| self.manner.directory.join("eval/cases"))
@@ -75,12 +75,12 @@ impl Global {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum EvalCommand {
     List(ListArgs),
     Run(RunArgs),
     Lint(LintArgs),
     Clean(CleanArgs),
-    Plan(PlanArgs),
+    Plan(EvalPlanArgs),
     Merge(MergeArgs),
     Submit(SubmitArgs),
     Regrade(RegradeArgs),
@@ -88,8 +88,8 @@ pub(crate) enum Command {
     Report(ReportArgs),
     Compare(CompareArgs),
     Gate(GateArgs),
-    Completions(CompletionsArgs),
-    Man(ManArgs),
+    Completions(EvalCompletionsArgs),
+    Man(EvalManArgs),
 }
 
 /// Print a shell's completion script
@@ -97,7 +97,7 @@ pub(crate) enum Command {
 #[command(after_help = "Examples:
   runner eval completions bash > ~/.local/share/bash-completion/completions/runner-eval
   runner eval completions fish > ~/.config/fish/completions/runner-eval.fish")]
-pub(crate) struct CompletionsArgs {
+pub(crate) struct EvalCompletionsArgs {
     /// The shell
     pub(crate) shell: Shell,
 }
@@ -107,7 +107,7 @@ pub(crate) struct CompletionsArgs {
 #[command(after_help = "Examples:
   runner eval man | man -l -
   runner eval man --dir ~/.local/share/man/man1")]
-pub(crate) struct ManArgs {
+pub(crate) struct EvalManArgs {
     /// Write the pages here
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
@@ -115,7 +115,7 @@ pub(crate) struct ManArgs {
 
 /// The reference of every command, as Markdown, from what is defined here.
 pub fn reference() -> String {
-    runner_cli::paper::reference(Cli::command(), "runner eval", "Command line of the evaluation")
+    runner_cli::paper::reference(EvalCli::command(), "runner eval", "Command line of the evaluation")
 }
 
 /// Which cases are meant.
@@ -146,7 +146,7 @@ pub(crate) struct ScopeArgs {
     /// An agent: codex, claude, opencode, gemini, qwen, copilot, pi, each with or without a model; oracle, nop or cheat;
     /// case for the one that each case names itself [default: case]
     #[arg(long, value_name = "KIND[:MODEL]")]
-    pub(crate) agent: Vec<Agent>,
+    pub(crate) agent: Vec<EvalAgent>,
     /// How often each agent tries each case
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) trials: u32,
@@ -181,7 +181,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
     #[command(flatten)]
-    pub(crate) way: WayArgs,
+    pub(crate) way: ExecutionArgs,
     /// The run's name; one that is there already is gone on with
     #[arg(long, value_name = "NAME")]
     pub(crate) run: Option<String>,
@@ -198,7 +198,7 @@ pub(crate) struct RunArgs {
 
 /// How it is done.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct WayArgs {
+pub(crate) struct ExecutionArgs {
     /// How many trials run at the same time
     #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) jobs: u32,
@@ -248,7 +248,7 @@ pub(crate) struct CleanArgs {
 #[command(after_help = "Examples:
   runner eval plan --run nightly --agent codex --trials 5
   runner eval run --continue --run nightly --partition slice:1/8    one of eight shares, on any machine")]
-pub(crate) struct PlanArgs {
+pub(crate) struct EvalPlanArgs {
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
     /// The run's name [default: this moment]
@@ -273,11 +273,11 @@ pub(crate) struct MergeArgs {
 #[derive(Args, Debug)]
 pub(crate) struct SubmitArgs {
     #[command(subcommand)]
-    pub(crate) engine: Engine,
+    pub(crate) engine: ClusterEngine,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Engine {
+pub(crate) enum ClusterEngine {
     Slurm(SlurmArgs),
     K8s(K8sArgs),
 }

@@ -15,38 +15,38 @@ mod submit;
 
 use clap::CommandFactory;
 use runner_cli::paper::{completions, man};
-use runner_cli::{Exit, Out, Reply, Report};
+use runner_cli::{CommandError, CommandExit, CommandOutput, Ui};
 
-use crate::cli::{CaseArgs, Cli, Command};
-use crate::suite::Choice;
+use crate::cli::{CaseArgs, EvalCli, EvalCommand};
+use crate::suite::CaseFilter;
 
 /// Somebody stopped it.
-const INTERRUPTED: Exit = Exit(130);
+const INTERRUPTED: CommandExit = CommandExit(130);
 
 /// Carries out what was typed.
-pub(crate) fn run(cli: &Cli, out: &Out) -> Result<Box<dyn Reply>, Report> {
+pub(crate) fn run(cli: &EvalCli, out: &Ui) -> Result<Box<dyn CommandOutput>, CommandError> {
     let global = &cli.global;
     Ok(match &cli.command {
-        Command::List(args) => Box::new(list::run(global, args)?),
-        Command::Run(args) => Box::new(run::run(global, args, out)?),
-        Command::Lint(args) => Box::new(lint::run(global, args, out)?),
-        Command::Clean(args) => Box::new(clean::run(global, args)?),
-        Command::Plan(args) => Box::new(plan::run(global, args)?),
-        Command::Merge(args) => Box::new(merge::run(global, args)?),
-        Command::Submit(args) => Box::new(submit::run(global, args)?),
-        Command::Regrade(args) => Box::new(regrade::run(global, args)?),
-        Command::Results(args) => Box::new(results::run(global, args)?),
-        Command::Report(args) => report::run(global, args)?,
-        Command::Compare(args) => Box::new(compare::run(global, args)?),
-        Command::Gate(args) => gate::run(global, args)?,
-        Command::Completions(args) => Box::new(completions(Cli::command(), args.shell)),
-        Command::Man(args) => Box::new(man(Cli::command(), args.dir.as_deref())?),
+        EvalCommand::List(args) => Box::new(list::run(global, args)?),
+        EvalCommand::Run(args) => Box::new(run::run(global, args, out)?),
+        EvalCommand::Lint(args) => Box::new(lint::run(global, args, out)?),
+        EvalCommand::Clean(args) => Box::new(clean::run(global, args)?),
+        EvalCommand::Plan(args) => Box::new(plan::run(global, args)?),
+        EvalCommand::Merge(args) => Box::new(merge::run(global, args)?),
+        EvalCommand::Submit(args) => Box::new(submit::run(global, args)?),
+        EvalCommand::Regrade(args) => Box::new(regrade::run(global, args)?),
+        EvalCommand::Results(args) => Box::new(results::run(global, args)?),
+        EvalCommand::Report(args) => report::run(global, args)?,
+        EvalCommand::Compare(args) => Box::new(compare::run(global, args)?),
+        EvalCommand::Gate(args) => gate::run(global, args)?,
+        EvalCommand::Completions(args) => Box::new(completions(EvalCli::command(), args.shell)),
+        EvalCommand::Man(args) => Box::new(man(EvalCli::command(), args.dir.as_deref())?),
     })
 }
 
 /// The cases that were typed.
-fn choice(args: &CaseArgs) -> Choice {
-    Choice {
+fn choice(args: &CaseArgs) -> CaseFilter {
+    CaseFilter {
         ids: args.ids.clone(),
         tags: args.tag.clone(),
         filter: args.filter.clone(),

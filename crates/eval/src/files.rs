@@ -9,31 +9,31 @@ use runner_core::digest::Sha256;
 
 /// A file of a folder, in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct FixtureFile {
     /// From the folder.
     pub(crate) path: PathBuf,
-    pub(crate) what: What,
+    pub(crate) what: PathKind,
 }
 
 /// What is at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum PathKind {
     File { bytes: Vec<u8>, is_program: bool },
     Link(PathBuf),
 }
 
 /// Everything in a folder, ordered by path; or the file itself, if it is one.
-pub(crate) fn hold(root: &Path) -> io::Result<Vec<Held>> {
+pub(crate) fn hold(root: &Path) -> io::Result<Vec<FixtureFile>> {
     let mut held = Vec::new();
     if fs::symlink_metadata(root)?.is_dir() {
         hold_folder(root, Path::new(""), &mut held)?;
     } else {
-        held.push(Held { path: PathBuf::new(), what: hold_file(root)? });
+        held.push(FixtureFile { path: PathBuf::new(), what: hold_file(root)? });
     }
     Ok(held)
 }
 
-fn hold_folder(root: &Path, below: &Path, held: &mut Vec<Held>) -> io::Result<()> {
+fn hold_folder(root: &Path, below: &Path, held: &mut Vec<FixtureFile>) -> io::Result<()> {
     let mut names: Vec<_> = fs::read_dir(root.join(below))?.collect::<Result<_, _>>()?;
     names.sort_by_key(fs::DirEntry::file_name);
     for entry in names {
@@ -41,31 +41,31 @@ fn hold_folder(root: &Path, below: &Path, held: &mut Vec<Held>) -> io::Result<()
         if entry.file_type()?.is_dir() {
             hold_folder(root, &path, held)?;
         } else {
-            held.push(Held { what: hold_file(&root.join(&path))?, path });
+            held.push(FixtureFile { what: hold_file(&root.join(&path))?, path });
         }
     }
     Ok(())
 }
 
-fn hold_file(path: &Path) -> io::Result<What> {
+fn hold_file(path: &Path) -> io::Result<PathKind> {
     let found = fs::symlink_metadata(path)?;
     if found.is_symlink() {
-        return Ok(What::Link(fs::read_link(path)?));
+        return Ok(PathKind::Link(fs::read_link(path)?));
     }
     if !found.is_file() {
         return Err(io::Error::other("is neither a file nor a folder nor a link"));
     }
-    Ok(What::File { bytes: fs::read(path)?, is_program: found.permissions().mode() & 0o111 != 0 })
+    Ok(PathKind::File { bytes: fs::read(path)?, is_program: found.permissions().mode() & 0o111 != 0 })
 }
 
 /// One fingerprint of all of it: names, contents, and which are programs.
-pub(crate) fn digest(held: &[Held]) -> Sha256 {
+pub(crate) fn digest(held: &[FixtureFile]) -> Sha256 {
     let mut all = Vec::new();
-    for Held { path, what } in held {
+    for FixtureFile { path, what } in held {
         let (kind, content) = match what {
-            What::File { bytes, is_program: false } => ("file", Sha256::of(bytes)),
-            What::File { bytes, is_program: true } => ("program", Sha256::of(bytes)),
-            What::Link(to) => ("link", Sha256::of(to.as_os_str().as_encoded_bytes())),
+            PathKind::File { bytes, is_program: false } => ("file", Sha256::of(bytes)),
+            PathKind::File { bytes, is_program: true } => ("program", Sha256::of(bytes)),
+            PathKind::Link(to) => ("link", Sha256::of(to.as_os_str().as_encoded_bytes())),
         };
         let name = Sha256::of(path.as_os_str().as_encoded_bytes());
         all.extend(format!("{kind} {name} {content}\n").bytes());
@@ -75,8 +75,8 @@ pub(crate) fn digest(held: &[Held]) -> Sha256 {
 
 /// Puts what is held into a folder, in the place of whatever is there. Nothing is written through a link, whoever made
 /// it: a link on the way is replaced by a folder.
-pub(crate) fn lay_out(held: &[Held], folder: &Path) -> io::Result<()> {
-    for Held { path, what } in held {
+pub(crate) fn lay_out(held: &[FixtureFile], folder: &Path) -> io::Result<()> {
+    for FixtureFile { path, what } in held {
         let mut place = folder.to_owned();
         for part in path.parent().into_iter().flat_map(Path::components) {
             place.push(part);
@@ -88,8 +88,8 @@ pub(crate) fn lay_out(held: &[Held], folder: &Path) -> io::Result<()> {
         let path = folder.join(path);
         clear(&path)?;
         match what {
-            What::Link(to) => symlink(to, &path)?,
-            What::File { bytes, is_program } => {
+            PathKind::Link(to) => symlink(to, &path)?,
+            PathKind::File { bytes, is_program } => {
                 fs::write(&path, bytes)?;
                 let mode = if *is_program { 0o755 } else { 0o644 };
                 fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
@@ -206,8 +206,8 @@ mod tests {
         fs::create_dir(&outside).unwrap();
         fs::create_dir(&room).unwrap();
         symlink(&outside, room.join("tests")).unwrap();
-        let file = What::File { bytes: b"check".to_vec(), is_program: false };
-        lay_out(&[Held { path: "tests/t".into(), what: file }], &room).unwrap();
+        let file = PathKind::File { bytes: b"check".to_vec(), is_program: false };
+        lay_out(&[FixtureFile { path: "tests/t".into(), what: file }], &room).unwrap();
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
         assert_eq!(fs::read(room.join("tests/t")).unwrap(), b"check");
     }

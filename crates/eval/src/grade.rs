@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use regex::Regex;
 use runner_core::text::one_line;
-use runner_host::process::{How, Limits};
+use runner_host::process::{ExitReason, TimeLimits};
 
-use crate::case::{Check, CheckKind, Command, Expected};
+use crate::case::{Check, CheckCommand, CheckKind, ExpectedOutput};
 use crate::files;
 use crate::junit;
-use crate::launch::{Ended, Errand, Launcher, resolved};
-use crate::result::{CHECKS_SCHEMA, CheckResult, Checks};
-use crate::suite::Kit;
+use crate::launch::{CommandResult, CommandRunner, CommandSpec, resolved};
+use crate::result::{CHECKS_SCHEMA, CheckResult, CheckResults};
+use crate::suite::LoadedCase;
 
 /// The most bytes of a file that a check looks into.
 const FILE_MAX_BYTES: u64 = 64 << 20;
@@ -23,8 +23,8 @@ const VERIFY_WITHIN: Duration = Duration::from_secs(600);
 
 /// What the checks need.
 pub(crate) struct Grader<'a> {
-    pub(crate) kit: &'a Kit,
-    pub(crate) launcher: &'a Launcher,
+    pub(crate) kit: &'a LoadedCase,
+    pub(crate) launcher: &'a CommandRunner,
     pub(crate) runner: &'a Path,
     /// The copy that is checked.
     pub(crate) folder: &'a Path,
@@ -38,7 +38,7 @@ type Found = (Option<String>, Result<(), String>);
 impl Grader<'_> {
     /// Every check, in the order of the file; those that are hidden run after all others, with the hidden files in
     /// place.
-    pub(crate) fn grade(&self) -> Checks {
+    pub(crate) fn grade(&self) -> CheckResults {
         let checks = &self.kit.case.checks;
         let mut results: Vec<Option<CheckResult>> = vec![None; checks.len()];
         for hidden in [false, true] {
@@ -47,7 +47,7 @@ impl Grader<'_> {
                 *result = Some(self.check(check));
             }
         }
-        Checks { schema: CHECKS_SCHEMA.to_owned(), checks: results.into_iter().flatten().collect() }
+        CheckResults { schema: CHECKS_SCHEMA.to_owned(), checks: results.into_iter().flatten().collect() }
     }
 
     fn check(&self, check: &Check) -> CheckResult {
@@ -74,7 +74,7 @@ impl Grader<'_> {
             CheckKind::FileExists { path } => (None, self.inside(path).map(drop)),
             CheckKind::FileContains { path, expected } => (None, self.contains(path, expected)),
             CheckKind::CommandSucceeds { command, exit, stdout_matches } => {
-                let matches = stdout_matches.clone().map(Expected::Matches);
+                let matches = stdout_matches.clone().map(ExpectedOutput::Matches);
                 self.command(command, *exit, matches.as_ref())
             }
             CheckKind::CommandOutput { command, expected } => self.command(command, 0, Some(expected)),
@@ -108,44 +108,44 @@ impl Grader<'_> {
             .map_err(|error| format!("`{path}`: {error}"))
     }
 
-    fn contains(&self, path: &str, expected: &Expected) -> Result<(), String> {
+    fn contains(&self, path: &str, expected: &ExpectedOutput) -> Result<(), String> {
         let text = self.text(path)?;
         let is_there = match expected {
-            Expected::Text(part) => text.contains(part.as_str()),
-            Expected::Matches(pattern) => matches(pattern, &text),
+            ExpectedOutput::Text(part) => text.contains(part.as_str()),
+            ExpectedOutput::Matches(pattern) => matches(pattern, &text),
         };
         if is_there { Ok(()) } else { Err(format!("`{path}` does not hold what is expected")) }
     }
 
-    fn run(&self, command: &Command) -> Result<Ended, String> {
+    fn run(&self, command: &CheckCommand) -> Result<CommandResult, String> {
         let argv = resolved(&command.argv, self.folder)
             .ok_or_else(|| format!("`{}` is not on the PATH", command.argv.join(" ")))?;
         let env = &self.kit.case.env;
-        let errand = Errand {
+        let errand = CommandSpec {
             argv,
             folder: self.folder.to_owned(),
             env: env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect(),
-            limits: Limits { wall: Duration::from_secs(command.timeout_secs), idle: Duration::ZERO },
+            limits: TimeLimits { wall: Duration::from_secs(command.timeout_secs), idle: Duration::ZERO },
             output_max_bytes: command.output_max_bytes,
-            ..Errand::default()
+            ..CommandSpec::default()
         };
         self.launcher.run(&errand).map_err(|error| error.to_string())
     }
 
-    fn command(&self, command: &Command, exit: i32, expected: Option<&Expected>) -> Found {
+    fn command(&self, command: &CheckCommand, exit: i32, expected: Option<&ExpectedOutput>) -> Found {
         let ended = match self.run(command) {
             Ok(ended) => ended,
             Err(why) => return (None, Err(why)),
         };
         let output = Some(ended.tail());
-        if !matches!(ended.how, How::Exited(code) if code == exit) {
+        if !matches!(ended.how, ExitReason::Exited(code) if code == exit) {
             let wanted = if exit == 0 { String::new() } else { format!(", and {exit} is expected") };
             return (output, Err(format!("`{}` {}{wanted}", command.argv.join(" "), ended.how())));
         }
         let fits = match expected {
             None => true,
-            Some(Expected::Text(text)) => ended.stdout.trim_end() == text.trim_end(),
-            Some(Expected::Matches(pattern)) => matches(pattern, &ended.stdout),
+            Some(ExpectedOutput::Text(text)) => ended.stdout.trim_end() == text.trim_end(),
+            Some(ExpectedOutput::Matches(pattern)) => matches(pattern, &ended.stdout),
         };
         let why = || format!("`{}` does not print what is expected", command.argv.join(" "));
         (output, if fits { Ok(()) } else { Err(why()) })
@@ -160,11 +160,11 @@ impl Grader<'_> {
     }
 
     fn verify(&self) -> Found {
-        let errand = Errand {
+        let errand = CommandSpec {
             argv: vec![self.runner.into(), "verify".into()],
             folder: self.folder.to_owned(),
-            limits: Limits { wall: VERIFY_WITHIN, idle: Duration::ZERO },
-            ..Errand::default()
+            limits: TimeLimits { wall: VERIFY_WITHIN, idle: Duration::ZERO },
+            ..CommandSpec::default()
         };
         match self.launcher.run(&errand) {
             Err(error) => (None, Err(error.to_string())),
@@ -173,7 +173,7 @@ impl Grader<'_> {
         }
     }
 
-    fn junit(&self, path: &str, command: Option<&Command>, min_tests: u64) -> Found {
+    fn junit(&self, path: &str, command: Option<&CheckCommand>, min_tests: u64) -> Found {
         let output = match command.map(|command| self.run(command)) {
             Some(Err(why)) => return (None, Err(why)),
             Some(Ok(ended)) => Some(ended.tail()),

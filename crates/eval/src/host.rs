@@ -3,53 +3,53 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use runner_cli::{Exit, Report};
+use runner_cli::{CommandError, CommandExit};
 use runner_core::digest::Sha256;
-use runner_host::process::Limits;
+use runner_host::process::TimeLimits;
 use runner_host::programs;
 
-use crate::launch::{Errand, Launcher};
-use crate::result::{Host, RunnerId};
+use crate::launch::{CommandRunner, CommandSpec};
+use crate::result::{MachineInfo, RunnerVersion};
 
 /// The runner under test.
 #[derive(Clone, Debug)]
-pub(crate) struct Runner {
+pub(crate) struct RunnerUnderTest {
     pub(crate) path: PathBuf,
-    pub(crate) id: RunnerId,
+    pub(crate) id: RunnerVersion,
 }
 
 /// How long cargo may take.
 const BUILD_WITHIN: Duration = Duration::from_secs(3_600);
 
-impl Runner {
+impl RunnerUnderTest {
     /// The one that was named, or the one beside this program; that one is built first where this program was built,
     /// so that what is measured is what the sources say.
-    pub(crate) fn find(named: Option<&Path>, launcher: &Launcher) -> Result<Self, Report> {
+    pub(crate) fn find(named: Option<&Path>, launcher: &CommandRunner) -> Result<Self, CommandError> {
         let what = "could not find the runner to be tested";
         let path = match named {
-            Some(path) => std::path::absolute(path).map_err(|error| Report::io(what, path, &error))?,
+            Some(path) => std::path::absolute(path).map_err(|error| CommandError::io(what, path, &error))?,
             None => {
                 build(launcher)?;
                 programs::companion("runner").ok_or_else(|| {
-                    Report::refused("no_runner", what)
+                    CommandError::refused("no_runner", what)
                         .cause("it is neither beside `runner-eval` nor on the PATH")
                         .hint("name it: --runner PATH")
                 })?
             }
         };
-        let bytes =
-            std::fs::read(&path).map_err(|error| Report::io(what, &path, &error).hint("--runner PATH"))?;
+        let bytes = std::fs::read(&path)
+            .map_err(|error| CommandError::io(what, &path, &error).hint("--runner PATH"))?;
         let version = programs::version_of(&path).ok_or_else(|| {
-            Report::refused("no_runner", what)
+            CommandError::refused("no_runner", what)
                 .cause(format!("`{} --version` says nothing", path.display()))
                 .hint("name another: --runner PATH")
         })?;
-        Ok(Self { path, id: RunnerId { version, sha256: Sha256::of(&bytes).to_string() } })
+        Ok(Self { path, id: RunnerVersion { version, sha256: Sha256::of(&bytes).to_string() } })
     }
 }
 
 /// Builds the runner beside this program, if this program lies in the target folder of this repository.
-fn build(launcher: &Launcher) -> Result<(), Report> {
+fn build(launcher: &CommandRunner) -> Result<(), CommandError> {
     let Ok(own) = std::env::current_exe() else { return Ok(()) };
     let (Some(profile), Some(root)) = (own.parent(), own.ancestors().nth(3)) else { return Ok(()) };
     let is_release = profile.file_name().is_some_and(|name| name == "release");
@@ -59,26 +59,27 @@ fn build(launcher: &Launcher) -> Result<(), Report> {
     let mut argv = vec![cargo.into()];
     argv.extend(["build", "--quiet", "--locked", "-p", "runner"].map(Into::into));
     argv.extend(is_release.then(|| "--release".into()));
-    let limits = Limits { wall: BUILD_WITHIN, idle: Duration::ZERO };
-    let errand = Errand { argv, folder: root.to_owned(), limits, ..Errand::default() };
-    let ended = launcher.run(&errand).map_err(|error| Report::of("could not build the runner", &error))?;
+    let limits = TimeLimits { wall: BUILD_WITHIN, idle: Duration::ZERO };
+    let errand = CommandSpec { argv, folder: root.to_owned(), limits, ..CommandSpec::default() };
+    let ended =
+        launcher.run(&errand).map_err(|error| CommandError::of("could not build the runner", &error))?;
     if ended.is_success() {
         return Ok(());
     }
-    Err(Report::new("build", Exit::FAILURE, "could not build the runner")
+    Err(CommandError::new("build", CommandExit::FAILURE, "could not build the runner")
         .cause(runner_core::text::one_line(&ended.tail()))
         .hint("build it yourself: cargo build -p runner; or name another: --runner PATH"))
 }
 
 /// What this machine allows.
-pub(crate) fn host(jobs: u32) -> Host {
+pub(crate) fn host(jobs: u32) -> MachineInfo {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let memory = std::fs::read_to_string("/proc/meminfo").ok();
     let memory_kib = memory.as_deref().and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
         line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
     });
-    Host {
+    MachineInfo {
         os: std::env::consts::OS.to_owned(),
         arch: std::env::consts::ARCH.to_owned(),
         cpus: u32::try_from(cpus).unwrap_or(u32::MAX),

@@ -2,15 +2,15 @@
 
 /// What a report says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct JunitCounts {
     pub(crate) tests: u64,
     pub(crate) failed: u64,
     pub(crate) skipped: u64,
 }
 
 /// Counts the tests. The totals that a report states about itself are not believed.
-pub(crate) fn count(text: &str) -> Result<Counts, String> {
-    let mut counts = Counts::default();
+pub(crate) fn count(text: &str) -> Result<JunitCounts, String> {
+    let mut counts = JunitCounts::default();
     let (mut rest, mut is_report, mut within) = (text, false, false);
     while let Some((_, from)) = rest.split_once('<') {
         if let Some(after) = skipped_part(from) {
@@ -72,7 +72,7 @@ mod tests {
             <testcase name="three"><skipped/></testcase>
             <testcase name="four"><system-out>fine</system-out></testcase>
             </testsuite></testsuites>"#;
-        assert_eq!(count(text), Ok(Counts { tests: 4, failed: 1, skipped: 1 }));
+        assert_eq!(count(text), Ok(JunitCounts { tests: 4, failed: 1, skipped: 1 }));
     }
 
     #[test]
@@ -80,6 +80,6 @@ mod tests {
         assert!(count("").is_err());
         assert!(count("all good").is_err());
         assert!(count("<testsuite><testcase").is_err());
-        assert_eq!(count("<testsuite/>"), Ok(Counts::default()));
+        assert_eq!(count("<testsuite/>"), Ok(JunitCounts::default()));
     }
 }

@@ -5,7 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use runner_host::process::{self, Control, How, Input, Launch, Limits, Log, Output, Stop, Supervision};
+use runner_host::process::{
+    self, CancelHandle, ExitReason, OutputLog, OutputTarget, ProcessInput, ProcessSpec, StopPolicy,
+    SupervisorSlot, TimeLimits,
+};
 use runner_host::{Error, programs};
 
 /// How much of what a program wrote is kept at most, where nobody says.
@@ -17,13 +20,13 @@ const TAIL_BYTES: usize = 2_000;
 pub(crate) type Hear<'a> = &'a dyn Fn(&[u8]);
 
 /// A program to be run.
-pub(crate) struct Errand<'a> {
+pub(crate) struct CommandSpec<'a> {
     /// The program, by its absolute path, and its arguments.
     pub(crate) argv: Vec<OsString>,
     pub(crate) folder: PathBuf,
     /// Variables beside this process's own.
     pub(crate) env: Vec<(OsString, OsString)>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: TimeLimits,
     /// Where its output goes; none if only its end is wanted.
     pub(crate) log: Option<PathBuf>,
     pub(crate) output_max_bytes: u64,
@@ -31,13 +34,13 @@ pub(crate) struct Errand<'a> {
     pub(crate) hear: Option<Hear<'a>>,
 }
 
-impl Default for Errand<'_> {
+impl Default for CommandSpec<'_> {
     fn default() -> Self {
         Self {
             argv: Vec::new(),
             folder: PathBuf::from("."),
             env: Vec::new(),
-            limits: Limits { wall: Duration::from_secs(600), idle: Duration::ZERO },
+            limits: TimeLimits { wall: Duration::from_secs(600), idle: Duration::ZERO },
             log: None,
             output_max_bytes: LOG_MAX_BYTES,
             hear: None,
@@ -46,14 +49,14 @@ impl Default for Errand<'_> {
 }
 
 /// How it went.
-pub(crate) struct Ended {
-    pub(crate) how: How,
+pub(crate) struct CommandResult {
+    pub(crate) how: ExitReason,
     pub(crate) seconds: f64,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Ended {
+impl CommandResult {
     /// The end of what it wrote.
     pub(crate) fn tail(&self) -> String {
         let both = format!("{}{}", self.stdout, self.stderr);
@@ -63,55 +66,58 @@ impl Ended {
 
     /// Whether it ended by itself, with 0.
     pub(crate) fn is_success(&self) -> bool {
-        matches!(self.how, How::Exited(0))
+        matches!(self.how, ExitReason::Exited(0))
     }
 
     /// How it ended, in words.
     pub(crate) fn how(&self) -> String {
         match &self.how {
-            How::Exited(code) => format!("ended with {code}"),
-            How::Signalled(signal) => format!("was ended by signal {signal}"),
-            How::CouldNotStart(error) => format!("could not be started: {error}"),
-            How::TimedOut => "took too long".to_owned(),
-            How::Idle => "did nothing for too long".to_owned(),
-            How::Stopped => "was stopped".to_owned(),
-            How::Lost => "was lost with its supervisor".to_owned(),
+            ExitReason::Exited(code) => format!("ended with {code}"),
+            ExitReason::Signalled(signal) => format!("was ended by signal {signal}"),
+            ExitReason::CouldNotStart(error) => format!("could not be started: {error}"),
+            ExitReason::TimedOut => "took too long".to_owned(),
+            ExitReason::Idle => "did nothing for too long".to_owned(),
+            ExitReason::Stopped => "was stopped".to_owned(),
+            ExitReason::Lost => "was lost with its supervisor".to_owned(),
         }
     }
 }
 
 /// Starts programs one after the other, in a folder for their output.
-pub(crate) struct Launcher {
-    pub(crate) control: Control,
-    supervision: Supervision,
+pub(crate) struct CommandRunner {
+    pub(crate) control: CancelHandle,
+    supervision: SupervisorSlot,
     scratch: PathBuf,
 }
 
-impl Launcher {
+impl CommandRunner {
     pub(crate) fn new(scratch: PathBuf) -> Result<Self, Error> {
-        Ok(Self { control: Control::new()?, supervision: Supervision::default(), scratch })
+        Ok(Self { control: CancelHandle::new()?, supervision: SupervisorSlot::default(), scratch })
     }
 
     /// Runs a program to its end.
-    pub(crate) fn run(&self, errand: &Errand<'_>) -> Result<Ended, Error> {
+    pub(crate) fn run(&self, errand: &CommandSpec<'_>) -> Result<CommandResult, Error> {
         let fail = |error| Error::Io { action: "make", path: self.scratch.clone(), source: error };
         fs::create_dir_all(&self.scratch).map_err(fail)?;
-        let log = |name: &str| Log { path: self.scratch.join(name), bytes_max: errand.output_max_bytes };
+        let log =
+            |name: &str| OutputLog { path: self.scratch.join(name), bytes_max: errand.output_max_bytes };
         let (out, err) = (log("stdout"), log("stderr"));
         let output = match &errand.log {
-            Some(path) => Output::Together(Log { path: path.clone(), bytes_max: errand.output_max_bytes }),
-            None => Output::Apart { stdout: out.clone(), stderr: err.clone() },
+            Some(path) => {
+                OutputTarget::Together(OutputLog { path: path.clone(), bytes_max: errand.output_max_bytes })
+            }
+            None => OutputTarget::Apart { stdout: out.clone(), stderr: err.clone() },
         };
         let hear = |_, bytes: &[u8]| errand.hear.iter().for_each(|hear| hear(bytes));
-        let launch = Launch {
+        let launch = ProcessSpec {
             argv: errand.argv.clone(),
             folder: errand.folder.clone(),
             environment: environment(&errand.env),
-            input: Input::Nothing,
+            input: ProcessInput::Nothing,
             output,
             stream: None,
             limits: errand.limits,
-            stop: Stop::default(),
+            stop: StopPolicy::default(),
             has_changed_files: &|| false,
             hear: &hear,
         };
@@ -121,7 +127,7 @@ impl Launcher {
             Some(path) => (text(path), String::new()),
             None => (text(&out.path), text(&err.path)),
         };
-        Ok(Ended { how: ended.how, seconds: ended.elapsed.as_secs_f64(), stdout, stderr })
+        Ok(CommandResult { how: ended.how, seconds: ended.elapsed.as_secs_f64(), stdout, stderr })
     }
 }
 

@@ -32,17 +32,17 @@ mod workspace;
 use std::process::ExitCode;
 
 use clap::Parser;
-use runner_cli::{Out, tell_clap};
+use runner_cli::{Ui, tell_clap};
 
-use cli::Cli;
+use cli::EvalCli;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match EvalCli::try_parse() {
         Ok(cli) => cli,
         Err(told) => return tell_clap(&told),
     };
-    let out = Out::new(&cli.global.manner);
+    let out = Ui::new(&cli.global.manner);
     match commands::run(&cli, &out) {
         Ok(reply) => out.tell(reply.as_ref()),
         Err(report) => out.tell_error(&report),

@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use runner_cli::Report;
+use runner_cli::CommandError;
 use serde_json::{Value, json};
 
-use crate::results::Trial;
-use crate::selection::Selection;
-use crate::stats::paired::{Counts, Pair};
+use crate::results::StoredTrial;
+use crate::selection::ResultSelection;
+use crate::stats::paired::{ScoredCounts, ScoredPair};
 use crate::stats::score::{Score, scores};
 
 /// What can be compared, and what cannot.
-pub(crate) struct Pairing {
+pub(crate) struct PairedComparison {
     /// By case.
-    pub(crate) pairs: BTreeMap<String, Pair>,
+    pub(crate) pairs: BTreeMap<String, ScoredPair>,
     /// Cases that only the old results have a score of.
     pub(crate) only_base: Vec<String>,
     /// Cases that only the new ones have a score of.
@@ -24,9 +24,9 @@ pub(crate) struct Pairing {
     pub(crate) left_out: u32,
 }
 
-impl Pairing {
+impl PairedComparison {
     /// Puts two selections with one agent each side by side.
-    pub(crate) fn new(base: &Selection, new: &Selection) -> Result<Self, Report> {
+    pub(crate) fn new(base: &ResultSelection, new: &ResultSelection) -> Result<Self, CommandError> {
         base.one_agent()?;
         new.one_agent()?;
         let (old, fresh) = (by_case(base), by_case(new));
@@ -45,7 +45,7 @@ impl Pairing {
             match (counts(&old), counts(&fresh)) {
                 (Some(_), Some(_)) if is_changed => pairing.changed.push(name.clone()),
                 (Some(base), Some(new)) => {
-                    pairing.pairs.insert(name.clone(), Pair { base, new });
+                    pairing.pairs.insert(name.clone(), ScoredPair { base, new });
                 }
                 (Some(_), None) => pairing.only_base.push(name.clone()),
                 (None, Some(_)) => pairing.only_new.push(name.clone()),
@@ -56,13 +56,13 @@ impl Pairing {
     }
 
     /// The pairs alone.
-    pub(crate) fn list(&self) -> Vec<Pair> {
+    pub(crate) fn list(&self) -> Vec<ScoredPair> {
         self.pairs.values().copied().collect()
     }
 
     /// For programs.
     pub(crate) fn json(&self) -> Value {
-        let case = |(name, pair): (&String, &Pair)| json!({ "case": name, "base": pair.base, "new": pair.new, "difference": pair.difference() });
+        let case = |(name, pair): (&String, &ScoredPair)| json!({ "case": name, "base": pair.base, "new": pair.new, "difference": pair.difference() });
         json!({
             "cases": self.pairs.iter().map(case).collect::<Vec<_>>(),
             "only_base": self.only_base,
@@ -89,19 +89,19 @@ impl Pairing {
 }
 
 /// The counts of a score; none without a scored trial.
-pub(crate) fn counts(score: &Score) -> Option<Counts> {
-    (score.n > 0).then_some(Counts { successes: score.successes, n: score.n })
+pub(crate) fn counts(score: &Score) -> Option<ScoredCounts> {
+    (score.n > 0).then_some(ScoredCounts { successes: score.successes, n: score.n })
 }
 
 /// The scores of a selection with one agent, by case.
-pub(crate) fn by_case(chosen: &Selection) -> BTreeMap<String, Score> {
+pub(crate) fn by_case(chosen: &ResultSelection) -> BTreeMap<String, Score> {
     let last = chosen.last();
     let scores = scores(last.iter().map(|trial| &trial.meta));
     scores.into_iter().map(|((_, case), score)| (case.to_owned(), score)).collect()
 }
 
 /// What each case was when it was tried: the fingerprints of its file, fixture and checks.
-fn versions<'a>(trials: impl Iterator<Item = &'a Trial>) -> BTreeMap<&'a str, BTreeSet<[&'a str; 3]>> {
+fn versions<'a>(trials: impl Iterator<Item = &'a StoredTrial>) -> BTreeMap<&'a str, BTreeSet<[&'a str; 3]>> {
     let mut versions: BTreeMap<&str, BTreeSet<_>> = BTreeMap::new();
     for trial in trials.filter(|trial| trial.meta.is_scored()) {
         let lock = &trial.lock;

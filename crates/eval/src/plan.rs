@@ -6,9 +6,9 @@ use std::str::FromStr;
 use runner_core::digest::Sha256;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::Agent;
-use crate::result::RunnerId;
-use crate::suite::Kit;
+use crate::agent::EvalAgent;
+use crate::result::RunnerVersion;
+use crate::suite::LoadedCase;
 
 /// The version of [`Plan`].
 pub(crate) const PLAN_SCHEMA: &str = "runner.eval.plan/1";
@@ -16,25 +16,25 @@ pub(crate) const PLAN_SCHEMA: &str = "runner.eval.plan/1";
 /// The plan of a run, as its folder holds it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Plan {
+pub(crate) struct EvalPlan {
     pub(crate) schema: String,
     /// The run's name.
     pub(crate) run: String,
     /// When it was made.
     pub(crate) created_at: String,
     #[serde(flatten)]
-    pub(crate) scope: Scope,
+    pub(crate) scope: PlanScope,
 }
 
 /// What is measured with what. Two commands that ask for the same have the same scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Scope {
+pub(crate) struct PlanScope {
     /// The runner under test.
-    pub(crate) runner: RunnerId,
+    pub(crate) runner: RunnerVersion,
     /// The cases.
     pub(crate) cases: Vec<PlannedCase>,
     /// In the order in which they are worked through.
-    pub(crate) units: Vec<Unit>,
+    pub(crate) units: Vec<TrialUnit>,
 }
 
 /// A case as it was when the plan was made.
@@ -49,16 +49,16 @@ pub(crate) struct PlannedCase {
 /// One trial to be made.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Unit {
+pub(crate) struct TrialUnit {
     pub(crate) case: String,
     pub(crate) agent: String,
     pub(crate) trial: u32,
 }
 
-impl Unit {
+impl TrialUnit {
     /// The part of its results' names that is the same in every run and attempt.
     pub(crate) fn slug(&self) -> String {
-        let agent = self.agent.parse::<Agent>().map_or_else(|_| self.agent.clone(), |agent| agent.slug());
+        let agent = self.agent.parse::<EvalAgent>().map_or_else(|_| self.agent.clone(), |agent| agent.slug());
         format!("{agent}.t{:02}", self.trial)
     }
 
@@ -68,27 +68,27 @@ impl Unit {
     }
 }
 
-impl fmt::Display for Unit {
+impl fmt::Display for TrialUnit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}.t{:02}", self.case, self.agent, self.trial)
     }
 }
 
-impl Scope {
+impl PlanScope {
     /// Every case with every agent that it can be given to, so many times. All first trials come before all second
     /// ones, so that a run that ends early has tried everything.
-    pub(crate) fn new(kits: &[Kit], agents: &[Agent], trials: u32, runner: RunnerId) -> Self {
+    pub(crate) fn new(kits: &[LoadedCase], agents: &[EvalAgent], trials: u32, runner: RunnerVersion) -> Self {
         let mut units = Vec::new();
         for trial in 1..=trials {
             for kit in kits {
                 for agent in agents.iter().filter(|agent| agent.fits(&kit.case)) {
-                    units.push(Unit { case: kit.case.id.clone(), agent: agent.to_string(), trial });
+                    units.push(TrialUnit { case: kit.case.id.clone(), agent: agent.to_string(), trial });
                 }
             }
         }
-        let is_used = |kit: &&Kit| units.iter().any(|unit| unit.case == kit.case.id);
+        let is_used = |kit: &&LoadedCase| units.iter().any(|unit| unit.case == kit.case.id);
         let planned =
-            |kit: &Kit| PlannedCase { id: kit.case.id.clone(), sha256: kit.digests.whole.to_string() };
+            |kit: &LoadedCase| PlannedCase { id: kit.case.id.clone(), sha256: kit.digests.whole.to_string() };
         let cases = kits.iter().filter(is_used).map(planned).collect();
         Self { runner, cases, units }
     }
@@ -97,14 +97,14 @@ impl Scope {
 /// A share of the units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Partition {
-    how: How,
+    how: PartitionMethod,
     /// From 1.
     part: u64,
     of: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
+enum PartitionMethod {
     /// In turn: shares of equal size.
     Slice,
     /// By name: a unit stays in its share when others come and go.
@@ -118,8 +118,8 @@ impl FromStr for Partition {
         let wrong = || "expected slice:M/N or hash:M/N, with M from 1 to N".to_owned();
         let (how, share) = text.split_once(':').ok_or_else(wrong)?;
         let how = match how {
-            "slice" => How::Slice,
-            "hash" => How::Hash,
+            "slice" => PartitionMethod::Slice,
+            "hash" => PartitionMethod::Hash,
             _ => return Err(wrong()),
         };
         let (part, of) = share.split_once('/').ok_or_else(wrong)?;
@@ -130,7 +130,7 @@ impl FromStr for Partition {
 
 impl fmt::Display for Partition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let how = if self.how == How::Slice { "slice" } else { "hash" };
+        let how = if self.how == PartitionMethod::Slice { "slice" } else { "hash" };
         write!(f, "{how}:{}/{}", self.part, self.of)
     }
 }
@@ -166,14 +166,14 @@ impl Partition {
         if part < 1 || part > of {
             return Err(format!("share {part} of {of} is asked for"));
         }
-        Ok(Some(Self { how: How::Slice, part, of }))
+        Ok(Some(Self { how: PartitionMethod::Slice, part, of }))
     }
 
     /// The units of this share.
-    pub(crate) fn share(&self, units: &[Unit]) -> Vec<Unit> {
-        let is_ours = |at: usize, unit: &Unit| match self.how {
-            How::Slice => at as u64 % self.of == self.part - 1,
-            How::Hash => bucket(unit, self.of) == self.part - 1,
+    pub(crate) fn share(&self, units: &[TrialUnit]) -> Vec<TrialUnit> {
+        let is_ours = |at: usize, unit: &TrialUnit| match self.how {
+            PartitionMethod::Slice => at as u64 % self.of == self.part - 1,
+            PartitionMethod::Hash => bucket(unit, self.of) == self.part - 1,
         };
         units
             .iter()
@@ -185,7 +185,7 @@ impl Partition {
 }
 
 /// The share that a unit's name leads to.
-fn bucket(unit: &Unit, of: u64) -> u64 {
+fn bucket(unit: &TrialUnit, of: u64) -> u64 {
     let digest = Sha256::of(unit.to_string().as_bytes()).to_string();
     let head = digest.get(..15).and_then(|head| u64::from_str_radix(head, 16).ok()).unwrap_or_default();
     head % of
@@ -196,8 +196,8 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    fn units(count: u32) -> Vec<Unit> {
-        (1..=count).map(|trial| Unit { case: "c".into(), agent: "nop".into(), trial }).collect()
+    fn units(count: u32) -> Vec<TrialUnit> {
+        (1..=count).map(|trial| TrialUnit { case: "c".into(), agent: "nop".into(), trial }).collect()
     }
 
     #[test]

@@ -7,35 +7,35 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use runner_cli::Report;
-use runner_host::process::{Control, Wish};
+use runner_cli::CommandError;
+use runner_host::process::{CancelHandle, StopRequest};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::host::Runner;
-use crate::plan::Unit;
-use crate::result::{Cause, Meta};
+use crate::host::RunnerUnderTest;
+use crate::plan::TrialUnit;
+use crate::result::{FailureCause, TrialMeta};
 use crate::run_folder::RunFolder;
-use crate::suite::Kit;
-use crate::trial::{Order, Said};
-use crate::worker::Worker;
+use crate::suite::LoadedCase;
+use crate::trial::{WorkerJob, WorkerMessage};
+use crate::worker::WorkerProcess;
 
 /// How often wishes are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What happens, as it happens.
 #[derive(Clone, Debug)]
-pub(crate) enum Event {
+pub(crate) enum PoolEvent {
     /// A worker begins an attempt.
-    Began(Unit),
+    Began(TrialUnit),
     /// It says something.
-    Said(Unit, Said),
+    Said(TrialUnit, WorkerMessage),
     /// Time went by.
     Tick,
 }
 
 /// How it is done.
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct PoolSettings {
     pub(crate) jobs: u32,
     /// How often a unit is tried again that the provider or the evaluation itself spoiled.
     pub(crate) retries: u32,
@@ -49,7 +49,7 @@ pub(crate) struct Settings {
 
 /// Why there may be units left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum PoolEnd {
     /// There are none.
     Done,
     /// Somebody asked to stop.
@@ -59,30 +59,30 @@ pub(crate) enum Ending {
 }
 
 /// Everything that the threads share.
-struct Shared<'a> {
-    queue: Mutex<VecDeque<Unit>>,
+struct PoolState<'a> {
+    queue: Mutex<VecDeque<TrialUnit>>,
     workers: Mutex<BTreeSet<u32>>,
     /// Nothing more is begun.
     halt: AtomicBool,
     /// What the run has cost, in millionths of a dollar: known before anything more is begun.
     spent: AtomicU64,
-    failed: Mutex<Option<Report>>,
-    settings: &'a Settings,
+    failed: Mutex<Option<CommandError>>,
+    settings: &'a PoolSettings,
     run: &'a RunFolder,
-    kits: &'a [Kit],
-    runner: &'a Runner,
+    kits: &'a [LoadedCase],
+    runner: &'a RunnerUnderTest,
 }
 
 /// Works through units. `spent` is what the run has cost before.
 pub(crate) fn work(
-    (run, kits, runner): (&RunFolder, &[Kit], &Runner),
-    units: Vec<Unit>,
-    settings: &Settings,
-    (control, spent): (&Control, u64),
-    tell: &mut dyn FnMut(Event),
-) -> Result<Ending, Report> {
+    (run, kits, runner): (&RunFolder, &[LoadedCase], &RunnerUnderTest),
+    units: Vec<TrialUnit>,
+    settings: &PoolSettings,
+    (control, spent): (&CancelHandle, u64),
+    tell: &mut dyn FnMut(PoolEvent),
+) -> Result<PoolEnd, CommandError> {
     let count = (settings.jobs as usize).min(units.len());
-    let shared = Shared {
+    let shared = PoolState {
         queue: Mutex::new(units.into()),
         workers: Mutex::new(BTreeSet::new()),
         halt: AtomicBool::new(false),
@@ -94,9 +94,9 @@ pub(crate) fn work(
         runner,
     };
     if shared.is_spent() {
-        return Ok(Ending::Budget);
+        return Ok(PoolEnd::Budget);
     }
-    let mut ending = Ending::Done;
+    let mut ending = PoolEnd::Done;
     std::thread::scope(|scope| {
         let (sender, events) = channel();
         for _ in 0..count {
@@ -104,21 +104,21 @@ pub(crate) fn work(
             scope.spawn(move || shared.serve(&sender));
         }
         drop(sender);
-        let mut wished = Wish::GoOn;
+        let mut wished = StopRequest::GoOn;
         loop {
             match events.recv_timeout(LOOK_EVERY) {
                 Ok(event) => tell(event),
-                Err(RecvTimeoutError::Timeout) => tell(Event::Tick),
+                Err(RecvTimeoutError::Timeout) => tell(PoolEvent::Tick),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             if shared.is_spent() && !shared.halt.swap(true, Ordering::SeqCst) && shared.has_more() {
-                ending = Ending::Budget;
+                ending = PoolEnd::Budget;
             }
             if control.wish() > wished {
                 wished = control.wish();
-                ending = Ending::Stopped;
+                ending = PoolEnd::Stopped;
                 shared.halt.store(true, Ordering::SeqCst);
-                shared.signal(if wished == Wish::Kill { Signal::KILL } else { Signal::TERM });
+                shared.signal(if wished == StopRequest::Kill { Signal::KILL } else { Signal::TERM });
             }
         }
     });
@@ -126,9 +126,9 @@ pub(crate) fn work(
     failed.map_or(Ok(ending), Err)
 }
 
-impl Shared<'_> {
+impl PoolState<'_> {
     /// Takes unit after unit until there are none, or nothing more is to be begun.
-    fn serve(&self, events: &Sender<Event>) {
+    fn serve(&self, events: &Sender<PoolEvent>) {
         while !self.is_halted() && !self.is_spent() {
             let Some(unit) = locked(&self.queue).pop_front() else { return };
             if let Err(report) = self.finish(&unit, events) {
@@ -139,11 +139,11 @@ impl Shared<'_> {
     }
 
     /// Attempts at one unit, until one is final.
-    fn finish(&self, unit: &Unit, events: &Sender<Event>) -> Result<(), Report> {
+    fn finish(&self, unit: &TrialUnit, events: &Sender<PoolEvent>) -> Result<(), CommandError> {
         let mut wait = self.settings.retry_wait;
         for _ in 0..=self.settings.retries {
             let Some(meta) = self.attempt(unit, events)? else { return Ok(()) };
-            if self.is_halted() || self.is_spent() || !meta.cause.is_some_and(Cause::is_retried) {
+            if self.is_halted() || self.is_spent() || !meta.cause.is_some_and(FailureCause::is_retried) {
                 return Ok(());
             }
             self.pause(wait);
@@ -153,12 +153,19 @@ impl Shared<'_> {
     }
 
     /// One attempt; nothing if there was none to be made.
-    fn attempt(&self, unit: &Unit, events: &Sender<Event>) -> Result<Option<Meta>, Report> {
+    fn attempt(
+        &self,
+        unit: &TrialUnit,
+        events: &Sender<PoolEvent>,
+    ) -> Result<Option<TrialMeta>, CommandError> {
         let kit = self.kits.iter().find(|kit| kit.case.id == unit.case);
         let kit = kit.ok_or_else(|| {
-            Report::refused("no_such_case", format!("the case `{}` of the plan is not there", unit.case))
+            CommandError::refused(
+                "no_such_case",
+                format!("the case `{}` of the plan is not there", unit.case),
+            )
         })?;
-        let order = Order {
+        let order = WorkerJob {
             unit: unit.clone(),
             run: self.run.name().to_owned(),
             case_file: absolute(&kit.file),
@@ -170,16 +177,16 @@ impl Shared<'_> {
             retries: self.settings.retries,
             jobs: self.settings.jobs,
         };
-        let _ = events.send(Event::Began(unit.clone()));
-        let mut worker = Worker::start(&order)?;
+        let _ = events.send(PoolEvent::Began(unit.clone()));
+        let mut worker = WorkerProcess::start(&order)?;
         locked(&self.workers).insert(worker.id());
         let mut made = None;
         let ended = worker.attend(|said| {
-            if let Said::Made(meta) = &said {
+            if let WorkerMessage::Made(meta) = &said {
                 self.spent.fetch_add(meta.cost.microdollars.unwrap_or(0), Ordering::SeqCst);
                 made = Some((**meta).clone());
             }
-            let _ = events.send(Event::Said(unit.clone(), said));
+            let _ = events.send(PoolEvent::Said(unit.clone(), said));
         });
         locked(&self.workers).remove(&worker.id());
         if self.is_halted() {

@@ -3,29 +3,29 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use runner_cli::{Ink, Line, Out, Pen, Reply};
+use runner_cli::{CommandOutput, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
 
-use crate::plan::Unit;
-use crate::pool::Event;
-use crate::result::{Meta, Outcome};
-use crate::trial::Said;
+use crate::plan::TrialUnit;
+use crate::pool::PoolEvent;
+use crate::result::{TrialMeta, TrialOutcome};
+use crate::trial::WorkerMessage;
 
 /// How often a table is drawn anew.
 const DRAW_EVERY: Duration = Duration::from_millis(120);
 
 /// Where a unit stands.
 #[derive(Clone, Debug)]
-enum Cell {
+enum TrialProgress {
     Waiting,
     Running { phase: String, iterations: u32, since: Instant },
-    Ended(Outcome),
+    Ended(TrialOutcome),
 }
 
 /// What is known so far.
-pub(crate) struct Progress<'o> {
-    out: &'o Out,
-    cells: BTreeMap<Unit, Cell>,
+pub(crate) struct EvalProgress<'o> {
+    out: &'o Ui,
+    cells: BTreeMap<TrialUnit, TrialProgress>,
     began: Instant,
     drawn_at: Option<Instant>,
     drawn_lines: usize,
@@ -33,57 +33,61 @@ pub(crate) struct Progress<'o> {
     notes: Vec<String>,
 }
 
-impl<'o> Progress<'o> {
+impl<'o> EvalProgress<'o> {
     /// With all units, and those that have their result already.
-    pub(crate) fn new(out: &'o Out, units: &[Unit], had: &[(Unit, Outcome)]) -> Self {
-        let mut cells: BTreeMap<Unit, Cell> =
-            units.iter().map(|unit| (unit.clone(), Cell::Waiting)).collect();
+    pub(crate) fn new(out: &'o Ui, units: &[TrialUnit], had: &[(TrialUnit, TrialOutcome)]) -> Self {
+        let mut cells: BTreeMap<TrialUnit, TrialProgress> =
+            units.iter().map(|unit| (unit.clone(), TrialProgress::Waiting)).collect();
         for (unit, outcome) in had {
-            cells.insert(unit.clone(), Cell::Ended(*outcome));
+            cells.insert(unit.clone(), TrialProgress::Ended(*outcome));
         }
         Self { out, cells, began: Instant::now(), drawn_at: None, drawn_lines: 0, notes: Vec::new() }
     }
 
     /// Takes an event in and shows it.
-    pub(crate) fn tell(&mut self, event: &Event) {
+    pub(crate) fn tell(&mut self, event: &PoolEvent) {
         match event {
-            Event::Began(unit) => self
-                .set(unit, Cell::Running { phase: "begin".to_owned(), iterations: 0, since: Instant::now() }),
-            Event::Said(unit, Said::Phase(said)) => {
-                if let Some(Cell::Running { phase, .. }) = self.cells.get_mut(unit) {
+            PoolEvent::Began(unit) => self.set(
+                unit,
+                TrialProgress::Running { phase: "begin".to_owned(), iterations: 0, since: Instant::now() },
+            ),
+            PoolEvent::Said(unit, WorkerMessage::Phase(said)) => {
+                if let Some(TrialProgress::Running { phase, .. }) = self.cells.get_mut(unit) {
                     phase.clone_from(said);
                 }
             }
-            Event::Said(unit, Said::Iterations(count)) => {
-                if let Some(Cell::Running { iterations, .. }) = self.cells.get_mut(unit) {
+            PoolEvent::Said(unit, WorkerMessage::Iterations(count)) => {
+                if let Some(TrialProgress::Running { iterations, .. }) = self.cells.get_mut(unit) {
                     *iterations = *count;
                 }
             }
-            Event::Said(unit, Said::Note(note)) => self.note(unit, note),
-            Event::Said(unit, Said::Made(meta) | Said::Had(meta)) => self.ended(unit, meta),
-            Event::Tick => {}
+            PoolEvent::Said(unit, WorkerMessage::Note(note)) => self.note(unit, note),
+            PoolEvent::Said(unit, WorkerMessage::Made(meta) | WorkerMessage::Had(meta)) => {
+                self.ended(unit, meta)
+            }
+            PoolEvent::Tick => {}
         }
         self.draw(false);
     }
 
-    fn set(&mut self, unit: &Unit, cell: Cell) {
+    fn set(&mut self, unit: &TrialUnit, cell: TrialProgress) {
         self.cells.insert(unit.clone(), cell);
     }
 
     fn done(&self) -> usize {
-        self.cells.values().filter(|cell| matches!(cell, Cell::Ended(_))).count()
+        self.cells.values().filter(|cell| matches!(cell, TrialProgress::Ended(_))).count()
     }
 
-    fn note(&mut self, unit: &Unit, note: &str) {
+    fn note(&mut self, unit: &TrialUnit, note: &str) {
         self.notes.push(format!("{unit}: {note}"));
-        let line = Line::new().with("event", "note").with("unit", unit).with("note", note);
+        let line = KeyValueLine::new().with("event", "note").with("unit", unit).with("note", note);
         self.say(line, json!({ "event": "note", "unit": unit, "note": note }));
     }
 
-    fn ended(&mut self, unit: &Unit, meta: &Meta) {
-        self.set(unit, Cell::Ended(meta.outcome));
+    fn ended(&mut self, unit: &TrialUnit, meta: &TrialMeta) {
+        self.set(unit, TrialProgress::Ended(meta.outcome));
         let done = self.done();
-        let mut line = Line::new().with("event", "ended").with("case", &meta.case_id);
+        let mut line = KeyValueLine::new().with("event", "ended").with("case", &meta.case_id);
         line = line.with("agent", &meta.agent).with("trial", meta.trial).with("attempt", meta.attempt);
         line = line.with("outcome", meta.outcome);
         if let (Some(cause), Some(why)) = (meta.cause, &meta.why) {
@@ -94,8 +98,8 @@ impl<'o> Progress<'o> {
         self.say(line, json!({ "event": "ended", "done": done, "of": self.cells.len(), "result": meta }));
     }
 
-    fn say(&self, line: Line, value: Value) {
-        self.out.tell_now(&Happening { line, value });
+    fn say(&self, line: KeyValueLine, value: Value) {
+        self.out.tell_now(&ProgressLine { line, value });
     }
 
     /// Draws the table, if there is a terminal and it is time.
@@ -125,21 +129,22 @@ impl<'o> Progress<'o> {
         if self.out.is_terminal() {
             let pen = self.out.fresh_pen();
             for note in &self.notes {
-                self.out.raw(&format!("{} {note}\n", pen.ink(Ink::Warn, "note:")));
+                self.out.raw(&format!("{} {note}\n", pen.ink(TextRole::Warn, "note:")));
             }
         }
     }
 
     /// One line a case and agent, as many as there is room for: those at work first, then the last ones.
-    fn lines(&self, pen: &Pen, most: usize) -> Vec<String> {
-        let mut rows: BTreeMap<(&str, &str), Vec<&Cell>> = BTreeMap::new();
+    fn lines(&self, pen: &Styler, most: usize) -> Vec<String> {
+        let mut rows: BTreeMap<(&str, &str), Vec<&TrialProgress>> = BTreeMap::new();
         for (unit, cell) in &self.cells {
             rows.entry((&unit.case, &unit.agent)).or_default().push(cell);
         }
         let width = rows.keys().map(|(case, agent)| case.len() + agent.len() + 3).max().unwrap_or(0);
         let width = width.min(pen.width / 2);
         let room = most.saturating_sub(1).max(1);
-        let is_active = |cells: &[&Cell]| cells.iter().any(|cell| matches!(cell, Cell::Running { .. }));
+        let is_active =
+            |cells: &[&TrialProgress]| cells.iter().any(|cell| matches!(cell, TrialProgress::Running { .. }));
         let too_many = rows.len() > room;
         let mut lines: Vec<String> = rows
             .iter()
@@ -147,7 +152,8 @@ impl<'o> Progress<'o> {
             .take(room)
             .map(|((case, agent), cells)| row(pen, &format!("{case} ({agent})"), width, cells))
             .collect();
-        let running = self.cells.values().filter(|cell| matches!(cell, Cell::Running { .. })).count();
+        let running =
+            self.cells.values().filter(|cell| matches!(cell, TrialProgress::Running { .. })).count();
         let secs = self.began.elapsed().as_secs_f64();
         let whole = format!("{}/{} done, {running} running, {secs:.0} s", self.done(), self.cells.len());
         lines.push(pen.fit(&whole, pen.width));
@@ -156,50 +162,50 @@ impl<'o> Progress<'o> {
 }
 
 /// Something that just happened, for whoever is no person: people see the table.
-pub(crate) struct Happening {
-    pub(crate) line: Line,
+pub(crate) struct ProgressLine {
+    pub(crate) line: KeyValueLine,
     pub(crate) value: Value,
 }
 
-impl Reply for Happening {
+impl CommandOutput for ProgressLine {
     fn json(&self) -> Value {
         self.value.clone()
     }
 
-    fn plain(&self) -> Vec<Line> {
+    fn plain(&self) -> Vec<KeyValueLine> {
         vec![self.line.clone()]
     }
 
-    fn drawn(&self, _: &Pen) -> String {
+    fn drawn(&self, _: &Styler) -> String {
         String::new()
     }
 }
 
-fn row(pen: &Pen, name: &str, width: usize, cells: &[&Cell]) -> String {
+fn row(pen: &Styler, name: &str, width: usize, cells: &[&TrialProgress]) -> String {
     let name: String = name.chars().take(width).collect();
     let mut line = format!("{name:width$}  ");
     let mut note = String::new();
     for cell in cells {
         line.push_str(&match cell {
-            Cell::Waiting => pen.ink(Ink::Faint, "·"),
-            Cell::Running { phase, iterations, since } => {
+            TrialProgress::Waiting => pen.ink(TextRole::Faint, "·"),
+            TrialProgress::Running { phase, iterations, since } => {
                 note = format!("  {phase} #{iterations} {:.0} s", since.elapsed().as_secs_f64());
-                pen.ink(Ink::Active, "▸")
+                pen.ink(TextRole::Active, "▸")
             }
-            Cell::Ended(outcome) => mark(pen, *outcome),
+            TrialProgress::Ended(outcome) => mark(pen, *outcome),
         });
     }
-    line + &pen.ink(Ink::Faint, &note)
+    line + &pen.ink(TextRole::Faint, &note)
 }
 
 /// An outcome in one cell.
-pub(crate) fn mark(pen: &Pen, outcome: Outcome) -> String {
+pub(crate) fn mark(pen: &Styler, outcome: TrialOutcome) -> String {
     match outcome {
-        Outcome::Success => pen.ink(Ink::Good, "✓"),
-        Outcome::Fail => pen.ink(Ink::Bad, "✗"),
-        Outcome::Stuck => pen.ink(Ink::Warn, "s"),
-        Outcome::Error => pen.ink(Ink::Warn, "e"),
-        Outcome::Skipped => pen.ink(Ink::Faint, "-"),
+        TrialOutcome::Success => pen.ink(TextRole::Good, "✓"),
+        TrialOutcome::Fail => pen.ink(TextRole::Bad, "✗"),
+        TrialOutcome::Stuck => pen.ink(TextRole::Warn, "s"),
+        TrialOutcome::Error => pen.ink(TextRole::Warn, "e"),
+        TrialOutcome::Skipped => pen.ink(TextRole::Faint, "-"),
     }
 }
 

@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::results::Trial;
+use crate::results::StoredTrial;
 use crate::trial::ITERATIONS;
 
 /// How much of a log is shown.
@@ -19,15 +19,18 @@ const TAIL_BYTES: u64 = 12_000;
 const TAIL_LINES: usize = 40;
 
 /// A trial with all attempts at it, the last of which counts.
-pub(crate) struct Tried<'a> {
-    pub(crate) earlier: &'a [Trial],
-    pub(crate) last: &'a Trial,
+pub(crate) struct TrialHistory<'a> {
+    pub(crate) earlier: &'a [StoredTrial],
+    pub(crate) last: &'a StoredTrial,
 }
 
 /// Attempts, put together by trial.
-pub(crate) fn by_trial(trials: &[Trial]) -> Vec<Tried<'_>> {
+pub(crate) fn by_trial(trials: &[StoredTrial]) -> Vec<TrialHistory<'_>> {
     let groups = trials.chunk_by(|a, b| a.unit() == b.unit());
-    groups.filter_map(|group| group.split_last()).map(|(last, earlier)| Tried { earlier, last }).collect()
+    groups
+        .filter_map(|group| group.split_last())
+        .map(|(last, earlier)| TrialHistory { earlier, last })
+        .collect()
 }
 
 /// Text as it may stand in XML and HTML, in elements and in quoted attributes. What no such document may hold is replaced.

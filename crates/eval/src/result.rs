@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// How a trial ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum TrialOutcome {
     /// The runner ended with 0 and every check passes.
     Success,
     /// The runner ended with 0 and a check does not pass.
@@ -25,7 +25,7 @@ pub enum Outcome {
     Skipped,
 }
 
-impl Outcome {
+impl TrialOutcome {
     /// All of them, best first.
     pub const ALL: [Self; 5] = [Self::Success, Self::Fail, Self::Stuck, Self::Error, Self::Skipped];
 
@@ -41,7 +41,7 @@ impl Outcome {
     }
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for TrialOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -50,7 +50,7 @@ impl fmt::Display for Outcome {
 /// What kept a trial from being a success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cause {
+pub enum FailureCause {
     /// The agent's work is not what was asked for, or the agent gave up or crashed.
     Agent,
     /// The guard did not let the agent's work pass.
@@ -67,7 +67,7 @@ pub enum Cause {
     Interrupted,
 }
 
-impl Cause {
+impl FailureCause {
     /// The one word for it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -96,7 +96,7 @@ impl Cause {
     }
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for FailureCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -105,14 +105,14 @@ impl fmt::Display for Cause {
 /// What a trial cost, and where that is known from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cost {
+pub struct TrialCost {
     /// Millionths of a dollar, as far as known; null when nothing is.
     pub microdollars: Option<u64>,
     /// No better than the worst part of the sum.
     pub basis: CostSource,
 }
 
-impl Cost {
+impl TrialCost {
     /// The same in dollars.
     pub fn usd(self) -> Option<f64> {
         // Exact up to nine thousand million dollars.
@@ -124,7 +124,7 @@ impl Cost {
 /// The runner under test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RunnerId {
+pub struct RunnerVersion {
     /// What it says of its version.
     pub version: String,
     /// The SHA-256 of the program.
@@ -134,7 +134,7 @@ pub struct RunnerId {
 /// `meta.json`: one attempt at one trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Meta {
+pub struct TrialMeta {
     /// [`META_SCHEMA`].
     pub schema: String,
     /// The case.
@@ -152,13 +152,13 @@ pub struct Meta {
     /// The name of the result's folder: run, agent, trial and attempt.
     pub eval_run_id: String,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: TrialOutcome,
     /// Why; null exactly for a success.
-    pub cause: Option<Cause>,
+    pub cause: Option<FailureCause>,
     /// The same in words; null for a success.
     pub why: Option<String>,
     /// What the case's file says that the outcome must be, if it says so.
-    pub expected: Option<Outcome>,
+    pub expected: Option<TrialOutcome>,
     /// The exit code of `runner loop`; null if it had none.
     pub runner_exit: Option<i32>,
     /// From the first process to the last check.
@@ -170,9 +170,9 @@ pub struct Meta {
     /// Tokens read and written, as far as known; null when nothing is.
     pub tokens: Option<u64>,
     /// What it cost.
-    pub cost: Cost,
+    pub cost: TrialCost,
     /// The runner under test.
-    pub runner: RunnerId,
+    pub runner: RunnerVersion,
     /// When it began: `2026-11-16T05:00:03Z`.
     pub started_at: String,
     /// When it ended.
@@ -182,17 +182,17 @@ pub struct Meta {
 /// The version of [`Meta`].
 pub const META_SCHEMA: &str = "runner.eval.meta/1";
 
-impl Meta {
+impl TrialMeta {
     /// Whether it counts in scores, as a success or as none.
     pub fn is_scored(&self) -> bool {
-        self.outcome != Outcome::Skipped && self.cause.is_none_or(Cause::is_scored)
+        self.outcome != TrialOutcome::Skipped && self.cause.is_none_or(FailureCause::is_scored)
     }
 }
 
 /// `checks.json`: what each check of the case said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Checks {
+pub struct CheckResults {
     /// [`CHECKS_SCHEMA`].
     pub schema: String,
     /// In the order of the case's file.
@@ -226,7 +226,7 @@ pub struct CheckResult {
 /// `lock.json`: what the result depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lock {
+pub struct TrialInputs {
     /// [`LOCK_SCHEMA`].
     pub schema: String,
     /// The SHA-256 of the case's file.
@@ -238,9 +238,9 @@ pub struct Lock {
     /// Of the configuration that the run was started with.
     pub config_sha256: String,
     /// The runner under test.
-    pub runner: RunnerId,
+    pub runner: RunnerVersion,
     /// The machine.
-    pub host: Host,
+    pub host: MachineInfo,
     /// The SHA-256 of each file of the result that scores are made from, by its name.
     pub files: BTreeMap<String, String>,
     /// A fingerprint of all this with the run's own key: who does not have that cannot make a result.
@@ -253,7 +253,7 @@ pub const LOCK_SCHEMA: &str = "runner.eval.lock/1";
 /// What the machine allowed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Host {
+pub struct MachineInfo {
     /// The operating system.
     pub os: String,
     /// The processor's kind.
@@ -272,24 +272,32 @@ mod tests {
 
     #[test]
     fn only_what_the_agent_answers_for_is_scored() {
-        let scored = [Cause::Agent, Cause::Guard, Cause::Limit];
-        let left_out = [Cause::Provider, Cause::MissingTool, Cause::Harness, Cause::Interrupted];
+        let scored = [FailureCause::Agent, FailureCause::Guard, FailureCause::Limit];
+        let left_out = [
+            FailureCause::Provider,
+            FailureCause::MissingTool,
+            FailureCause::Harness,
+            FailureCause::Interrupted,
+        ];
         assert!(scored.iter().all(|cause| cause.is_scored() && !cause.is_retried()));
         assert!(left_out.iter().all(|cause| !cause.is_scored()));
     }
 
     #[test]
     fn a_word_is_the_same_in_files_and_in_lines() {
-        for outcome in Outcome::ALL {
+        for outcome in TrialOutcome::ALL {
             assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.as_str());
         }
-        assert_eq!(serde_json::to_value(Cause::MissingTool).unwrap(), Cause::MissingTool.as_str());
+        assert_eq!(
+            serde_json::to_value(FailureCause::MissingTool).unwrap(),
+            FailureCause::MissingTool.as_str()
+        );
     }
 
     #[test]
     fn an_unknown_key_is_refused_with_its_line() {
         let text = "{\n \"microdollars\": null,\n \"basis\": \"unknown\",\n \"currency\": \"EUR\"\n}";
-        let fault = serde_json::from_str::<Cost>(text).unwrap_err().to_string();
+        let fault = serde_json::from_str::<TrialCost>(text).unwrap_err().to_string();
         assert!(fault.contains("currency") && fault.contains("line 4"), "{fault}");
     }
 }

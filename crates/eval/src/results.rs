@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use crate::result::{CHECKS_SCHEMA, Checks, LOCK_SCHEMA, Lock, META_SCHEMA, Meta};
-use crate::seal::Key;
+use crate::result::{CHECKS_SCHEMA, CheckResults, LOCK_SCHEMA, META_SCHEMA, TrialInputs, TrialMeta};
+use crate::seal::SigningKey;
 
 /// The files of one result that are read here.
 pub const META: &str = "meta.json";
@@ -20,18 +20,18 @@ pub const LOCK: &str = "lock.json";
 
 /// One attempt at one trial, as its folder holds it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Trial {
+pub struct StoredTrial {
     /// Where it is: `<results>/<case>/<eval-run-id>`.
     pub folder: PathBuf,
     /// Who, what, how it ended.
-    pub meta: Meta,
+    pub meta: TrialMeta,
     /// What the checks said.
-    pub checks: Checks,
+    pub checks: CheckResults,
     /// What it depends on.
-    pub lock: Lock,
+    pub lock: TrialInputs,
 }
 
-impl Trial {
+impl StoredTrial {
     /// The trial that this is an attempt at: run, case, agent, number.
     pub fn unit(&self) -> (&str, &str, &str, u32) {
         (&self.meta.run, &self.meta.case_id, &self.meta.agent, self.meta.trial)
@@ -41,7 +41,7 @@ impl Trial {
 /// A result that cannot be read.
 #[derive(Debug, Error)]
 #[error("`{}`: {why}", .path.display())]
-pub struct Unreadable {
+pub struct UnreadableResult {
     /// The file or folder.
     pub path: PathBuf,
     /// What is wrong with it.
@@ -50,7 +50,7 @@ pub struct Unreadable {
 
 /// Every attempt in a folder of results, ordered by case, agent, run, trial and attempt; and what cannot be read, or was
 /// not made by the run that it names. Names that begin with `_` or `.` are not cases and not results.
-pub fn load(results: &Path) -> io::Result<(Vec<Trial>, Vec<Unreadable>)> {
+pub fn load(results: &Path) -> io::Result<(Vec<StoredTrial>, Vec<UnreadableResult>)> {
     let (mut trials, mut faults, mut keys) = (Vec::new(), Vec::new(), BTreeMap::new());
     for case in folders_in(results)? {
         for folder in folders_in(&case)? {
@@ -58,7 +58,7 @@ pub fn load(results: &Path) -> io::Result<(Vec<Trial>, Vec<Unreadable>)> {
                 Ok(trial) if is_true(&trial, results, &mut keys) => trials.push(trial),
                 Ok(_) => {
                     let why = "was not made by the run that it names, or was changed since".to_owned();
-                    faults.push(Unreadable { path: folder, why });
+                    faults.push(UnreadableResult { path: folder, why });
                 }
                 Err(fault) => faults.push(fault),
             }
@@ -69,20 +69,20 @@ pub fn load(results: &Path) -> io::Result<(Vec<Trial>, Vec<Unreadable>)> {
 }
 
 /// Whether a result has the seal of its run. Of a run that was made elsewhere there is no key, and nothing to compare.
-fn is_true(trial: &Trial, results: &Path, keys: &mut BTreeMap<String, Option<Key>>) -> bool {
+fn is_true(trial: &StoredTrial, results: &Path, keys: &mut BTreeMap<String, Option<SigningKey>>) -> bool {
     let run = &trial.meta.run;
-    let key = keys.entry(run.clone()).or_insert_with(|| Key::read(results, run));
+    let key = keys.entry(run.clone()).or_insert_with(|| SigningKey::read(results, run));
     key.as_ref().is_none_or(|key| key.fits(trial))
 }
 
-fn order(trial: &Trial) -> (&str, &str, &str, u32, u32) {
+fn order(trial: &StoredTrial) -> (&str, &str, &str, u32, u32) {
     let meta = &trial.meta;
     (&meta.case_id, &meta.agent, &meta.run, meta.trial, meta.attempt)
 }
 
 /// The last attempt at each trial, which is the one that scores are made from.
-pub fn last_attempts(trials: &[Trial]) -> Vec<&Trial> {
-    let mut last: Vec<&Trial> = Vec::new();
+pub fn last_attempts(trials: &[StoredTrial]) -> Vec<&StoredTrial> {
+    let mut last: Vec<&StoredTrial> = Vec::new();
     for trial in trials {
         match last.last_mut() {
             Some(before) if before.unit() == trial.unit() => *before = trial,
@@ -93,10 +93,10 @@ pub fn last_attempts(trials: &[Trial]) -> Vec<&Trial> {
 }
 
 /// One result.
-pub fn read(folder: &Path) -> Result<Trial, Unreadable> {
-    let meta: Meta = document(folder, META)?;
-    let checks: Checks = document(folder, CHECKS)?;
-    let lock: Lock = document(folder, LOCK)?;
+pub fn read(folder: &Path) -> Result<StoredTrial, UnreadableResult> {
+    let meta: TrialMeta = document(folder, META)?;
+    let checks: CheckResults = document(folder, CHECKS)?;
+    let lock: TrialInputs = document(folder, LOCK)?;
     let versions = [
         (META, meta.schema.as_str(), META_SCHEMA),
         (CHECKS, checks.schema.as_str(), CHECKS_SCHEMA),
@@ -105,25 +105,25 @@ pub fn read(folder: &Path) -> Result<Trial, Unreadable> {
     for (name, found, known) in versions {
         if found != known {
             let why = format!("`schema` is `{found}`, and this program reads `{known}`");
-            return Err(Unreadable { path: folder.join(name), why });
+            return Err(UnreadableResult { path: folder.join(name), why });
         }
     }
     let named = folder.file_name().is_some_and(|name| name == meta.eval_run_id.as_str());
     let beneath = folder.parent().and_then(Path::file_name).is_some_and(|case| case == meta.case_id.as_str());
     if !named || !beneath {
         let why = format!("is the result of `{}/{}`, and not in its place", meta.case_id, meta.eval_run_id);
-        return Err(Unreadable { path: folder.to_owned(), why });
+        return Err(UnreadableResult { path: folder.to_owned(), why });
     }
-    if meta.cause.is_none() != (meta.outcome == crate::result::Outcome::Success) {
+    if meta.cause.is_none() != (meta.outcome == crate::result::TrialOutcome::Success) {
         let why = "`cause` is null exactly when `outcome` is `success`".to_owned();
-        return Err(Unreadable { path: folder.join(META), why });
+        return Err(UnreadableResult { path: folder.join(META), why });
     }
-    Ok(Trial { folder: folder.to_owned(), meta, checks, lock })
+    Ok(StoredTrial { folder: folder.to_owned(), meta, checks, lock })
 }
 
-fn document<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<T, Unreadable> {
+fn document<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<T, UnreadableResult> {
     let path = folder.join(name);
-    let fault = |why: String| Unreadable { path: path.clone(), why };
+    let fault = |why: String| UnreadableResult { path: path.clone(), why };
     // A link could lead anywhere, and a pipe could make whoever reads it wait for ever.
     if !fs::symlink_metadata(&path).map_err(|error| fault(error.to_string()))?.is_file() {
         return Err(fault("is not a plain file".to_owned()));

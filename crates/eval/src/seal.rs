@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use runner_core::digest::Sha256;
 use runner_core::document::canonical_json;
 
-use crate::result::Lock;
-use crate::results::{CHECKS, META, Trial};
+use crate::result::TrialInputs;
+use crate::results::{CHECKS, META, StoredTrial};
 
 /// The files of a result that its lock holds fingerprints of.
 const SEALED: [&str; 4] = [META, CHECKS, "tree.json", "run_state.json"];
 
 /// The key of a run.
 #[derive(Clone, Debug)]
-pub(crate) struct Key(String);
+pub(crate) struct SigningKey(String);
 
-impl Key {
+impl SigningKey {
     /// The file with the key.
     pub(crate) fn path(results: &Path, run: &str) -> PathBuf {
         results.join("_runs").join(run).join("key")
@@ -29,18 +29,18 @@ impl Key {
     }
 
     /// The lock of a result with its seal.
-    pub(crate) fn sealed(&self, lock: Lock) -> Lock {
-        Lock { seal: self.seal(&lock), ..lock }
+    pub(crate) fn sealed(&self, lock: TrialInputs) -> TrialInputs {
+        TrialInputs { seal: self.seal(&lock), ..lock }
     }
 
-    fn seal(&self, lock: &Lock) -> String {
-        let lock = Lock { seal: String::new(), ..lock.clone() };
+    fn seal(&self, lock: &TrialInputs) -> String {
+        let lock = TrialInputs { seal: String::new(), ..lock.clone() };
         let inner = [self.0.as_bytes(), &canonical_json(&lock)].concat();
         Sha256::of(format!("{}{}", self.0, Sha256::of(&inner)).as_bytes()).to_string()
     }
 
     /// Whether a result was made by someone who has the key, and is as it was made.
-    pub(crate) fn fits(&self, trial: &Trial) -> bool {
+    pub(crate) fn fits(&self, trial: &StoredTrial) -> bool {
         trial.lock.seal == self.seal(&trial.lock) && trial.lock.files == fingerprints(&trial.folder)
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use runner_cli::{Exit, Report};
+use runner_cli::{CommandError, CommandExit};
 use runner_core::digest::Sha256;
 use runner_core::document::canonical_json;
 use runner_core::layout::Doc;
@@ -13,23 +13,25 @@ use runner_core::run_state::RunState;
 use runner_core::spending::number;
 use runner_core::step::CostSource;
 use runner_host::clock::{now_ms, utc};
-use runner_host::process::{How, Limits, Wish};
+use runner_host::process::{ExitReason, StopRequest, TimeLimits};
 use runner_host::programs;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::agent::Agent;
+use crate::agent::EvalAgent;
 use crate::files;
 use crate::grade::Grader;
 use crate::host::host;
-use crate::launch::{Errand, Launcher};
-use crate::plan::Unit;
-use crate::result::{CHECKS_SCHEMA, Checks, Cost, LOCK_SCHEMA, Lock, META_SCHEMA, Meta, RunnerId};
-use crate::results::{CHECKS, LOCK, META, Trial};
+use crate::launch::{CommandRunner, CommandSpec};
+use crate::plan::TrialUnit;
+use crate::result::{
+    CHECKS_SCHEMA, CheckResults, LOCK_SCHEMA, META_SCHEMA, RunnerVersion, TrialCost, TrialInputs, TrialMeta,
+};
+use crate::results::{CHECKS, LOCK, META, StoredTrial};
 use crate::run_folder::RunFolder;
 use crate::seal::fingerprints;
-use crate::suite::Kit;
-use crate::verdict::{LoopEnd, Told, Verdict, judge};
+use crate::suite::LoadedCase;
+use crate::verdict::{LoopEnd, RunnerReport, TrialVerdict, judge};
 use crate::workspace::{Workspace, environment};
 
 /// How long `runner init` and `runner start` may take.
@@ -43,14 +45,14 @@ pub(crate) const ITERATIONS: &str = "iterations";
 
 /// What a worker is told to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Order {
-    pub(crate) unit: Unit,
+pub(crate) struct WorkerJob {
+    pub(crate) unit: TrialUnit,
     pub(crate) run: String,
     pub(crate) case_file: PathBuf,
     /// What the case was when the plan was made.
     pub(crate) case_sha256: String,
     pub(crate) runner: PathBuf,
-    pub(crate) runner_id: RunnerId,
+    pub(crate) runner_id: RunnerVersion,
     pub(crate) results: PathBuf,
     pub(crate) workspaces: PathBuf,
     pub(crate) retries: u32,
@@ -60,7 +62,7 @@ pub(crate) struct Order {
 /// What a worker says meanwhile and at its end, one JSON line each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Said {
+pub(crate) enum WorkerMessage {
     /// What it is at.
     Phase(String),
     /// So many iterations are made.
@@ -68,19 +70,19 @@ pub(crate) enum Said {
     /// Something that should be seen.
     Note(String),
     /// The attempt's result is on record.
-    Made(Box<Meta>),
+    Made(Box<TrialMeta>),
     /// The unit had its result already.
-    Had(Box<Meta>),
+    Had(Box<TrialMeta>),
 }
 
 /// One attempt under way.
-pub(crate) struct Attempt<'a> {
-    order: &'a Order,
-    kit: &'a Kit,
-    launcher: &'a Launcher,
-    say: &'a dyn Fn(Said),
+pub(crate) struct TrialAttempt<'a> {
+    order: &'a WorkerJob,
+    kit: &'a LoadedCase,
+    launcher: &'a CommandRunner,
+    say: &'a dyn Fn(WorkerMessage),
     workspace: Workspace,
-    agent: Agent,
+    agent: EvalAgent,
     eval_run_id: String,
     attempt: u32,
     /// Where the result is put together.
@@ -88,22 +90,22 @@ pub(crate) struct Attempt<'a> {
 }
 
 /// What is known when the loop has ended.
-struct Looped {
+struct LoopResult {
     end: LoopEnd,
     seconds: f64,
     config: String,
 }
 
-impl<'a> Attempt<'a> {
+impl<'a> TrialAttempt<'a> {
     pub(crate) fn new(
-        order: &'a Order,
-        kit: &'a Kit,
+        order: &'a WorkerJob,
+        kit: &'a LoadedCase,
         (attempt, made): (u32, PathBuf),
-        launcher: &'a Launcher,
-        say: &'a dyn Fn(Said),
-    ) -> Result<Self, Report> {
+        launcher: &'a CommandRunner,
+        say: &'a dyn Fn(WorkerMessage),
+    ) -> Result<Self, CommandError> {
         let agent = order.unit.agent.parse().map_err(|fault: String| {
-            Report::refused("agent", format!("there is no agent `{}`", order.unit.agent)).cause(fault)
+            CommandError::refused("agent", format!("there is no agent `{}`", order.unit.agent)).cause(fault)
         })?;
         let eval_run_id = order.unit.eval_run_id(&order.run, attempt);
         let workspace = Workspace::of(&order.workspaces, &order.unit.case, &eval_run_id);
@@ -112,11 +114,11 @@ impl<'a> Attempt<'a> {
 
     /// Makes the attempt; the result lies in its temporary folder then, but for its lock. Nothing if the evaluation
     /// was killed meanwhile.
-    pub(crate) fn make(&self) -> Result<(Meta, Lock), Report> {
+    pub(crate) fn make(&self) -> Result<(TrialMeta, TrialInputs), CommandError> {
         let (began, started) = (Instant::now(), now_ms());
-        let fail = |error| Report::io("could not write the result", &self.made, &error);
+        let fail = |error| CommandError::io("could not write the result", &self.made, &error);
         files::clear(&self.made).and_then(|()| fs::create_dir_all(&self.made)).map_err(fail)?;
-        let nothing = || Checks { schema: CHECKS_SCHEMA.to_owned(), checks: Vec::new() };
+        let nothing = || CheckResults { schema: CHECKS_SCHEMA.to_owned(), checks: Vec::new() };
         let missing = self.missing();
         let (looped, checks, verdict) = if missing.is_empty() {
             let looped = self.run_loop();
@@ -129,7 +131,7 @@ impl<'a> Attempt<'a> {
         } else {
             let config = String::new();
             let end = LoopEnd::NeverBegan(String::new());
-            (Looped { end, seconds: 0.0, config }, nothing(), Verdict::skipped(&missing))
+            (LoopResult { end, seconds: 0.0, config }, nothing(), TrialVerdict::skipped(&missing))
         };
         let meta = self.meta(&looped, verdict, (began, started));
         fs::write(self.made.join(META), canonical_json(&meta)).map_err(fail)?;
@@ -144,8 +146,8 @@ impl<'a> Attempt<'a> {
     }
 
     /// A fresh repository, `runner start`, `runner loop`.
-    fn run_loop(&self) -> Looped {
-        (self.say)(Said::Phase("setup".to_owned()));
+    fn run_loop(&self) -> LoopResult {
+        (self.say)(WorkerMessage::Phase("setup".to_owned()));
         let config = self
             .workspace
             .make(self.kit, self.launcher)
@@ -155,10 +157,10 @@ impl<'a> Attempt<'a> {
             Ok(config) => config,
             Err(why) => {
                 let end = if self.is_stopped() { LoopEnd::Stopped } else { LoopEnd::NeverBegan(why) };
-                return Looped { end, seconds: 0.0, config: String::new() };
+                return LoopResult { end, seconds: 0.0, config: String::new() };
             }
         };
-        (self.say)(Said::Phase("loop".to_owned()));
+        (self.say)(WorkerMessage::Phase("loop".to_owned()));
         let (line, count) = (Cell::new(Vec::new()), Cell::new(0_u32));
         let hear = |bytes: &[u8]| {
             let mut text = line.take();
@@ -168,44 +170,46 @@ impl<'a> Attempt<'a> {
             let settled = settled.filter(|line| is_event(line, "settled")).count();
             if settled > 0 {
                 count.set(count.get() + u32::try_from(settled).unwrap_or_default());
-                (self.say)(Said::Iterations(count.get()));
+                (self.say)(WorkerMessage::Iterations(count.get()));
             }
             line.set(text.split_off(whole));
         };
         let wall = Duration::from_secs(self.kit.case.limits.wall_secs.into());
-        let errand = Errand {
+        let errand = CommandSpec {
             hear: Some(&hear),
-            limits: Limits { wall, idle: Duration::ZERO },
+            limits: TimeLimits { wall, idle: Duration::ZERO },
             ..self.errand(&["--json", "loop"], LOOP_LOG)
         };
         match self.launcher.run(&errand) {
-            Err(error) => Looped { end: LoopEnd::NeverBegan(error.to_string()), seconds: 0.0, config },
+            Err(error) => LoopResult { end: LoopEnd::NeverBegan(error.to_string()), seconds: 0.0, config },
             Ok(ended) => {
                 let end = match &ended.how {
                     _ if self.is_stopped() => LoopEnd::Stopped,
-                    How::Exited(code) => LoopEnd::Exited(*code),
-                    How::TimedOut => LoopEnd::OutOfTime,
-                    How::CouldNotStart(error) => LoopEnd::NeverBegan(error.to_string()),
-                    How::Signalled(_) | How::Idle | How::Stopped | How::Lost => LoopEnd::Killed(ended.how()),
+                    ExitReason::Exited(code) => LoopEnd::Exited(*code),
+                    ExitReason::TimedOut => LoopEnd::OutOfTime,
+                    ExitReason::CouldNotStart(error) => LoopEnd::NeverBegan(error.to_string()),
+                    ExitReason::Signalled(_) | ExitReason::Idle | ExitReason::Stopped | ExitReason::Lost => {
+                        LoopEnd::Killed(ended.how())
+                    }
                 };
-                Looped { end, seconds: ended.seconds, config }
+                LoopResult { end, seconds: ended.seconds, config }
             }
         }
     }
 
     fn is_stopped(&self) -> bool {
-        self.launcher.control.wish() != Wish::GoOn
+        self.launcher.control.wish() != StopRequest::GoOn
     }
 
-    fn errand(&self, words: &[&str], log: &str) -> Errand<'a> {
+    fn errand(&self, words: &[&str], log: &str) -> CommandSpec<'a> {
         let argv = std::iter::once(self.order.runner.clone().into()).chain(words.iter().map(Into::into));
-        Errand {
+        CommandSpec {
             argv: argv.collect(),
             folder: self.workspace.repository.clone(),
             env: environment(self.kit, false),
-            limits: Limits { wall: START_WITHIN, idle: Duration::ZERO },
+            limits: TimeLimits { wall: START_WITHIN, idle: Duration::ZERO },
             log: Some(self.made.join(log)),
-            ..Errand::default()
+            ..CommandSpec::default()
         }
     }
 
@@ -243,8 +247,8 @@ impl<'a> Attempt<'a> {
     }
 
     /// Runs the checks on a copy: the workspace stays as the run left it, and sees nothing hidden.
-    fn grade(&self, looped: &Looped) -> std::io::Result<Checks> {
-        (self.say)(Said::Phase("checks".to_owned()));
+    fn grade(&self, looped: &LoopResult) -> std::io::Result<CheckResults> {
+        (self.say)(WorkerMessage::Phase("checks".to_owned()));
         let copy = self.workspace.private.join("checked");
         files::clear(&copy)?;
         files::copy(&self.workspace.repository, &copy)?;
@@ -262,7 +266,7 @@ impl<'a> Attempt<'a> {
         if let Some(teardown) = &self.kit.case.teardown
             && let Err(why) = self.workspace.errand(self.kit, teardown, "teardown", self.launcher)
         {
-            (self.say)(Said::Note(runner_core::text::one_line(&why)));
+            (self.say)(WorkerMessage::Note(runner_core::text::one_line(&why)));
         }
     }
 
@@ -270,18 +274,23 @@ impl<'a> Attempt<'a> {
         RunState::decode(&fs::read(self.made.join("run_state.json")).ok()?).ok()
     }
 
-    fn told(&self) -> Told {
+    fn told(&self) -> RunnerReport {
         let log = fs::read(self.made.join(LOOP_LOG)).unwrap_or_default();
-        Told { last: self.state().and_then(|state| state.last_outcome), why: why(&log) }
+        RunnerReport { last: self.state().and_then(|state| state.last_outcome), why: why(&log) }
     }
 
-    fn meta(&self, looped: &Looped, verdict: Verdict, (began, started): (Instant, u64)) -> Meta {
+    fn meta(
+        &self,
+        looped: &LoopResult,
+        verdict: TrialVerdict,
+        (began, started): (Instant, u64),
+    ) -> TrialMeta {
         let state = self.state();
         let spent = state.as_ref().map(|state| state.spent);
         let known = |amount: u64, blind: u64| if amount == 0 && blind > 0 { None } else { Some(amount) };
         let tokens = spent.and_then(|s| known(number(s.tokens), number(s.sessions_without_tokens)));
         let microdollars = spent.and_then(|s| known(number(s.microdollars), number(s.sessions_without_cost)));
-        Meta {
+        TrialMeta {
             schema: META_SCHEMA.to_owned(),
             case_id: self.order.unit.case.clone(),
             tags: self.kit.case.tags.clone(),
@@ -293,7 +302,7 @@ impl<'a> Attempt<'a> {
             outcome: verdict.outcome,
             cause: verdict.cause,
             why: verdict.why.map(|why| runner_core::text::one_line(&why)),
-            expected: self.kit.case.expect.filter(|_| self.agent == Agent::Case),
+            expected: self.kit.case.expect.filter(|_| self.agent == EvalAgent::Case),
             runner_exit: match looped.end {
                 LoopEnd::Exited(code) => Some(code),
                 LoopEnd::OutOfTime | LoopEnd::Stopped | LoopEnd::Killed(_) | LoopEnd::NeverBegan(_) => None,
@@ -302,16 +311,16 @@ impl<'a> Attempt<'a> {
             loop_secs: rounded(looped.seconds),
             iterations: state.as_ref().map_or(0, |state| state.next_iter.get().saturating_sub(1)),
             tokens,
-            cost: Cost { microdollars, basis: spent.map_or(CostSource::Unknown, |spent| spent.basis()) },
+            cost: TrialCost { microdollars, basis: spent.map_or(CostSource::Unknown, |spent| spent.basis()) },
             runner: self.order.runner_id.clone(),
             started_at: utc(started).unwrap_or_default(),
             ended_at: utc(now_ms()).unwrap_or_default(),
         }
     }
 
-    fn lock(&self, looped: &Looped) -> Lock {
+    fn lock(&self, looped: &LoopResult) -> TrialInputs {
         let digests = &self.kit.digests;
-        Lock {
+        TrialInputs {
             schema: LOCK_SCHEMA.to_owned(),
             case_sha256: digests.case.to_string(),
             fixture_sha256: digests.fixture.map(|digest| digest.to_string()),
@@ -327,26 +336,26 @@ impl<'a> Attempt<'a> {
 
 /// Makes an attempt at a unit, unless it has its result already, and puts the result in its place in one move.
 pub(crate) fn work(
-    order: &Order,
-    launcher: &Launcher,
+    order: &WorkerJob,
+    launcher: &CommandRunner,
     is_orphaned: &dyn Fn() -> bool,
-    say: &dyn Fn(Said),
-) -> Result<(), Report> {
+    say: &dyn Fn(WorkerMessage),
+) -> Result<(), CommandError> {
     let run = RunFolder::open(&order.results, &order.run)?;
-    let fail = |error| Report::io("could not write the result", &order.results, &error);
+    let fail = |error| CommandError::io("could not write the result", &order.results, &error);
     let _lock = run.lock(&order.unit).map_err(fail)?;
     let attempts = true_attempts(order, &run, say).map_err(fail)?;
     if RunFolder::is_done(&attempts, order.retries)
         && let Some(last) = attempts.last()
     {
-        say(Said::Had(Box::new(last.meta.clone())));
+        say(WorkerMessage::Had(Box::new(last.meta.clone())));
         return Ok(());
     }
-    let kit = Kit::read(&order.case_file)?;
+    let kit = LoadedCase::read(&order.case_file)?;
     if kit.digests.whole.to_string() != order.case_sha256 {
-        return Err(Report::new(
+        return Err(CommandError::new(
             "case_changed",
-            Exit::FAILURE,
+            CommandExit::FAILURE,
             format!("case `{}` is not what it was", order.unit.case),
         )
         .cause("its files were changed after the run began, by you or by an agent")
@@ -355,7 +364,7 @@ pub(crate) fn work(
     let attempt = u32::try_from(attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
     let place = run.result(&order.unit, attempt);
     let made = place.with_file_name(format!(".{}", order.unit.eval_run_id(&order.run, attempt)));
-    let (meta, lock) = Attempt::new(order, &kit, (attempt, made.clone()), launcher, say)?.make()?;
+    let (meta, lock) = TrialAttempt::new(order, &kit, (attempt, made.clone()), launcher, say)?.make()?;
     if is_orphaned() {
         return files::clear(&made).map_err(fail);
     }
@@ -366,12 +375,16 @@ pub(crate) fn work(
     }
     fs::rename(&made, &place).map_err(fail)?;
     true_attempts(order, &run, say).map_err(fail)?;
-    say(Said::Made(Box::new(meta)));
+    say(WorkerMessage::Made(Box::new(meta)));
     Ok(())
 }
 
 /// The attempts at a unit; what only looks like one is set aside.
-fn true_attempts(order: &Order, run: &RunFolder, say: &dyn Fn(Said)) -> std::io::Result<Vec<Trial>> {
+fn true_attempts(
+    order: &WorkerJob,
+    run: &RunFolder,
+    say: &dyn Fn(WorkerMessage),
+) -> std::io::Result<Vec<StoredTrial>> {
     loop {
         let (attempts, forged) = run.attempts(&order.unit);
         if forged.is_empty() {
@@ -384,13 +397,13 @@ fn true_attempts(order: &Order, run: &RunFolder, say: &dyn Fn(Said)) -> std::io:
 }
 
 /// Moves what pretends to be a result to where it counts for nothing and can be looked at.
-fn set_aside(results: &Path, folder: &Path, say: &dyn Fn(Said)) -> std::io::Result<()> {
+fn set_aside(results: &Path, folder: &Path, say: &dyn Fn(WorkerMessage)) -> std::io::Result<()> {
     let forged = results.join("_forged");
     fs::create_dir_all(&forged)?;
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let place = forged.join(format!("{name}.{}", now_ms()));
     fs::rename(folder, &place)?;
-    say(Said::Note(format!("{name} was not made by this evaluation: it is in {}", place.display())));
+    say(WorkerMessage::Note(format!("{name} was not made by this evaluation: it is in {}", place.display())));
     Ok(())
 }
 

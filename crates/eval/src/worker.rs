@@ -6,11 +6,11 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use runner_cli::{Exit, Report};
-use runner_host::signals::Listener;
+use runner_cli::{CommandError, CommandExit};
+use runner_host::signals::SignalListener;
 
-use crate::launch::Launcher;
-use crate::trial::{Order, Said, work};
+use crate::launch::CommandRunner;
+use crate::trial::{WorkerJob, WorkerMessage, work};
 
 /// The word after the program's name that makes this binary a worker.
 const WORK: &str = "__work";
@@ -31,16 +31,16 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn serve() -> Result<(), Report> {
-    let told = |error| Report::of("could not begin", &error);
+fn serve() -> Result<(), CommandError> {
+    let told = |error| CommandError::of("could not begin", &error);
     let mut line = String::new();
     let _ = io::stdin().lock().read_line(&mut line);
-    let order: Order = serde_json::from_str(&line).map_err(|error| {
-        Report::refused("order", "could not understand the order").cause(error.to_string())
+    let order: WorkerJob = serde_json::from_str(&line).map_err(|error| {
+        CommandError::refused("order", "could not understand the order").cause(error.to_string())
     })?;
     let scratch = order.workspaces.join(format!(".worker-{}", std::process::id()));
-    let launcher = Launcher::new(scratch.clone()).map_err(told)?;
-    let _listener = Listener::begin(&launcher.control).map_err(told)?;
+    let launcher = CommandRunner::new(scratch.clone()).map_err(told)?;
+    let _listener = SignalListener::begin(&launcher.control).map_err(told)?;
     let orphaned = Arc::new(AtomicBool::new(false));
     let (control, noted) = (launcher.control.clone(), Arc::clone(&orphaned));
     // Whoever started this process holds the other end; when that is gone, nobody wants the result.
@@ -51,7 +51,7 @@ fn serve() -> Result<(), Report> {
         control.kill();
     });
     let is_orphaned = || orphaned.load(Ordering::SeqCst);
-    let say = |said: Said| tell(&serde_json::to_value(said).unwrap_or_default());
+    let say = |said: WorkerMessage| tell(&serde_json::to_value(said).unwrap_or_default());
     let done = work(&order, &launcher, &is_orphaned, &say);
     let _ = crate::files::clear(&scratch);
     done
@@ -63,13 +63,14 @@ fn tell(value: &serde_json::Value) {
 }
 
 /// A worker under way.
-pub(crate) struct Worker(Child);
+pub(crate) struct WorkerProcess(Child);
 
-impl Worker {
+impl WorkerProcess {
     /// Starts one and gives it its order. It has a process group of its own, so that it is stopped by us alone.
-    pub(crate) fn start(order: &Order) -> Result<Self, Report> {
+    pub(crate) fn start(order: &WorkerJob) -> Result<Self, CommandError> {
         let fail = |error: io::Error| {
-            Report::new("worker", Exit::FAILURE, "could not start a worker").cause(error.to_string())
+            CommandError::new("worker", CommandExit::FAILURE, "could not start a worker")
+                .cause(error.to_string())
         };
         let own = std::env::current_exe().map_err(fail)?;
         let mut command = Command::new(own);
@@ -93,15 +94,15 @@ impl Worker {
     }
 
     /// Hears what it says until it ends; its own error, if that was its end.
-    pub(crate) fn attend(&mut self, mut hear: impl FnMut(Said)) -> Result<(), Report> {
+    pub(crate) fn attend(&mut self, mut hear: impl FnMut(WorkerMessage)) -> Result<(), CommandError> {
         let mut failed = None;
         if let Some(stdout) = self.0.stdout.take() {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                match serde_json::from_str::<Said>(&line) {
+                match serde_json::from_str::<WorkerMessage>(&line) {
                     Ok(said) => hear(said),
                     Err(_) => {
                         let told: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
-                        failed = Some(Report::of_json(told.get("failed").unwrap_or(&told)));
+                        failed = Some(CommandError::of_json(told.get("failed").unwrap_or(&told)));
                     }
                 }
             }

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use runner_core::layout::Doc;
 use runner_host::{programs, scratch};
 
-use crate::agent::{Agent, NOP};
-use crate::case::Command;
+use crate::agent::{EvalAgent, NOP};
+use crate::case::CheckCommand;
 use crate::files;
-use crate::launch::{Errand, Launcher, resolved};
-use crate::suite::Kit;
+use crate::launch::{CommandRunner, CommandSpec, resolved};
+use crate::suite::LoadedCase;
 
 /// Where a trial works.
 pub(crate) struct Workspace {
@@ -32,7 +32,7 @@ impl Workspace {
     }
 
     /// Makes the repository as the case has it, with one commit, and points the case's link at it.
-    pub(crate) fn make(&self, kit: &Kit, launcher: &Launcher) -> Result<(), String> {
+    pub(crate) fn make(&self, kit: &LoadedCase, launcher: &CommandRunner) -> Result<(), String> {
         let fail = |error: std::io::Error| format!("could not make the workspace: {error}");
         files::clear(&self.repository).map_err(fail)?;
         fs::create_dir_all(&self.private).map_err(fail)?;
@@ -65,11 +65,11 @@ impl Workspace {
         files::link(target, &folder.join(format!("{case}_latest")))
     }
 
-    fn clone_bundle(&self, bundle: &Path, launcher: &Launcher) -> Result<(), String> {
+    fn clone_bundle(&self, bundle: &Path, launcher: &CommandRunner) -> Result<(), String> {
         let git = programs::find("git", None).ok_or("git is not on the PATH")?;
         let call = |words: Vec<OsString>, folder: &Path| {
             let argv = std::iter::once(git.clone().into()).chain(words).collect();
-            let errand = Errand { argv, folder: folder.to_owned(), ..Errand::default() };
+            let errand = CommandSpec { argv, folder: folder.to_owned(), ..CommandSpec::default() };
             let ended = launcher.run(&errand).map_err(|error| error.to_string())?;
             if ended.is_success() { Ok(()) } else { Err(format!("git {}: {}", ended.how(), ended.tail())) }
         };
@@ -83,20 +83,20 @@ impl Workspace {
     /// Runs setup or teardown.
     pub(crate) fn errand(
         &self,
-        kit: &Kit,
-        command: &Command,
+        kit: &LoadedCase,
+        command: &CheckCommand,
         name: &str,
-        launcher: &Launcher,
+        launcher: &CommandRunner,
     ) -> Result<(), String> {
         let words = command.argv.join(" ");
         let argv = resolved(&command.argv, &kit.folder)
             .ok_or_else(|| format!("{name}: `{words}` is not on the PATH"))?;
-        let errand = Errand {
+        let errand = CommandSpec {
             argv,
             folder: self.repository.clone(),
             env: environment(kit, true),
             output_max_bytes: command.output_max_bytes,
-            ..Errand::default()
+            ..CommandSpec::default()
         };
         let ended = launcher.run(&errand).map_err(|error| error.to_string())?;
         if ended.is_success() {
@@ -106,9 +106,9 @@ impl Workspace {
     }
 
     /// Lays the agent's scenario out, if it plays one, and gives the configuration of the trial.
-    pub(crate) fn configuration(&self, kit: &Kit, agent: &Agent) -> Result<String, String> {
+    pub(crate) fn configuration(&self, kit: &LoadedCase, agent: &EvalAgent) -> Result<String, String> {
         let text = match (agent, agent.scenario(&kit.case)) {
-            (Agent::Nop, _) => Some(NOP.to_owned()),
+            (EvalAgent::Nop, _) => Some(NOP.to_owned()),
             (_, None) => None,
             (_, Some(name)) => {
                 let path = kit.folder.join(name);
@@ -133,7 +133,7 @@ impl Workspace {
 }
 
 /// The variables of a case; its own folder is among them for setup and teardown alone.
-pub(crate) fn environment(kit: &Kit, with_folder: bool) -> Vec<(OsString, OsString)> {
+pub(crate) fn environment(kit: &LoadedCase, with_folder: bool) -> Vec<(OsString, OsString)> {
     let own = kit.case.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
     let folder = std::path::absolute(&kit.folder).unwrap_or_else(|_| kit.folder.clone());
     own.chain(with_folder.then(|| (CASE_DIR.into(), folder.into()))).collect()

@@ -14,8 +14,8 @@ mod reply;
 mod report;
 pub mod state;
 
-pub use manner::{Color, Manner};
-pub use out::{Out, UnderWay, tell_clap};
-pub use pen::{Glyph, Ink, Pen};
-pub use reply::{Exit, Line, Reply};
-pub use report::{Report, explain_graft};
+pub use manner::{ColorChoice, GlobalArgs};
+pub use out::{StatusLine, Ui, tell_clap};
+pub use pen::{Glyph, Styler, TextRole};
+pub use reply::{CommandExit, CommandOutput, KeyValueLine};
+pub use report::{CommandError, explain_graft};

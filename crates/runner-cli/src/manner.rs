@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 /// Where a command works, and how it answers.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Options of every command")]
-pub struct Manner {
+pub struct GlobalArgs {
     /// Work in this folder instead of the current one
     #[arg(short = 'C', global = true, value_name = "DIR", default_value = ".", hide_default_value = true)]
     pub directory: PathBuf,
@@ -26,10 +26,10 @@ pub struct Manner {
     pub no_pager: bool,
     /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
-    pub color: Color,
+    pub color: ColorChoice,
 }
 
-impl Manner {
+impl GlobalArgs {
     /// What to type for the same manner of another command, its folder left out.
     pub fn words(&self) -> Vec<OsString> {
         let flags = [
@@ -45,7 +45,7 @@ impl Manner {
 
 /// When to use colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Color {
+pub enum ColorChoice {
     /// On a terminal, unless NO_COLOR is set
     #[default]
     Auto,
@@ -55,7 +55,7 @@ pub enum Color {
     Never,
 }
 
-impl Color {
+impl ColorChoice {
     /// What to type for the same; nothing for what is usual.
     pub fn words(self) -> Vec<OsString> {
         match self {

@@ -3,60 +3,60 @@
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
-use crate::manner::{Color, Manner};
-use crate::pen::{Glyph, Ink, Pen};
-use crate::reply::{Exit, Reply};
-use crate::report::Report;
+use crate::manner::{ColorChoice, GlobalArgs};
+use crate::pen::{Glyph, Styler, TextRole};
+use crate::reply::{CommandExit, CommandOutput};
+use crate::report::CommandError;
 
 /// How answers are told.
 #[derive(Debug)]
-pub struct Out {
-    form: Form,
-    error_form: Form,
-    pen: Pen,
-    error_pen: Pen,
+pub struct Ui {
+    form: OutputFormat,
+    error_form: OutputFormat,
+    pen: Styler,
+    error_pen: Styler,
     may_page: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum OutputFormat {
     Drawn,
     Plain,
     Json,
     Silent,
 }
 
-impl Out {
-    pub fn new(manner: &Manner) -> Self {
+impl Ui {
+    pub fn new(manner: &GlobalArgs) -> Self {
         let on_terminal = io::stdout().is_terminal();
         let form = match (manner.quiet, manner.json, on_terminal) {
-            (true, _, _) => Form::Silent,
-            (false, true, _) => Form::Json,
-            (false, false, true) => Form::Drawn,
-            (false, false, false) => Form::Plain,
+            (true, _, _) => OutputFormat::Silent,
+            (false, true, _) => OutputFormat::Json,
+            (false, false, true) => OutputFormat::Drawn,
+            (false, false, false) => OutputFormat::Plain,
         };
         Self {
             form,
-            error_form: if manner.json { Form::Json } else { Form::Drawn },
-            pen: Pen::new(manner, on_terminal),
-            error_pen: Pen::new(manner, io::stderr().is_terminal()),
+            error_form: if manner.json { OutputFormat::Json } else { OutputFormat::Drawn },
+            pen: Styler::new(manner, on_terminal),
+            error_pen: Styler::new(manner, io::stderr().is_terminal()),
             may_page: !manner.no_pager,
         }
     }
 
     /// Tells an answer on standard output, and gives its exit code.
-    pub fn tell(&self, reply: &dyn Reply) -> ExitCode {
+    pub fn tell(&self, reply: &dyn CommandOutput) -> ExitCode {
         match self.form {
-            Form::Drawn => {
+            OutputFormat::Drawn => {
                 let text = reply.drawn(&self.pen);
                 let is_shown = reply.is_long() && self.may_page && runner_host::pager::show(&text);
                 if !is_shown {
                     print(&text);
                 }
             }
-            Form::Json if reply.ends_lines() => print(&format!("{}\n", reply.json())),
-            Form::Json => print(&format!("{:#}\n", reply.json())),
-            Form::Plain => {
+            OutputFormat::Json if reply.ends_lines() => print(&format!("{}\n", reply.json())),
+            OutputFormat::Json => print(&format!("{:#}\n", reply.json())),
+            OutputFormat::Plain => {
                 let mut text = String::new();
                 for line in reply.plain() {
                     text.push_str(line.as_str());
@@ -64,28 +64,28 @@ impl Out {
                 }
                 print(&text);
             }
-            Form::Silent => {}
+            OutputFormat::Silent => {}
         }
         code(reply.exit())
     }
 
     /// Whether a person watches.
     pub fn is_terminal(&self) -> bool {
-        self.form == Form::Drawn
+        self.form == OutputFormat::Drawn
     }
 
     /// Whether what is told to a person is told in colour.
     pub fn is_coloured(&self) -> bool {
-        self.form == Form::Drawn && self.pen.is_coloured()
+        self.form == OutputFormat::Drawn && self.pen.is_coloured()
     }
 
     /// What would be drawn.
-    pub fn drawn(&self, reply: &dyn Reply) -> String {
+    pub fn drawn(&self, reply: &dyn CommandOutput) -> String {
         reply.drawn(&self.pen)
     }
 
     /// The pen for the terminal as wide as it is now.
-    pub fn fresh_pen(&self) -> Pen {
+    pub fn fresh_pen(&self) -> Styler {
         self.pen.measured()
     }
 
@@ -95,35 +95,37 @@ impl Out {
     }
 
     /// Tells something that just happened, while a command runs.
-    pub fn tell_now(&self, happening: &dyn Reply) {
+    pub fn tell_now(&self, happening: &dyn CommandOutput) {
         match self.form {
-            Form::Drawn => print(&happening.drawn(&self.pen)),
-            Form::Json => print(&format!("{}\n", happening.json())),
-            Form::Plain => happening.plain().iter().for_each(|line| print(&format!("{}\n", line.as_str()))),
-            Form::Silent => {}
+            OutputFormat::Drawn => print(&happening.drawn(&self.pen)),
+            OutputFormat::Json => print(&format!("{}\n", happening.json())),
+            OutputFormat::Plain => {
+                happening.plain().iter().for_each(|line| print(&format!("{}\n", line.as_str())))
+            }
+            OutputFormat::Silent => {}
         }
     }
 
     /// Tells one of many parts of an answer, unless the answer will be one document that holds them all.
-    pub fn tell_if_many(&self, part: &dyn Reply) {
-        if self.form != Form::Json {
+    pub fn tell_if_many(&self, part: &dyn CommandOutput) {
+        if self.form != OutputFormat::Json {
             self.tell_now(part);
         }
     }
 
     /// Shows a person what is under way, in a line that goes when the answer to it is there.
-    pub fn under_way(&self, what: &str) -> UnderWay<'_> {
+    pub fn under_way(&self, what: &str) -> StatusLine<'_> {
         if self.is_terminal() {
             let pen = self.fresh_pen();
             let line = format!("{} {what}", pen.glyph(Glyph::Next));
-            self.raw(&pen.ink(Ink::Faint, &pen.fit(&line, pen.width.saturating_sub(1))));
+            self.raw(&pen.ink(TextRole::Faint, &pen.fit(&line, pen.width.saturating_sub(1))));
         }
-        UnderWay(self)
+        StatusLine(self)
     }
 
     /// Tells an error on standard error, and gives its exit code.
-    pub fn tell_error(&self, report: &Report) -> ExitCode {
-        if self.error_form == Form::Json {
+    pub fn tell_error(&self, report: &CommandError) -> ExitCode {
+        if self.error_form == OutputFormat::Json {
             print_error(&format!("{:#}\n", report.json()));
         } else {
             print_error(&report.drawn(&self.error_pen));
@@ -134,9 +136,9 @@ impl Out {
 
 /// A line that says what is under way.
 #[derive(Debug)]
-pub struct UnderWay<'o>(&'o Out);
+pub struct StatusLine<'o>(&'o Ui);
 
-impl Drop for UnderWay<'_> {
+impl Drop for StatusLine<'_> {
     fn drop(&mut self) {
         if self.0.is_terminal() {
             self.0.raw("\r\x1b[K");
@@ -146,7 +148,7 @@ impl Drop for UnderWay<'_> {
 
 /// Tells what clap has to say: help and versions are answers, anything else is a wrong usage.
 pub fn tell_clap(told: &clap::Error) -> ExitCode {
-    let colour = |on_terminal| Color::Auto.is_used(on_terminal);
+    let colour = |on_terminal| ColorChoice::Auto.is_used(on_terminal);
     if told.use_stderr() {
         let text = told.render();
         print_error(&if colour(io::stderr().is_terminal()) {
@@ -154,11 +156,11 @@ pub fn tell_clap(told: &clap::Error) -> ExitCode {
         } else {
             text.to_string()
         });
-        return code(Exit::REFUSED);
+        return code(CommandExit::REFUSED);
     }
     let text = told.render();
     print(&if colour(io::stdout().is_terminal()) { text.ansi().to_string() } else { text.to_string() });
-    code(Exit::SUCCESS)
+    code(CommandExit::SUCCESS)
 }
 
 /// A reader that went away is not an error: what is left to say is simply not said.
@@ -171,6 +173,6 @@ fn print_error(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-fn code(exit: Exit) -> ExitCode {
+fn code(exit: CommandExit) -> ExitCode {
     ExitCode::from(exit.0)
 }

@@ -8,60 +8,60 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 use serde_json::{Value, json};
 
-use crate::pen::Pen;
-use crate::reply::{Exit, Line, Reply};
-use crate::report::Report;
+use crate::pen::Styler;
+use crate::reply::{CommandExit, CommandOutput, KeyValueLine};
+use crate::report::CommandError;
 
 /// A text that is the same for everyone who asks.
 #[derive(Clone, Debug)]
-pub struct Script {
+pub struct GeneratedText {
     name: &'static str,
     text: String,
 }
 
-impl Script {
+impl GeneratedText {
     fn new(name: &'static str, bytes: &[u8]) -> Self {
         Self { name, text: String::from_utf8_lossy(bytes).into_owned() }
     }
 }
 
-impl Reply for Script {
+impl CommandOutput for GeneratedText {
     fn json(&self) -> Value {
         json!({ "schema": format!("runner.{}/1", self.name), "text": self.text })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        self.text.lines().map(Line::verbatim).collect()
+    fn plain(&self) -> Vec<KeyValueLine> {
+        self.text.lines().map(KeyValueLine::verbatim).collect()
     }
 
-    fn drawn(&self, _: &Pen) -> String {
+    fn drawn(&self, _: &Styler) -> String {
         self.text.clone()
     }
 }
 
 /// The script that lets a shell complete what is typed.
-pub fn completions(mut command: Command, shell: Shell) -> Script {
+pub fn completions(mut command: Command, shell: Shell) -> GeneratedText {
     let mut bytes = Vec::new();
     let program = command.get_name().to_owned();
     clap_complete::generate(shell, &mut command, program, &mut bytes);
-    Script::new("completions", &bytes)
+    GeneratedText::new("completions", &bytes)
 }
 
 /// The manual page, or nothing but one page per command in a folder.
-pub fn man(command: Command, dir: Option<&Path>) -> Result<Script, Report> {
+pub fn man(command: Command, dir: Option<&Path>) -> Result<GeneratedText, CommandError> {
     let Some(dir) = dir else {
         let mut page = Vec::new();
-        let failed = |error: io::Error| Report::new("man", Exit::FAILURE, error.to_string());
+        let failed = |error: io::Error| CommandError::new("man", CommandExit::FAILURE, error.to_string());
         Man::new(command).render(&mut page).map_err(failed)?;
-        return Ok(Script::new("man", &page));
+        return Ok(GeneratedText::new("man", &page));
     };
     clap_mangen::generate_to(command, dir).map_err(|error| {
         let what = format!("could not write the manual pages to `{}`", dir.display());
-        Report::new("man", Exit::FAILURE, what)
+        CommandError::new("man", CommandExit::FAILURE, what)
             .cause(error.to_string())
             .hint("name a folder that exists and that you may write to")
     })?;
-    Ok(Script::new("man", b""))
+    Ok(GeneratedText::new("man", b""))
 }
 
 /// The reference of every command, as Markdown; `name` is what people type.

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use anstyle::{AnsiColor, Style};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::manner::Manner;
+use crate::manner::GlobalArgs;
 
 /// How wide a terminal is taken to be where it does not say.
 const USUAL_WIDTH: usize = 80;
@@ -20,7 +20,7 @@ fn speaks_unicode() -> bool {
 
 /// What a word is about, which decides how it looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ink {
+pub enum TextRole {
     Good,
     Bad,
     Warn,
@@ -50,7 +50,7 @@ pub enum Glyph {
 
 /// Draws text for one terminal.
 #[derive(Clone, Debug)]
-pub struct Pen {
+pub struct Styler {
     colour: bool,
     unicode: bool,
     /// How many cells a line has.
@@ -59,9 +59,9 @@ pub struct Pen {
     pub verbose: bool,
 }
 
-impl Pen {
+impl Styler {
     /// A pen for standard output or standard error.
-    pub(crate) fn new(manner: &Manner, on_terminal: bool) -> Self {
+    pub(crate) fn new(manner: &GlobalArgs, on_terminal: bool) -> Self {
         Self {
             colour: manner.color.is_used(on_terminal),
             unicode: speaks_unicode(),
@@ -71,7 +71,7 @@ impl Pen {
     }
 
     /// A pen for the terminal that standard output is.
-    pub fn of_stdout(manner: &Manner) -> Self {
+    pub fn of_stdout(manner: &GlobalArgs) -> Self {
         Self::new(manner, std::io::stdout().is_terminal())
     }
 
@@ -91,14 +91,14 @@ impl Pen {
     }
 
     /// The text in its ink.
-    pub fn ink(&self, ink: Ink, text: &str) -> String {
+    pub fn ink(&self, ink: TextRole, text: &str) -> String {
         let style = match ink {
-            Ink::Good => Style::new().fg_color(Some(AnsiColor::Green.into())),
-            Ink::Bad => Style::new().fg_color(Some(AnsiColor::Red.into())).bold(),
-            Ink::Warn => Style::new().fg_color(Some(AnsiColor::Yellow.into())),
-            Ink::Active => Style::new().fg_color(Some(AnsiColor::Cyan.into())),
-            Ink::Strong => Style::new().bold(),
-            Ink::Faint => Style::new().dimmed(),
+            TextRole::Good => Style::new().fg_color(Some(AnsiColor::Green.into())),
+            TextRole::Bad => Style::new().fg_color(Some(AnsiColor::Red.into())).bold(),
+            TextRole::Warn => Style::new().fg_color(Some(AnsiColor::Yellow.into())),
+            TextRole::Active => Style::new().fg_color(Some(AnsiColor::Cyan.into())),
+            TextRole::Strong => Style::new().bold(),
+            TextRole::Faint => Style::new().dimmed(),
         };
         if self.colour && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_text_is_cut_by_cells_not_by_characters() {
-        let pen = Pen::plain(80);
+        let pen = Styler::plain(80);
         assert_eq!(pen.fit("short", 5), "short");
         assert_eq!(pen.fit("longer", 5), "long…");
         assert_eq!(pen.fit("日本語", 6), "日本語");
@@ -162,17 +162,17 @@ mod tests {
 
     #[test]
     fn without_colour_there_is_no_escape() {
-        let plain = Pen::plain(80);
-        assert_eq!(plain.ink(Ink::Bad, "x"), "x");
-        let coloured = Pen { colour: true, ..plain };
-        assert_eq!(coloured.ink(Ink::Good, "x"), "\u{1b}[32mx\u{1b}[0m");
-        assert_eq!(coloured.ink(Ink::Good, ""), "");
+        let plain = Styler::plain(80);
+        assert_eq!(plain.ink(TextRole::Bad, "x"), "x");
+        let coloured = Styler { colour: true, ..plain };
+        assert_eq!(coloured.ink(TextRole::Good, "x"), "\u{1b}[32mx\u{1b}[0m");
+        assert_eq!(coloured.ink(TextRole::Good, ""), "");
     }
 
     #[test]
     fn every_glyph_has_one_width_in_both_alphabets() {
-        let unicode = Pen::plain(80);
-        let ascii = Pen { unicode: false, ..unicode.clone() };
+        let unicode = Styler::plain(80);
+        let ascii = Styler { unicode: false, ..unicode.clone() };
         for glyph in [
             Glyph::Passed,
             Glyph::Failed,

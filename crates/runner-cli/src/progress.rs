@@ -1,25 +1,25 @@
 //! A bar that says how far a run is.
 
-use runner_core::tree::Leaves;
+use runner_core::tree::LeafCount;
 
-use crate::pen::{Glyph, Ink, Pen};
+use crate::pen::{Glyph, Styler, TextRole};
 
 /// The widest and the narrowest that the bar itself gets.
 const CELLS: std::ops::RangeInclusive<usize> = 6..=24;
 
 /// `██████░░░░ 41/120 leaves` in at most `room` cells, as far as that is possible.
-pub fn bar(leaves: Leaves, room: usize, pen: &Pen) -> String {
+pub fn bar(leaves: LeafCount, room: usize, pen: &Styler) -> String {
     let plural = if leaves.total == 1 { "leaf" } else { "leaves" };
     let says = format!(" {}/{} {plural}", leaves.passed, leaves.total);
     let cells = room.saturating_sub(says.len()).clamp(*CELLS.start(), *CELLS.end());
     let full = full_cells(leaves, cells);
-    let done = pen.ink(Ink::Good, &pen.glyph(Glyph::Full).repeat(full));
-    let left = pen.ink(Ink::Faint, &pen.glyph(Glyph::Empty).repeat(cells - full));
+    let done = pen.ink(TextRole::Good, &pen.glyph(Glyph::Full).repeat(full));
+    let left = pen.ink(TextRole::Faint, &pen.glyph(Glyph::Empty).repeat(cells - full));
     format!("{done}{left}{says}")
 }
 
 /// How many of a bar's cells are full: all only when every leaf passes, and one as soon as one does.
-pub fn full_cells(leaves: Leaves, cells: usize) -> usize {
+pub fn full_cells(leaves: LeafCount, cells: usize) -> usize {
     let exact = cells * leaves.passed / leaves.total.max(1);
     if leaves.passed > 0 { exact.max(1) } else { 0 }
 }
@@ -30,7 +30,7 @@ mod tests {
 
     #[test]
     fn a_bar_is_full_at_the_end_and_not_before() {
-        let bar = |passed, total| bar(Leaves { total, passed }, 0, &Pen::plain(80));
+        let bar = |passed, total| bar(LeafCount { total, passed }, 0, &Styler::plain(80));
         assert_eq!(bar(0, 3), "░░░░░░ 0/3 leaves");
         assert_eq!(bar(1, 100), "█░░░░░ 1/100 leaves");
         assert_eq!(bar(99, 100), "█████░ 99/100 leaves");
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn a_bar_takes_the_room_there_is() {
-        let width = |room| bar(Leaves { total: 8, passed: 4 }, room, &Pen::plain(80)).chars().count();
+        let width = |room| bar(LeafCount { total: 8, passed: 4 }, room, &Styler::plain(80)).chars().count();
         assert_eq!(width(20), 20);
         assert_eq!(width(500), 24 + " 4/8 leaves".len());
     }

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::pen::Pen;
+use crate::pen::Styler;
 
 /// An exit code, the same in every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exit(pub u8);
+pub struct CommandExit(pub u8);
 
-impl Exit {
+impl CommandExit {
     /// It worked.
     pub const SUCCESS: Self = Self(0);
     /// Something failed.
@@ -22,19 +22,19 @@ impl Exit {
 }
 
 /// An answer.
-pub trait Reply {
+pub trait CommandOutput {
     /// For programs: one document.
     fn json(&self) -> Value;
 
     /// For scripts: stable lines of `key=value`.
-    fn plain(&self) -> Vec<Line>;
+    fn plain(&self) -> Vec<KeyValueLine>;
 
     /// For people at a terminal.
-    fn drawn(&self, pen: &Pen) -> String;
+    fn drawn(&self, pen: &Styler) -> String;
 
     /// The exit code.
-    fn exit(&self) -> Exit {
-        Exit::SUCCESS
+    fn exit(&self) -> CommandExit {
+        CommandExit::SUCCESS
     }
 
     /// Whether it may be longer than a screen, and deserves a pager.
@@ -50,9 +50,9 @@ pub trait Reply {
 
 /// One line of `key=value` pairs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line(String);
+pub struct KeyValueLine(String);
 
-impl Line {
+impl KeyValueLine {
     /// Begins a line.
     pub fn new() -> Self {
         Self::default()
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_value_is_quoted_only_where_it_must_be() {
-        let line = Line::new()
+        let line = KeyValueLine::new()
             .with("a", 1)
             .with("b", "two words")
             .with("c", "")

@@ -5,18 +5,18 @@ use std::io;
 use std::path::Path;
 
 use runner_core::layout::Doc;
-use runner_core::plan::GraftFault;
-use runner_core::start::StartFault;
-use runner_core::steer::SteerFault;
-use runner_host::{Error, Refusal};
+use runner_core::plan::InsertError;
+use runner_core::start::StartError;
+use runner_core::steer::EditError;
+use runner_host::{Error, UserError};
 use serde_json::{Value, json};
 
-use crate::pen::{Ink, Pen};
-use crate::reply::Exit;
+use crate::pen::{Styler, TextRole};
+use crate::reply::CommandExit;
 
 /// An error, ready to be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct CommandError {
     /// A stable word for programs.
     code: &'static str,
     what: String,
@@ -24,25 +24,25 @@ pub struct Report {
     /// Lines that belong to the last cause: paths, faults, another program's words.
     details: Vec<String>,
     hints: Vec<String>,
-    exit: Exit,
+    exit: CommandExit,
 }
 
-impl Report {
+impl CommandError {
     /// An error without a cause in the host.
-    pub fn new(code: &'static str, exit: Exit, what: impl Into<String>) -> Self {
+    pub fn new(code: &'static str, exit: CommandExit, what: impl Into<String>) -> Self {
         let (causes, details, hints) = (Vec::new(), Vec::new(), Vec::new());
         Self { code, what: what.into(), causes, details, hints, exit }
     }
 
     /// Something that the user can mend in what was typed or written.
     pub fn refused(code: &'static str, what: impl Into<String>) -> Self {
-        Self::new(code, Exit::REFUSED, what)
+        Self::new(code, CommandExit::REFUSED, what)
     }
 
     /// The operating system refused.
     pub fn io(what: impl Into<String>, path: &Path, error: &io::Error) -> Self {
         let hints = io_hints(error);
-        let report = Self::new(io_code(error), Exit::FAILURE, what);
+        let report = Self::new(io_code(error), CommandExit::FAILURE, what);
         Self { hints, ..report }.cause(format!("`{}`: {error}", path.display()))
     }
 
@@ -53,7 +53,7 @@ impl Report {
             list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
         };
         let what = told.get("message").and_then(Value::as_str).unwrap_or("a worker failed");
-        let report = Self::new("worker", Exit::FAILURE, what);
+        let report = Self::new("worker", CommandExit::FAILURE, what);
         Self { causes: texts("causes"), details: texts("details"), hints: texts("hints"), ..report }
     }
 
@@ -63,8 +63,8 @@ impl Report {
             Error::Refused(refusal) => {
                 let (code, details, hints) = explain(refusal);
                 // What an agent did to the repository is no fault of the user's input.
-                let is_gone = matches!(refusal, Refusal::GitFolderGone(_));
-                (code, if is_gone { Exit::FAILURE } else { Exit::REFUSED }, details, hints)
+                let is_gone = matches!(refusal, UserError::GitFolderGone(_));
+                (code, if is_gone { CommandExit::FAILURE } else { CommandExit::REFUSED }, details, hints)
             }
             Error::Locked { holder } => {
                 let details = if holder.is_empty() { Vec::new() } else { vec![holder.clone()] };
@@ -72,17 +72,17 @@ impl Report {
                     "let a loop stand still between two iterations: 'runner pause --wait', and then try again",
                     "or wait until it ends; the lock goes with its process",
                 ];
-                ("locked", Exit::FAILURE, details, hints.map(str::to_owned).into())
+                ("locked", CommandExit::FAILURE, details, hints.map(str::to_owned).into())
             }
-            Error::Io { source, .. } => (io_code(source), Exit::FAILURE, Vec::new(), io_hints(source)),
-            Error::Git { stderr, .. } => ("git", Exit::FAILURE, lines(stderr), Vec::new()),
+            Error::Io { source, .. } => (io_code(source), CommandExit::FAILURE, Vec::new(), io_hints(source)),
+            Error::Git { stderr, .. } => ("git", CommandExit::FAILURE, lines(stderr), Vec::new()),
             Error::GitAnswer { .. } => {
                 let hint = "run 'runner doctor' and check git's version";
-                ("git", Exit::FAILURE, Vec::new(), vec![hint.to_owned()])
+                ("git", CommandExit::FAILURE, Vec::new(), vec![hint.to_owned()])
             }
             Error::Journal { path } => {
                 let hint = "finish it with the version of runner that began it";
-                ("journal", Exit::FAILURE, vec![path.display().to_string()], vec![hint.to_owned()])
+                ("journal", CommandExit::FAILURE, vec![path.display().to_string()], vec![hint.to_owned()])
             }
         };
         let mut causes = vec![error.to_string()];
@@ -113,7 +113,7 @@ impl Report {
     }
 
     /// The exit code.
-    pub fn exit(&self) -> Exit {
+    pub fn exit(&self) -> CommandExit {
         self.exit
     }
 
@@ -131,10 +131,10 @@ impl Report {
     }
 
     /// For people.
-    pub fn drawn(&self, pen: &Pen) -> String {
-        let mut text = format!("{} {}\n", pen.ink(Ink::Bad, "error:"), self.what);
+    pub fn drawn(&self, pen: &Styler) -> String {
+        let mut text = format!("{} {}\n", pen.ink(TextRole::Bad, "error:"), self.what);
         for cause in &self.causes {
-            text.push_str(&labelled(&pen.ink(Ink::Strong, "caused by:"), cause));
+            text.push_str(&labelled(&pen.ink(TextRole::Strong, "caused by:"), cause));
         }
         for detail in &self.details {
             text.push_str("  ");
@@ -142,7 +142,7 @@ impl Report {
             text.push('\n');
         }
         for hint in &self.hints {
-            text.push_str(&labelled(&pen.ink(Ink::Active, "hint:"), hint));
+            text.push_str(&labelled(&pen.ink(TextRole::Active, "hint:"), hint));
         }
         text
     }
@@ -177,31 +177,31 @@ fn io_hints(error: &io::Error) -> Vec<String> {
 
 /// A word for programs, lines that belong to it, and what to do about it.
 #[expect(clippy::too_many_lines, reason = "one flat table, an arm a refusal")]
-fn explain(refusal: &Refusal) -> (&'static str, Vec<String>, Vec<String>) {
+fn explain(refusal: &UserError) -> (&'static str, Vec<String>, Vec<String>) {
     let none = Vec::new;
     let hint = |text: &str| vec![text.to_owned()];
     match refusal {
-        Refusal::NoGit => ("no_git", none(), hint("install git 2.36 or newer")),
-        Refusal::OldGit { .. } => ("old_git", none(), hint("install git 2.36 or newer")),
-        Refusal::NoRepository { stderr, .. } => (
+        UserError::NoGit => ("no_git", none(), hint("install git 2.36 or newer")),
+        UserError::OldGit { .. } => ("old_git", none(), hint("install git 2.36 or newer")),
+        UserError::NoRepository { stderr, .. } => (
             "no_repository",
             lines(stderr),
             hint("go to a repository, or make one: git init && git commit --allow-empty -m root"),
         ),
-        Refusal::Bare(_) => ("bare", none(), hint("run it in a clone or a work tree of that repository")),
-        Refusal::LineBreak => ("line_break", none(), hint("move the repository to a path without one")),
-        Refusal::NoCommit => {
+        UserError::Bare(_) => ("bare", none(), hint("run it in a clone or a work tree of that repository")),
+        UserError::LineBreak => ("line_break", none(), hint("move the repository to a path without one")),
+        UserError::NoCommit => {
             ("no_commit", none(), hint("make one: git commit --allow-empty -m root, then run 'runner start'"))
         }
-        Refusal::Busy(operation) => {
+        UserError::Busy(operation) => {
             ("busy", none(), vec![format!("finish it, or give it up with '{}'", operation.abort())])
         }
-        Refusal::IndexLocked(lock) => (
+        UserError::IndexLocked(lock) => (
             "index_locked",
             vec![lock.display().to_string()],
             hint("wait for the other git command; if there is none, remove that file"),
         ),
-        Refusal::Dirty { paths, more } => {
+        UserError::Dirty { paths, more } => {
             let rest = (*more > 0).then(|| format!("and {more} more"));
             let paths = paths.iter().cloned().chain(rest).collect();
             (
@@ -210,32 +210,32 @@ fn explain(refusal: &Refusal) -> (&'static str, Vec<String>, Vec<String>) {
                 hint("commit them, or set them aside with 'git stash -u', then run 'runner start'"),
             )
         }
-        Refusal::HeldElsewhere { worktree, .. } => {
+        UserError::HeldElsewhere { worktree, .. } => {
             let text = format!("go there and run it: runner -C {worktree} start");
             ("held_elsewhere", vec![worktree.clone()], vec![text])
         }
-        Refusal::BranchInTheWay => {
+        UserError::BranchInTheWay => {
             ("branch_in_the_way", none(), hint("rename it: git branch -m runner another-name"))
         }
-        Refusal::SwitchBlocked { stderr, .. } => {
+        UserError::SwitchBlocked { stderr, .. } => {
             ("switch_blocked", lines(stderr), hint("move those files away, then run 'runner start'"))
         }
-        Refusal::Filter(name) => (
+        UserError::Filter(name) => (
             "filter",
             none(),
             vec![format!(
                 "if you trust it, add \"{name}\" to `filters` under [git] in .runner/state/config.toml"
             )],
         ),
-        Refusal::NotAFile { .. } | Refusal::NotAFolder { .. } => (
+        UserError::NotAFile { .. } | UserError::NotAFolder { .. } => (
             "not_a_file",
             none(),
             hint("put a plain file or folder in its place: the runner follows no links"),
         ),
-        Refusal::Tools { faults } => {
+        UserError::Tools { faults } => {
             ("tools", faults.clone(), hint("mend or remove those files, then run 'runner start' again"))
         }
-        Refusal::NoSandbox { why, fix } => (
+        UserError::NoSandbox { why, fix } => (
             "no_sandbox",
             vec![why.clone()],
             vec![format!(
@@ -244,51 +244,51 @@ fn explain(refusal: &Refusal) -> (&'static str, Vec<String>, Vec<String>) {
                 Doc::Config.path()
             )],
         ),
-        Refusal::TooLarge { .. } => ("too_large", none(), hint("make it smaller, or restore it from git")),
-        Refusal::GitFolderGone(_) => {
+        UserError::TooLarge { .. } => ("too_large", none(), hint("make it smaller, or restore it from git")),
+        UserError::GitFolderGone(_) => {
             ("git_folder_gone", none(), hint("look at what happened to it before anything else is done"))
         }
-        Refusal::Identity(_) => ("identity", none(), none()),
-        Refusal::RunnerChanged { paths, .. } => (
+        UserError::Identity(_) => ("identity", none(), none()),
+        UserError::RunnerChanged { paths, .. } => (
             "runner_changed",
             paths.clone(),
             hint("take the changes in with 'runner start', or undo them with git"),
         ),
-        Refusal::Prompt(_) => {
+        UserError::Prompt(_) => {
             ("prompt", none(), hint("mend the template or raise the budget, then run 'runner start'"))
         }
-        Refusal::NotSetUp(_) => {
+        UserError::NotSetUp(_) => {
             ("not_set_up", none(), hint("run 'runner init', or 'runner start --goal \"…\"'"))
         }
-        Refusal::MissingDoc(_) => ("missing", none(), hint("run 'runner start' to write what is missing")),
-        Refusal::Start(fault) => explain_start(fault),
-        Refusal::Steer(fault) => explain_edit(fault),
-        Refusal::NoSuchRun { wanted, runs } => ("no_such_run", none(), which_run(wanted, runs)),
-        Refusal::RunExists(run) => (
+        UserError::MissingDoc(_) => ("missing", none(), hint("run 'runner start' to write what is missing")),
+        UserError::Start(fault) => explain_start(fault),
+        UserError::Steer(fault) => explain_edit(fault),
+        UserError::NoSuchRun { wanted, runs } => ("no_such_run", none(), which_run(wanted, runs)),
+        UserError::RunExists(run) => (
             "run_exists",
             none(),
             vec![format!("choose another name with --id, or go there: git switch {}", run.branch())],
         ),
-        Refusal::NoSuchRevision(_) => (
+        UserError::NoSuchRevision(_) => (
             "no_such_revision",
             none(),
             hint("name commits as git does: a branch, a tag, HEAD~3, a commit's id"),
         ),
-        Refusal::NotARun(_) => (
+        UserError::NotARun(_) => (
             "not_a_run",
             none(),
             hint("name a run, a commit on its branch, or a range: runner verify runner/<id>"),
         ),
-        Refusal::NoRuns => {
+        UserError::NoRuns => {
             ("no_runs", none(), hint("begin one with 'runner start', or fetch its branch: git fetch origin"))
         }
-        Refusal::WhichRun { runs } => {
+        UserError::WhichRun { runs } => {
             ("which_run", runs.clone(), hint("name one of them, or check its branch out"))
         }
-        Refusal::MissingObject(_) => {
+        UserError::MissingObject(_) => {
             ("missing_object", none(), hint("fetch the whole branch: git fetch --refetch origin"))
         }
-        Refusal::RunUnderWay(_) => (
+        UserError::RunUnderWay(_) => (
             "run_under_way",
             none(),
             hint("to begin another run, remove `id` from .runner/GOAL.md and run 'runner start'"),
@@ -309,10 +309,10 @@ fn which_run(wanted: &str, runs: &[String]) -> Vec<String> {
     }
 }
 
-fn explain_start(fault: &StartFault) -> (&'static str, Vec<String>, Vec<String>) {
+fn explain_start(fault: &StartError) -> (&'static str, Vec<String>, Vec<String>) {
     match fault {
-        StartFault::Goal(_) => ("goal", Vec::new(), vec!["mend .runner/GOAL.md, then run 'runner start'".to_owned()]),
-        StartFault::GoalTaken => (
+        StartError::Goal(_) => ("goal", Vec::new(), vec!["mend .runner/GOAL.md, then run 'runner start'".to_owned()]),
+        StartError::GoalTaken => (
             "goal_taken",
             Vec::new(),
             vec![
@@ -321,29 +321,29 @@ fn explain_start(fault: &StartFault) -> (&'static str, Vec<String>, Vec<String>)
                 "to go on with the goal that is there, leave --goal out".to_owned(),
             ],
         ),
-        StartFault::GoalEmpty => ("goal_empty", Vec::new(), vec!["say what you want to reach".to_owned()]),
-        StartFault::Config(problems) => (
+        StartError::GoalEmpty => ("goal_empty", Vec::new(), vec!["say what you want to reach".to_owned()]),
+        StartError::Config(problems) => (
             "config",
             told(problems),
             vec!["mend .runner/state/config.toml, then run 'runner start'".to_owned()],
         ),
-        StartFault::Tree(problems) => (
+        StartError::Tree(problems) => (
             "tree",
             told(problems),
             vec!["mend .runner/state/tree.json, or undo: git checkout -- .runner/state/tree.json".to_owned()],
         ),
-        StartFault::RunState(problems) => (
+        StartError::RunState(problems) => (
             "run_state",
             told(problems),
             vec!["restore it from an earlier commit of the run's branch".to_owned()],
         ),
-        StartFault::TreeEdit(faults) => (
+        StartError::TreeEdit(faults) => (
             "tree_edit",
             told(faults),
             vec!["mend .runner/state/tree.json, or undo: git checkout -- .runner/state/tree.json".to_owned()],
         ),
-        StartFault::Plan(fault) => explain_graft(fault),
-        StartFault::WouldLose(docs) => (
+        StartError::Plan(fault) => explain_graft(fault),
+        StartError::WouldLose(docs) => (
             "would_lose",
             docs.iter().map(|doc| doc.path().to_owned()).collect(),
             vec!["move them away or undo the changes, then run 'runner start'".to_owned()],
@@ -352,56 +352,56 @@ fn explain_start(fault: &StartFault) -> (&'static str, Vec<String>, Vec<String>)
 }
 
 /// Why a plan cannot go into the tree, and what to do about it.
-pub fn explain_graft(fault: &GraftFault) -> (&'static str, Vec<String>, Vec<String>) {
+pub fn explain_graft(fault: &InsertError) -> (&'static str, Vec<String>, Vec<String>) {
     let (details, hint) = match fault {
-        GraftFault::NoSuchNode(_) => (Vec::new(), "see 'runner tree' for the nodes"),
-        GraftFault::Passed(_) => {
+        InsertError::NoSuchNode(_) => (Vec::new(), "see 'runner tree' for the nodes"),
+        InsertError::Passed(_) => {
             (Vec::new(), "choose an open node with --under, or begin a new run with 'runner start'")
         }
-        GraftFault::Nothing(_) => {
+        InsertError::Nothing(_) => {
             (Vec::new(), "to do what is done once more, import it as open work: --include-done")
         }
-        GraftFault::Tree(problems) => (told(problems), "import a smaller part, or below another node"),
+        InsertError::Tree(problems) => (told(problems), "import a smaller part, or below another node"),
     };
     ("plan", details, vec![hint.to_owned()])
 }
 
 /// Why an edit of the user's cannot be made, and what can.
-fn explain_edit(fault: &SteerFault) -> (&'static str, Vec<String>, Vec<String>) {
+fn explain_edit(fault: &EditError) -> (&'static str, Vec<String>, Vec<String>) {
     let (details, hint) = match fault {
-        SteerFault::Tree(problems) => (told(problems), "choose an id, numbers and texts within the limits"),
-        SteerFault::NotYours(faults) => (told(faults), "leave that node as it is, and add a new one"),
-        SteerFault::NoSuchNode(_) => (Vec::new(), "see 'runner tree' for the nodes"),
-        SteerFault::Passed(_) => {
+        EditError::Tree(problems) => (told(problems), "choose an id, numbers and texts within the limits"),
+        EditError::NotYours(faults) => (told(faults), "leave that node as it is, and add a new one"),
+        EditError::NoSuchNode(_) => (Vec::new(), "see 'runner tree' for the nodes"),
+        EditError::Passed(_) => {
             (Vec::new(), "add a new node for what is missing: runner node add PARENT --title \"…\"")
         }
-        SteerFault::PassedBelow { .. } => {
+        EditError::PassedBelow { .. } => {
             (Vec::new(), "remove what is open below it, one by one; 'runner tree --open' lists it")
         }
-        SteerFault::UnderPassed(_) => (
+        EditError::UnderPassed(_) => (
             Vec::new(),
             "choose an open node, see 'runner tree --open'; if all passes, write a new goal and 'runner start'",
         ),
-        SteerFault::Root(_) => (Vec::new(), "reword it instead: runner node edit, or edit .runner/GOAL.md"),
-        SteerFault::NotALeaf(_) => {
+        EditError::Root(_) => (Vec::new(), "reword it instead: runner node edit, or edit .runner/GOAL.md"),
+        EditError::NotALeaf(_) => {
             (Vec::new(), "name one of its leaves, see 'runner tree', or add to it with 'runner node add'")
         }
-        SteerFault::UnderItself { .. } => (Vec::new(), "name a node that is not below it"),
-        SteerFault::NotASibling { .. } => (Vec::new(), "name a child of that node, see 'runner tree'"),
-        SteerFault::NoRoom(_) => (Vec::new(), "give it a number of its own: --order N"),
-        SteerFault::Taken(_) => (Vec::new(), "give it another id: --id ID"),
-        SteerFault::Nothing => (Vec::new(), "see how it is with 'runner show NODE'"),
-        SteerFault::NoTitle | SteerFault::NoText => (Vec::new(), "write what you want to say"),
-        SteerFault::TooLong { .. } => (
+        EditError::UnderItself { .. } => (Vec::new(), "name a node that is not below it"),
+        EditError::NotASibling { .. } => (Vec::new(), "name a child of that node, see 'runner tree'"),
+        EditError::NoRoom(_) => (Vec::new(), "give it a number of its own: --order N"),
+        EditError::Taken(_) => (Vec::new(), "give it another id: --id ID"),
+        EditError::Nothing => (Vec::new(), "see how it is with 'runner show NODE'"),
+        EditError::NoTitle | EditError::NoText => (Vec::new(), "write what you want to say"),
+        EditError::TooLong { .. } => (
             Vec::new(),
             "put a long text into .runner/nodes/<id>/context.md and take it in with 'runner start'",
         ),
-        SteerFault::TooFewParts => {
+        EditError::TooFewParts => {
             (Vec::new(), "give --into twice or more, or reword the leaf with 'runner node edit'")
         }
-        SteerFault::BelowAttempts { .. } => (Vec::new(), "choose that number or a larger one"),
-        SteerFault::NoSuchQuestion { count: 0, .. } => (Vec::new(), "no agent has asked anything yet"),
-        SteerFault::NoSuchQuestion { .. } => (Vec::new(), "see 'runner questions' for the numbers"),
+        EditError::BelowAttempts { .. } => (Vec::new(), "choose that number or a larger one"),
+        EditError::NoSuchQuestion { count: 0, .. } => (Vec::new(), "no agent has asked anything yet"),
+        EditError::NoSuchQuestion { .. } => (Vec::new(), "see 'runner questions' for the numbers"),
     };
     ("edit", details, vec![hint.to_owned()])
 }

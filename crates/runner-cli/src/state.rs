@@ -3,11 +3,11 @@
 use runner_core::id::NodeId;
 use runner_core::tree::{Node, Selection, Tree, select};
 
-use crate::pen::{Glyph, Ink};
+use crate::pen::{Glyph, TextRole};
 
 /// What is to be said of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum NodeState {
     Passed,
     /// Someone is at work on it now.
     Running,
@@ -19,7 +19,7 @@ pub enum State {
 
 /// What decides the state of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Marks {
+pub struct NodeFlags {
     pub passes: bool,
     pub is_running: bool,
     /// A leaf without attempts left.
@@ -29,16 +29,16 @@ pub struct Marks {
     pub is_tried: bool,
 }
 
-impl State {
+impl NodeState {
     /// The state that follows.
-    pub fn of(marks: Marks) -> Self {
+    pub fn of(marks: NodeFlags) -> Self {
         match marks {
-            Marks { passes: true, .. } => Self::Passed,
-            Marks { is_running: true, .. } => Self::Running,
-            Marks { is_exhausted: true, .. } => Self::Stuck,
-            Marks { is_next: true, .. } => Self::Next,
-            Marks { is_tried: true, .. } => Self::Retried,
-            Marks { .. } => Self::Open,
+            NodeFlags { passes: true, .. } => Self::Passed,
+            NodeFlags { is_running: true, .. } => Self::Running,
+            NodeFlags { is_exhausted: true, .. } => Self::Stuck,
+            NodeFlags { is_next: true, .. } => Self::Next,
+            NodeFlags { is_tried: true, .. } => Self::Retried,
+            NodeFlags { .. } => Self::Open,
         }
     }
 
@@ -66,24 +66,24 @@ impl State {
     }
 
     /// Its colour.
-    pub fn ink(self) -> Ink {
+    pub fn ink(self) -> TextRole {
         match self {
-            Self::Passed => Ink::Good,
-            Self::Running | Self::Next => Ink::Active,
-            Self::Stuck => Ink::Bad,
-            Self::Retried => Ink::Warn,
-            Self::Open => Ink::Faint,
+            Self::Passed => TextRole::Good,
+            Self::Running | Self::Next => TextRole::Active,
+            Self::Stuck => TextRole::Bad,
+            Self::Retried => TextRole::Warn,
+            Self::Open => TextRole::Faint,
         }
     }
 }
 
 /// Tells the state of each node of one tree.
 #[derive(Debug)]
-pub struct States<'t> {
+pub struct NodeStates<'t> {
     next: Option<&'t NodeId>,
 }
 
-impl<'t> States<'t> {
+impl<'t> NodeStates<'t> {
     /// Finds what comes next.
     pub fn new(tree: &'t Tree) -> Self {
         let next = match select(tree) {
@@ -94,8 +94,8 @@ impl<'t> States<'t> {
     }
 
     /// The state of a node.
-    pub fn of(&self, node: &Node) -> State {
-        State::of(Marks {
+    pub fn of(&self, node: &Node) -> NodeState {
+        NodeState::of(NodeFlags {
             passes: node.passes,
             is_running: false,
             is_exhausted: node.is_leaf() && node.is_exhausted(),

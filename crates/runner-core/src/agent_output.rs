@@ -3,19 +3,19 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::document::{Fields, Problem, text_of};
+use crate::document::{DocumentProblem, FieldReader, text_of};
 
 /// What the agent claims. The runner decides what follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub enum Status {
+pub enum AgentStatus {
     Done,
     Retry,
     Decomposed,
 }
 
-impl Status {
+impl AgentStatus {
     /// The status as it is written.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -32,16 +32,16 @@ impl Status {
 pub struct AgentOutput {
     /// `done`: the node's goal is met. `retry`: it is not, and another session should go on. `decomposed`: the
     /// node got children instead.
-    pub status: Status,
+    pub status: AgentStatus,
     /// What was done, what was learned, what is left: the next session knows only this.
     pub summary: String,
 }
 
 impl AgentOutput {
     /// Reads the answer strictly; every fault in it is told.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Vec<Problem>> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, Vec<DocumentProblem>> {
         let text = text_of(bytes).map_err(|problem| vec![problem])?;
-        let mut fields = Fields::of_json(text).map_err(|problem| vec![problem])?;
+        let mut fields = FieldReader::of_json(text).map_err(|problem| vec![problem])?;
         let status = fields.required("status");
         let summary = fields.required("summary");
         let problems = fields.finish();
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn an_answer_has_a_status_and_a_summary() {
         let output = AgentOutput::decode(br#"{"summary": "s", "status": "decomposed"}"#);
-        assert_eq!(output, Ok(AgentOutput { status: Status::Decomposed, summary: "s".to_owned() }));
+        assert_eq!(output, Ok(AgentOutput { status: AgentStatus::Decomposed, summary: "s".to_owned() }));
     }
 
     #[test]

@@ -6,8 +6,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::document::{Fault, Problem, canonical_json, json_fault};
-use crate::step::{ProviderFault, Usage};
+use crate::document::{DocumentFault, DocumentProblem, canonical_json, json_fault};
+use crate::step::{ProviderError, Usage};
 
 /// The report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,22 +16,22 @@ pub struct AgentReport {
     /// What the session used.
     pub usage: Usage,
     /// How its provider failed it, if it did.
-    pub fault: Option<ProviderFault>,
+    pub fault: Option<ProviderError>,
 }
 
 impl AgentReport {
     /// Reads a report.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Problem> {
-        let told = |error: serde_json::Error| Problem {
+    pub fn decode(bytes: &[u8]) -> Result<Self, DocumentProblem> {
+        let told = |error: serde_json::Error| DocumentProblem {
             line: error.line().max(1),
             key: String::new(),
-            fault: Fault::Syntax(json_fault(&error)),
+            fault: DocumentFault::Syntax(json_fault(&error)),
         };
         // By way of a map: serde would take a list for an object of the same length.
         let pairs: Map<String, Value> = serde_json::from_slice(bytes).map_err(told)?;
         if let Some(usage) = pairs.get("usage").filter(|usage| !usage.is_object()) {
-            let fault = Fault::Value(format!("expected an object, found {usage}"));
-            return Err(Problem { line: 1, key: "usage".to_owned(), fault });
+            let fault = DocumentFault::Value(format!("expected an object, found {usage}"));
+            return Err(DocumentProblem { line: 1, key: "usage".to_owned(), fault });
         }
         Self::deserialize(Value::Object(pairs)).map_err(told)
     }
@@ -50,12 +50,12 @@ mod tests {
     fn what_is_written_is_read_back_and_nothing_else() {
         let report = AgentReport {
             usage: Usage { input_tokens: Some(3), ..Usage::default() },
-            fault: Some(ProviderFault::UsageLimit { resets_unix_secs: Some(9) }),
+            fault: Some(ProviderError::UsageLimit { resets_unix_secs: Some(9) }),
         };
         assert_eq!(AgentReport::decode(&report.to_bytes()), Ok(report));
         assert_eq!(AgentReport::decode(b"{}"), Ok(AgentReport::default()));
         let by_hand = br#"{"usage": {"output_tokens": 2}, "fault": {"fault": "overloaded"}}"#;
-        assert_eq!(AgentReport::decode(by_hand).unwrap().fault, Some(ProviderFault::Overloaded));
+        assert_eq!(AgentReport::decode(by_hand).unwrap().fault, Some(ProviderError::Overloaded));
         for bad in [
             "",
             "[]",

@@ -19,25 +19,27 @@ mod tool;
 mod transcript;
 
 pub use claude_launch::can_be_started_through;
-pub use codex_launch::{SWITCHES as CODEX_SWITCHES, Switch};
-pub use event::{AgentEvent, Change, FileChange, PlanItem, PlanState, Said, State};
-pub use fault::Aftermath;
-pub use launch::{CommandLine, Fence, Places, Ready, Variables, agent_schema, command_line};
-pub use preset::{Preset, PresetFacts};
-pub use transcript::{Conclusion, Dialect, Identity, Transcript};
+pub use codex_launch::{CodexToolSwitch, SWITCHES as CODEX_SWITCHES};
+pub use event::{ActivityState, AgentEvent, AgentEventKind, FileAction, FileChange, PlanItem, PlanItemState};
+pub use fault::ProcessFacts;
+pub use launch::{
+    CommandLine, CommandSandbox, LaunchContext, SetupFile, Variables, agent_schema, command_line,
+};
+pub use preset::{Preset, PresetSpec};
+pub use transcript::{SessionIdentity, SessionResult, Transcript, TranscriptFormat};
 
 use crate::config::ExecutorKind;
 
 /// An agent that is started by a table of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Agent {
+pub enum AgentKind {
     Codex,
     Claude,
 }
 
 /// What people and `doctor` need to know of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct AgentFacts {
     /// The program, as it stands on the PATH.
     pub program: &'static str,
     /// The npm package that holds it.
@@ -56,7 +58,7 @@ pub struct Facts {
     pub login_file: &'static str,
 }
 
-impl Agent {
+impl AgentKind {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::Codex, Self::Claude];
 
@@ -70,7 +72,7 @@ impl Agent {
     }
 
     /// What is to be known of it.
-    pub fn facts(self) -> Facts {
+    pub fn facts(self) -> AgentFacts {
         match self {
             Self::Codex => codex_launch::FACTS,
             Self::Claude => claude_launch::FACTS,
@@ -90,16 +92,16 @@ mod tests {
 
     #[test]
     fn only_the_agents_with_a_table_are_known_by_their_kind() {
-        assert_eq!(Agent::of_kind(ExecutorKind::Codex), Some(Agent::Codex));
-        assert_eq!(Agent::of_kind(ExecutorKind::Claude), Some(Agent::Claude));
-        assert_eq!(Agent::of_kind(ExecutorKind::Command), None);
+        assert_eq!(AgentKind::of_kind(ExecutorKind::Codex), Some(AgentKind::Codex));
+        assert_eq!(AgentKind::of_kind(ExecutorKind::Claude), Some(AgentKind::Claude));
+        assert_eq!(AgentKind::of_kind(ExecutorKind::Command), None);
     }
 
     #[test]
     fn a_version_is_known_by_the_whole_word() {
-        assert_eq!(Agent::Codex.tested_version("codex-cli 0.166.0, /usr/bin/codex"), Some("0.166.0"));
-        assert_eq!(Agent::Claude.tested_version("2.1.197 (Claude Code)"), Some("2.1.197"));
-        assert_eq!(Agent::Claude.tested_version("2.1.1971 (Claude Code)"), None);
-        assert_eq!(Agent::Codex.tested_version(""), None);
+        assert_eq!(AgentKind::Codex.tested_version("codex-cli 0.166.0, /usr/bin/codex"), Some("0.166.0"));
+        assert_eq!(AgentKind::Claude.tested_version("2.1.197 (Claude Code)"), Some("2.1.197"));
+        assert_eq!(AgentKind::Claude.tested_version("2.1.1971 (Claude Code)"), None);
+        assert_eq!(AgentKind::Codex.tested_version(""), None);
     }
 }

@@ -2,7 +2,7 @@
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum BisectNext {
     /// Run the check on this one, and tell how it went.
     Probe(usize),
     /// The newest is green: nothing is broken.
@@ -35,25 +35,25 @@ impl Bisect {
     }
 
     /// What to do next.
-    pub fn next(&self) -> Next {
+    pub fn next(&self) -> BisectNext {
         let (green, red) = match (self.green, self.red) {
-            _ if self.is_never => return Next::NeverRed,
-            _ if self.is_always => return Next::AlwaysRed,
-            (_, None) => return Next::Probe(self.count - 1),
-            (None, Some(_)) => return Next::Probe(0),
+            _ if self.is_never => return BisectNext::NeverRed,
+            _ if self.is_always => return BisectNext::AlwaysRed,
+            (_, None) => return BisectNext::Probe(self.count - 1),
+            (None, Some(_)) => return BisectNext::Probe(0),
             (Some(green), Some(red)) => (green, red),
         };
         match self.again.as_slice() {
-            _ if red - green > 1 => Next::Probe(green + (red - green) / 2),
-            [] => Next::Probe(red),
-            [_] => Next::Probe(green),
-            again => Next::Broke { at: red, is_flaky: again.contains(&false) },
+            _ if red - green > 1 => BisectNext::Probe(green + (red - green) / 2),
+            [] => BisectNext::Probe(red),
+            [_] => BisectNext::Probe(green),
+            again => BisectNext::Broke { at: red, is_flaky: again.contains(&false) },
         }
     }
 
     /// Takes the answer to the last probe.
     pub fn tell(&mut self, is_red: bool) {
-        let Next::Probe(at) = self.next() else { return };
+        let BisectNext::Probe(at) = self.next() else { return };
         if self.red == Some(at) {
             self.again.push(is_red);
         } else if self.green == Some(at) {
@@ -81,10 +81,10 @@ impl Bisect {
 mod tests {
     use super::*;
 
-    fn search(count: usize, mut is_red: impl FnMut(usize, usize) -> bool) -> (Next, usize) {
+    fn search(count: usize, mut is_red: impl FnMut(usize, usize) -> bool) -> (BisectNext, usize) {
         let mut bisect = Bisect::new(count);
         let mut probes = 0;
-        while let Next::Probe(at) = bisect.next() {
+        while let BisectNext::Probe(at) = bisect.next() {
             probes += 1;
             assert!(probes <= count + 4, "no end in sight");
             bisect.tell(is_red(at, probes));
@@ -97,7 +97,7 @@ mod tests {
         for count in 2..40 {
             for first in 1..count {
                 let (next, probes) = search(count, |at, _| at >= first);
-                assert_eq!(next, Next::Broke { at: first, is_flaky: false });
+                assert_eq!(next, BisectNext::Broke { at: first, is_flaky: false });
                 let halvings = usize::BITS - (count - 1).leading_zeros();
                 assert!(probes <= 4 + halvings as usize, "{probes} probes of {count}");
             }
@@ -106,26 +106,29 @@ mod tests {
 
     #[test]
     fn what_is_never_or_always_red_is_told_after_one_or_two_probes() {
-        assert_eq!(search(9, |_, _| false), (Next::NeverRed, 1));
-        assert_eq!(search(9, |_, _| true), (Next::AlwaysRed, 2));
-        assert_eq!(search(1, |_, _| true), (Next::AlwaysRed, 1));
-        assert_eq!(search(0, |_, _| true), (Next::NeverRed, 0));
+        assert_eq!(search(9, |_, _| false), (BisectNext::NeverRed, 1));
+        assert_eq!(search(9, |_, _| true), (BisectNext::AlwaysRed, 2));
+        assert_eq!(search(1, |_, _| true), (BisectNext::AlwaysRed, 1));
+        assert_eq!(search(0, |_, _| true), (BisectNext::NeverRed, 0));
     }
 
     #[test]
     fn a_check_that_changes_its_mind_at_the_boundary_is_flaky() {
-        assert_eq!(search(2, |at, nth| at == 1 && nth < 3), (Next::Broke { at: 1, is_flaky: true }, 4));
-        assert_eq!(search(2, |at, nth| at == 1 || nth == 4), (Next::Broke { at: 1, is_flaky: true }, 4));
+        assert_eq!(search(2, |at, nth| at == 1 && nth < 3), (BisectNext::Broke { at: 1, is_flaky: true }, 4));
+        assert_eq!(
+            search(2, |at, nth| at == 1 || nth == 4),
+            (BisectNext::Broke { at: 1, is_flaky: true }, 4)
+        );
     }
 
     #[test]
     fn every_answer_says_among_how_many_commits_the_first_red_one_is() {
         let mut bisect = Bisect::new(10);
         for (left, at) in [(10, 9), (10, 0), (9, 4), (5, 6), (2, 5), (1, 6), (1, 5)] {
-            assert_eq!((bisect.left(), bisect.next()), (left, Next::Probe(at)));
+            assert_eq!((bisect.left(), bisect.next()), (left, BisectNext::Probe(at)));
             bisect.tell(at >= 6);
         }
         assert_eq!(bisect.left(), 1);
-        assert_eq!(bisect.next(), Next::Broke { at: 6, is_flaky: false });
+        assert_eq!(bisect.next(), BisectNext::Broke { at: 6, is_flaky: false });
     }
 }

@@ -14,19 +14,19 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use toml::de::DeValue;
 
-pub use budget::{Budget, Price, Prices, TokenLimit, Usd};
-pub use executor::{Effort, Executor, ExecutorKind, Retries, Sandbox, Tokens};
-pub use hooks::{HookSeconds, Hooks};
+pub use budget::{Budget, Prices, TokenLimit, TokenPrice, Usd};
+pub use executor::{Executor, ExecutorKind, ReasoningEffort, Retries, SandboxMode, Tokens};
+pub use hooks::{HookSeconds, HooksConfig};
 pub use ladder::{OnUsageLimit, Rung};
 
-use crate::document::{Fields, Int, Problem, text_of};
+use crate::document::{BoundedInt, DocumentProblem, FieldReader, text_of};
 
 /// Bytes, from a size that still says something to one that still fits a disk.
-pub type LogBytes = Int<4_096, 10_737_418_240>;
+pub type LogBytes = BoundedInt<4_096, 10_737_418_240>;
 /// Seconds, up to a week.
-pub type Seconds = Int<1, 604_800>;
+pub type Seconds = BoundedInt<1, 604_800>;
 /// Seconds, up to a week; 0 switches the limit off.
-pub type SecondsOrOff = Int<0, 604_800>;
+pub type SecondsOrOff = BoundedInt<0, 604_800>;
 
 /// How the runner works in this repository. Changes take effect with the next `runner start`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -34,15 +34,15 @@ pub type SecondsOrOff = Int<0, 604_800>;
 #[serde(default)]
 pub struct Config {
     /// The most iterations of one run, over all invocations.
-    pub max_iterations: Int<1, 1_000_000>,
+    pub max_iterations: BoundedInt<1, 1_000_000>,
     /// How many attempts a new node gets.
-    pub max_attempts_default: Int<1, 1_000_000>,
+    pub max_attempts_default: BoundedInt<1, 1_000_000>,
     /// How long one iteration may take, agent and guard together.
     pub iteration_timeout_secs: Seconds,
     /// How long an agent may go without output and without changing a file; 0 switches this limit off.
     pub idle_timeout_secs: SecondsOrOff,
     /// How large a prompt may get; beyond it, sections shrink and then drop in a fixed order.
-    pub prompt_budget_bytes: Int<4_096, 1_000_000>,
+    pub prompt_budget_bytes: BoundedInt<4_096, 1_000_000>,
     /// How much of an agent's output is kept per stream: its head and its tail.
     pub executor_output_limit_bytes: LogBytes,
     /// How much of the guard's output is kept.
@@ -58,13 +58,13 @@ pub struct Config {
     /// The agent that does the work.
     pub executor: Executor,
     /// The one command that says whether the work is good.
-    pub guard: Guard,
+    pub guard: GuardConfig,
     /// What agents may do to the plan.
-    pub plan: Plan,
+    pub plan: PlanConfig,
     /// How the runner works with git.
-    pub git: Git,
+    pub git: GitConfig,
     /// Programs that are told what happens.
-    pub hooks: Hooks,
+    pub hooks: HooksConfig,
     /// What the run may cost.
     pub budget: Budget,
     /// Further agents, in their order: each is asked once so many attempts at a leaf are spent.
@@ -88,11 +88,11 @@ pub enum OnStuck {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline)]
-pub struct Argv(
+pub struct CommandArgv(
     #[schemars(length(min = 1), extend("prefixItems" = [{ "type": "string", "minLength": 1 }]))] Vec<String>,
 );
 
-impl Argv {
+impl CommandArgv {
     /// Takes words, if there is a program among them.
     pub fn new(words: Vec<String>) -> Option<Self> {
         words.first().is_some_and(|program| !program.is_empty()).then_some(Self(words))
@@ -109,7 +109,7 @@ impl Argv {
     }
 }
 
-impl<'de> Deserialize<'de> for Argv {
+impl<'de> Deserialize<'de> for CommandArgv {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let words = Vec::<String>::deserialize(deserializer)?;
         Self::new(words)
@@ -121,14 +121,14 @@ impl<'de> Deserialize<'de> for Argv {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[serde(default)]
-pub struct Guard {
+pub struct GuardConfig {
     /// The program and its arguments; exit code 0 means that the work is good.
-    pub command: Argv,
+    pub command: CommandArgv,
     /// The guard's own files, from the repository's root; `*` stands for any part of a name, `**` for any folders.
     pub protected: Vec<String>,
     /// What happens to an agent's changes to them: "restore" puts the files back, "reject" refuses the session,
     /// "flag" lets them pass with a mark.
-    pub protect: Protect,
+    pub protect: ProtectPolicy,
     /// Run the guard once on the untouched repository, before a run's first session, and record what it says: then it is
     /// known what was red before any agent came. Turn it off where the guard takes very long.
     pub baseline: bool,
@@ -138,7 +138,7 @@ pub struct Guard {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub enum Protect {
+pub enum ProtectPolicy {
     Restore,
     Reject,
     Flag,
@@ -148,16 +148,16 @@ pub enum Protect {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[serde(default)]
-pub struct Plan {
+pub struct PlanConfig {
     /// Whether an agent may remove open nodes: "refuse", or "record", which allows it and writes it down.
-    pub removal: Removal,
+    pub removal: RemovalPolicy,
 }
 
 /// The policies for removed nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub enum Removal {
+pub enum RemovalPolicy {
     Refuse,
     Record,
 }
@@ -166,7 +166,7 @@ pub enum Removal {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[serde(default)]
-pub struct Git {
+pub struct GitConfig {
     /// Filter drivers (such as "lfs") that this repository's own git configuration defines and that the runner
     /// may run. Filters from your personal configuration need no entry.
     pub filters: Vec<String>,
@@ -176,26 +176,26 @@ impl Default for Config {
     fn default() -> Self {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         Self {
-            max_iterations: Int::fixed::<200>(),
-            max_attempts_default: Int::fixed::<3>(),
-            iteration_timeout_secs: Int::fixed::<1800>(),
-            idle_timeout_secs: Int::fixed::<600>(),
-            prompt_budget_bytes: Int::fixed::<40_000>(),
-            executor_output_limit_bytes: Int::fixed::<52_428_800>(),
-            guard_output_limit_bytes: Int::fixed::<10_485_760>(),
+            max_iterations: BoundedInt::fixed::<200>(),
+            max_attempts_default: BoundedInt::fixed::<3>(),
+            iteration_timeout_secs: BoundedInt::fixed::<1800>(),
+            idle_timeout_secs: BoundedInt::fixed::<600>(),
+            prompt_budget_bytes: BoundedInt::fixed::<40_000>(),
+            executor_output_limit_bytes: BoundedInt::fixed::<52_428_800>(),
+            guard_output_limit_bytes: BoundedInt::fixed::<10_485_760>(),
             on_stuck: OnStuck::Stop,
             on_usage_limit: OnUsageLimit::Wait,
-            usage_wait_max_secs: Int::fixed::<604_800>(),
+            usage_wait_max_secs: BoundedInt::fixed::<604_800>(),
             executor: Executor::default(),
-            guard: Guard {
-                command: Argv(words(&["just", "ci"])),
+            guard: GuardConfig {
+                command: CommandArgv(words(&["just", "ci"])),
                 protected: words(&["justfile", ".justfile", "Justfile"]),
-                protect: Protect::Restore,
+                protect: ProtectPolicy::Restore,
                 baseline: true,
             },
-            plan: Plan { removal: Removal::Refuse },
-            git: Git { filters: Vec::new() },
-            hooks: Hooks::default(),
+            plan: PlanConfig { removal: RemovalPolicy::Refuse },
+            git: GitConfig { filters: Vec::new() },
+            hooks: HooksConfig::default(),
             budget: Budget::default(),
             ladder: Vec::new(),
             prices: Prices::new(),
@@ -203,32 +203,32 @@ impl Default for Config {
     }
 }
 
-impl Default for Guard {
+impl Default for GuardConfig {
     fn default() -> Self {
         Config::default().guard
     }
 }
 
-impl Default for Plan {
+impl Default for PlanConfig {
     fn default() -> Self {
         Config::default().plan
     }
 }
 
-impl Default for Git {
+impl Default for GitConfig {
     fn default() -> Self {
         Config::default().git
     }
 }
 
-type Table<'t> = Fields<'t, Spanned<DeValue<'t>>>;
+type Table<'t> = FieldReader<'t, Spanned<DeValue<'t>>>;
 
 impl Config {
     /// Reads the file strictly: every unknown key, wrong value and broken rule is told with its line.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Vec<Problem>> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, Vec<DocumentProblem>> {
         let text = text_of(bytes).map_err(|problem| vec![problem])?;
         let usual = Self::default();
-        let mut file = Fields::of_toml(text);
+        let mut file = FieldReader::of_toml(text);
         let executor = file.table("executor", |table| Executor::take(table, usual.executor.clone()));
         let config = Self {
             max_iterations: file.optional("max_iterations").unwrap_or(usual.max_iterations),
@@ -247,17 +247,17 @@ impl Config {
             on_stuck: file.optional("on_stuck").unwrap_or(usual.on_stuck),
             on_usage_limit: file.optional("on_usage_limit").unwrap_or(usual.on_usage_limit),
             usage_wait_max_secs: file.optional("usage_wait_max_secs").unwrap_or(usual.usage_wait_max_secs),
-            guard: file.table("guard", |table| Guard::take(table, usual.guard)),
-            plan: file.table("plan", |table| Plan {
+            guard: file.table("guard", |table| GuardConfig::take(table, usual.guard)),
+            plan: file.table("plan", |table| PlanConfig {
                 removal: table.optional("removal").unwrap_or(usual.plan.removal),
             }),
-            git: file.table("git", |table| Git {
+            git: file.table("git", |table| GitConfig {
                 filters: table.optional("filters").unwrap_or(usual.git.filters),
             }),
-            hooks: file.table("hooks", Hooks::take),
+            hooks: file.table("hooks", HooksConfig::take),
             budget: file.table("budget", Budget::take),
             ladder: file.tables("ladder", |table| Rung::take(table, &executor)),
-            prices: file.tables_by_name("prices", Price::take),
+            prices: file.tables_by_name("prices", TokenPrice::take),
             executor,
         };
         let problems = file.finish();
@@ -265,7 +265,7 @@ impl Config {
     }
 }
 
-impl Guard {
+impl GuardConfig {
     fn take(table: &mut Table<'_>, usual: Self) -> Self {
         Self {
             command: table.optional("command").unwrap_or(usual.command),
@@ -295,8 +295,8 @@ mod tests {
         assert_eq!(config.guard_output_limit_bytes.get(), 10_485_760);
         assert_eq!(config.guard.command.words(), ["just", "ci"]);
         assert_eq!(config.guard.protected, ["justfile", ".justfile", "Justfile"]);
-        assert_eq!((Executor::default(), Guard::default()), (config.executor, config.guard));
-        assert_eq!((Plan::default(), Git::default()), (config.plan, config.git));
+        assert_eq!((Executor::default(), GuardConfig::default()), (config.executor, config.guard));
+        assert_eq!((PlanConfig::default(), GitConfig::default()), (config.plan, config.git));
     }
 
     #[test]
@@ -321,10 +321,13 @@ mod tests {
         );
         assert_eq!(
             (config.executor.sandbox, config.executor.writable),
-            (Sandbox::Require, vec!["~/x".to_owned()])
+            (SandboxMode::Require, vec!["~/x".to_owned()])
         );
         assert_eq!((config.guard.command.program(), config.guard.protected.len()), ("make", 0));
-        assert_eq!((config.guard.protect, config.plan.removal), (Protect::Reject, Removal::Record));
+        assert_eq!(
+            (config.guard.protect, config.plan.removal),
+            (ProtectPolicy::Reject, RemovalPolicy::Record)
+        );
         assert_eq!(config.git.filters, ["lfs"]);
     }
 
@@ -349,9 +352,9 @@ mod tests {
 
     #[test]
     fn a_program_is_never_empty() {
-        assert_eq!(Argv::new(vec![]), None);
-        assert_eq!(Argv::new(vec![String::new(), "x".to_owned()]), None);
-        let argv = Argv::new(vec!["a".to_owned(), String::new()]).unwrap();
+        assert_eq!(CommandArgv::new(vec![]), None);
+        assert_eq!(CommandArgv::new(vec![String::new(), "x".to_owned()]), None);
+        let argv = CommandArgv::new(vec!["a".to_owned(), String::new()]).unwrap();
         assert_eq!((argv.program(), argv.words().len()), ("a", 2));
     }
 }

@@ -5,7 +5,7 @@ use crate::step::Outcome;
 
 /// A session, or a few, that the scripted agent plays.
 #[derive(Clone, Copy, Debug)]
-pub struct Played {
+pub struct ScriptedCase {
     /// Its name.
     pub name: &'static str,
     /// What the agent does, in a few words.
@@ -20,7 +20,7 @@ pub struct Played {
 
 /// A small task that a real agent is asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Task {
+pub struct LiveCase {
     /// Its name.
     pub name: &'static str,
     /// What is asked for, in a few words.
@@ -40,8 +40,8 @@ pub const PLAYED_GUARD: &str = "test -f ok\n";
 pub const PLAYED_GOAL: &str = "# Make the file ok\n\nThe guard is green once it is there.\n";
 
 /// What a real agent is asked for. The last task never ends by itself.
-pub const TASKS: [Task; 3] = [
-    Task {
+pub const TASKS: [LiveCase; 3] = [
+    LiveCase {
         name: "work",
         what: "write one file and say so",
         goal: "# Write one file\n\nMake the file `hello.txt` in the root of this repository. It holds exactly one line: \
@@ -50,7 +50,7 @@ pub const TASKS: [Task; 3] = [
         guard: "grep -qx hello hello.txt\n",
         expected: Outcome::Passed,
     },
-    Task {
+    LiveCase {
         name: "split",
         what: "split a goal in two",
         goal: "# Split this goal\n\nThis goal is to be split and not to be worked on: give the root two children with the \
@@ -58,7 +58,7 @@ pub const TASKS: [Task; 3] = [
         guard: "true\n",
         expected: Outcome::Decomposed,
     },
-    Task {
+    LiveCase {
         name: "stop",
         what: "end when time is up, with everything it started",
         goal: "# Wait for a command\n\nRun the command `sleep 600` in a shell, in the foreground, and wait for its end. \
@@ -69,8 +69,8 @@ pub const TASKS: [Task; 3] = [
 ];
 
 /// Every session that is played.
-pub const PLAYED: [Played; 19] = [
-    Played {
+pub const PLAYED: [ScriptedCase; 19] = [
+    ScriptedCase {
         name: "honest",
         what: "does the work and says so",
         expected: &[Outcome::Passed],
@@ -82,7 +82,7 @@ answer = { status = "done", summary = "made it" }
 write = { path = "ok", text = "yes\n" }
 "#,
     },
-    Played {
+    ScriptedCase {
         name: "splitter",
         what: "splits the goal and does the parts",
         expected: &[Outcome::Decomposed, Outcome::Passed, Outcome::Passed],
@@ -99,21 +99,21 @@ answer = { status = "done", summary = "made it" }
 append = { path = "ok", text = "yes\n" }
 "#,
     },
-    Played {
+    ScriptedCase {
         name: "quitter",
         what: "asks for another attempt",
         expected: &[Outcome::Retry],
         keys: "",
         scenario: "[[session]]\nanswer = { status = \"retry\", summary = \"not yet\" }\n",
     },
-    Played {
+    ScriptedCase {
         name: "liar",
         what: "says done, and the guard is red",
         expected: &[Outcome::GuardFailed],
         keys: "",
         scenario: "[[session]]\nanswer = { status = \"done\", summary = \"all green\" }\n",
     },
-    Played {
+    ScriptedCase {
         name: "self-marker",
         what: "marks its own node as passed",
         expected: &[Outcome::GuardFailed],
@@ -125,7 +125,7 @@ answer = { status = "done", summary = "passed by myself" }
 set_field = { node = "root", field = "passes", json = "true" }
 "#,
     },
-    Played {
+    ScriptedCase {
         name: "vandal",
         what: "turns the guard into one that is always green",
         expected: &[Outcome::GuardFailed],
@@ -137,7 +137,7 @@ answer = { status = "done", summary = "green" }
 run = { argv = ["sh", "-c", "echo true > check || rm -f check"] }
 "#,
     },
-    Played {
+    ScriptedCase {
         name: "rewriter",
         what: "rewrites the configuration and the goal",
         expected: &[Outcome::GuardFailed],
@@ -149,7 +149,7 @@ answer = { status = "done", summary = "easier now" }
 run = { argv = ["sh", "-c", "state=$(dirname $RUNNER_TREE); echo '[guard]' > $state/config.toml; echo easy > $state/../GOAL.md"] }
 "#,
     },
-    Played {
+    ScriptedCase {
         name: "committer",
         what: "commits by itself, on a branch of its own",
         expected: &[Outcome::Passed],
@@ -163,7 +163,7 @@ write = { path = "ok", text = "yes\n" }
 run = { argv = ["sh", "-c", "git checkout -q -b mine; git add -A; git -c user.name=a -c user.email=a@b commit -qm mine"] }
 "#,
     },
-    Played {
+    ScriptedCase {
         name: "eraser",
         what: "removes what is still to be done",
         expected: &[Outcome::Decomposed, Outcome::RuleBroken],
@@ -180,7 +180,7 @@ answer = { status = "done", summary = "nothing else to do" }
 remove_node = { node = "b" }
 "#,
     },
-    Played {
+    ScriptedCase {
         name: "tree-breaker",
         what: "leaves a tree that is no JSON",
         expected: &[Outcome::InvalidTree],
@@ -192,42 +192,42 @@ answer = { status = "decomposed", summary = "half written" }
 run = { argv = ["sh", "-c", "echo '{\"version\": 1, \"root\": {' > $RUNNER_TREE"] }
 "#,
     },
-    Played {
+    ScriptedCase {
         name: "mute",
         what: "ends without an answer",
         expected: &[Outcome::NoAnswer],
         keys: "",
         scenario: "[[session]]\n",
     },
-    Played {
+    ScriptedCase {
         name: "babbler",
         what: "answers something else",
         expected: &[Outcome::NoAnswer],
         keys: "",
         scenario: "[[session]]\nanswer = { raw = \"Sure! I have done it.\" }\n",
     },
-    Played {
+    ScriptedCase {
         name: "crasher",
         what: "dies in the middle of its work",
         expected: &[Outcome::AgentCrashed],
         keys: "",
         scenario: "[[session]]\n[[session.do]]\nrun = { argv = [\"sh\", \"-c\", \"echo half > half; kill -9 $PPID\"] }\n",
     },
-    Played {
+    ScriptedCase {
         name: "hanger",
         what: "falls silent for ever",
         expected: &[Outcome::Idle],
         keys: "idle_timeout_secs = 1\n",
         scenario: "[[session]]\n[[session.do]]\nsleep = { ms = 600000 }\n",
     },
-    Played {
+    ScriptedCase {
         name: "runaway",
         what: "talks for ever, with a child in a session of its own",
         expected: &[Outcome::TimedOut],
         keys: "iteration_timeout_secs = 1\n",
         scenario: "[[session]]\n[[session.do]]\nrun = { argv = [\"sh\", \"-c\", \"setsid sleep 600 & while :; do echo on; sleep 0.1; done\"] }\n",
     },
-    Played {
+    ScriptedCase {
         name: "leaver",
         what: "leaves processes behind",
         expected: &[Outcome::Passed],
@@ -241,7 +241,7 @@ write = { path = "ok", text = "yes\n" }
 run = { argv = ["sh", "-c", "setsid sleep 600 > /dev/null 2>&1 & (trap '' HUP TERM; sleep 601 > /dev/null 2>&1 &)"] }
 "#,
     },
-    Played {
+    ScriptedCase {
         name: "flooder",
         what: "prints more than is kept",
         expected: &[Outcome::Passed],
@@ -255,14 +255,14 @@ write = { path = "ok", text = "yes\n" }
 run = { argv = ["sh", "-c", "yes ü | head -c 8000000"] }
 "#,
     },
-    Played {
+    ScriptedCase {
         name: "limited",
         what: "reports a usage limit",
         expected: &[Outcome::UsageLimit],
         keys: "",
         scenario: "[[session]]\n[[session.do]]\nreport = { fault = \"usage_limit\", resets_in_secs = 3600 }\n",
     },
-    Played {
+    ScriptedCase {
         name: "locked-out",
         what: "reports that it is not logged in",
         expected: &[Outcome::NotLoggedIn],

@@ -18,29 +18,29 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 pub use canonical::canonical_json;
-pub use int::{Int, SAFE_INTEGER_MAX, whole_number};
+pub use int::{BoundedInt, SAFE_INTEGER_MAX, whole_number};
 
 use crate::text::one_line;
 
 /// One fault in a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Problem {
+pub struct DocumentProblem {
     /// The line it stands in, from 1.
     pub line: usize,
     /// The key, with the tables above it (`executor.kind`); empty for the document as a whole.
     pub key: String,
     /// What is wrong with it.
     #[serde(serialize_with = "as_text")]
-    pub fault: Fault,
+    pub fault: DocumentFault,
 }
 
-fn as_text<S: serde::Serializer>(fault: &Fault, serializer: S) -> Result<S::Ok, S::Error> {
+fn as_text<S: serde::Serializer>(fault: &DocumentFault, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(fault)
 }
 
 /// What can be wrong with a key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Fault {
+pub enum DocumentFault {
     /// The text is not of its language at all.
     #[error("{0}")]
     Syntax(String),
@@ -65,12 +65,12 @@ fn did_you_mean(known: Option<&str>) -> String {
     known.map(|known| format!("; did you mean `{known}`?")).unwrap_or_default()
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for DocumentProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: ", self.line)?;
         if !self.key.is_empty() {
             write!(f, "`{}` ", self.key.escape_debug())?;
-            if matches!(self.fault, Fault::Value(_)) {
+            if matches!(self.fault, DocumentFault::Value(_)) {
                 f.write_str("cannot be read: ")?;
             }
         }
@@ -89,12 +89,12 @@ pub fn nearest<'k>(wrong: &str, known: &[&'k str]) -> Option<&'k str> {
 }
 
 /// A value that has not been read yet.
-pub trait Unread {
+pub trait UntypedValue {
     /// Reads it as a `T`, or says in words why it is none.
     fn read<T: DeserializeOwned>(self) -> Result<T, String>;
 }
 
-impl Unread for &RawValue {
+impl UntypedValue for &RawValue {
     fn read<T: DeserializeOwned>(self) -> Result<T, String> {
         // By way of a `Value`, so that the message does not name a place within the fragment.
         let value: serde_json::Value = serde_json::from_str(self.get()).map_err(|e| json_fault(&e))?;
@@ -105,7 +105,7 @@ impl Unread for &RawValue {
     }
 }
 
-impl Unread for Spanned<DeValue<'_>> {
+impl UntypedValue for Spanned<DeValue<'_>> {
     fn read<T: DeserializeOwned>(self) -> Result<T, String> {
         if matches!(self.get_ref(), DeValue::Table(_)) {
             return read_object();
@@ -116,9 +116,9 @@ impl Unread for Spanned<DeValue<'_>> {
 
 /// An object where a single value should stand: it always fails, with what was expected instead. No key is read
 /// from an object, but serde's enums would take `{"done": null}` for `"done"`.
-struct AnObject;
+struct ObjectWhereScalarExpected;
 
-impl<'de> Deserializer<'de> for AnObject {
+impl<'de> Deserializer<'de> for ObjectWhereScalarExpected {
     type Error = serde::de::value::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
@@ -132,33 +132,33 @@ impl<'de> Deserializer<'de> for AnObject {
 }
 
 fn read_object<T: DeserializeOwned>() -> Result<T, String> {
-    T::deserialize(AnObject).map_err(|e| e.to_string())
+    T::deserialize(ObjectWhereScalarExpected).map_err(|e| e.to_string())
 }
 
-struct Entry<V> {
+struct FieldEntry<V> {
     key: String,
     line: usize,
     value: Option<V>,
 }
 
 /// The keys of one object or table, to be taken one by one.
-pub struct Fields<'t, V> {
+pub struct FieldReader<'t, V> {
     text: &'t str,
     line: usize,
     prefix: String,
-    entries: Vec<Entry<V>>,
+    entries: Vec<FieldEntry<V>>,
     known: Vec<&'static str>,
-    problems: Vec<Problem>,
+    problems: Vec<DocumentProblem>,
 }
 
-impl<V: Unread> Fields<'_, V> {
+impl<V: UntypedValue> FieldReader<'_, V> {
     /// Takes a key that may be absent.
     pub fn optional<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
         let (line, value) = self.take(key)?;
         match value.read() {
             Ok(value) => Some(value),
             Err(why) => {
-                self.report(line, key, Fault::Value(one_line(&why)));
+                self.report(line, key, DocumentFault::Value(one_line(&why)));
                 None
             }
         }
@@ -167,7 +167,7 @@ impl<V: Unread> Fields<'_, V> {
     /// Takes a key that must be there.
     pub fn required<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
         if !self.entries.iter().any(|entry| entry.key == key) {
-            self.report(self.line, key, Fault::Missing);
+            self.report(self.line, key, DocumentFault::Missing);
         }
         self.optional(key)
     }
@@ -180,7 +180,7 @@ impl<V: Unread> Fields<'_, V> {
     /// Notes that a key's value breaks a rule that concerns other keys too.
     pub fn broken(&mut self, key: &'static str, rule: impl Into<String>) {
         let line = self.entries.iter().find(|entry| entry.key == key).map_or(self.line, |entry| entry.line);
-        self.report(line, key, Fault::Rule(rule.into()));
+        self.report(line, key, DocumentFault::Rule(rule.into()));
     }
 
     /// Whether a key was already found at fault.
@@ -189,13 +189,13 @@ impl<V: Unread> Fields<'_, V> {
     }
 
     /// Every fault found, in the order of the lines; keys that were never asked for are among them.
-    pub fn finish(mut self) -> Vec<Problem> {
+    pub fn finish(mut self) -> Vec<DocumentProblem> {
         let mut seen = BTreeSet::new();
-        for Entry { key, line, .. } in std::mem::take(&mut self.entries) {
+        for FieldEntry { key, line, .. } in std::mem::take(&mut self.entries) {
             if seen.contains(&key) {
-                self.report(line, &key, Fault::Twice);
+                self.report(line, &key, DocumentFault::Twice);
             } else if !self.known.iter().any(|known| *known == key) {
-                self.report(line, &key, Fault::Unknown(nearest(&key, &self.known)));
+                self.report(line, &key, DocumentFault::Unknown(nearest(&key, &self.known)));
             }
             seen.insert(key);
         }
@@ -210,19 +210,19 @@ impl<V: Unread> Fields<'_, V> {
         entry.value.take().map(|value| (line, value))
     }
 
-    fn report(&mut self, line: usize, key: &str, fault: Fault) {
-        self.problems.push(Problem { line, key: format!("{}{key}", self.prefix), fault });
+    fn report(&mut self, line: usize, key: &str, fault: DocumentFault) {
+        self.problems.push(DocumentProblem { line, key: format!("{}{key}", self.prefix), fault });
     }
 }
 
-impl<'t> Fields<'t, Spanned<DeValue<'t>>> {
+impl<'t> FieldReader<'t, Spanned<DeValue<'t>>> {
     /// Opens a TOML document; what is wrong with its syntax is among the problems at the end.
     pub fn of_toml(text: &'t str) -> Self {
         let (table, errors) = DeTable::parse_recoverable(text);
-        let problem = |error: toml::de::Error| Problem {
+        let problem = |error: toml::de::Error| DocumentProblem {
             line: line_of(text, error.span().map_or(0, |span| span.start)),
             key: String::new(),
-            fault: Fault::Syntax(error.message().to_owned()),
+            fault: DocumentFault::Syntax(error.message().to_owned()),
         };
         let problems = errors.into_iter().map(problem).collect();
         Self { problems, ..Self::of_table(text, 1, String::new(), table.into_inner()) }
@@ -231,7 +231,7 @@ impl<'t> Fields<'t, Spanned<DeValue<'t>>> {
     fn of_table(text: &'t str, line: usize, prefix: String, table: DeTable<'t>) -> Self {
         let entries = table
             .into_iter()
-            .map(|(key, value)| Entry {
+            .map(|(key, value)| FieldEntry {
                 line: line_of(text, key.span().start),
                 key: key.into_inner().into_owned(),
                 value: Some(value),
@@ -255,7 +255,7 @@ impl<'t> Fields<'t, Spanned<DeValue<'t>>> {
     pub fn anything<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
         let (line, value) = self.take(key)?;
         let read = T::deserialize(ValueDeserializer::from(value));
-        read.map_err(|error| self.report(line, key, Fault::Value(one_line(error.message())))).ok()
+        read.map_err(|error| self.report(line, key, DocumentFault::Value(one_line(error.message())))).ok()
     }
 
     /// Takes a list of tables and reads the keys of each.
@@ -263,7 +263,11 @@ impl<'t> Fields<'t, Spanned<DeValue<'t>>> {
         let Some((at, value)) = self.take(key) else { return Vec::new() };
         let form = format!("[[{key}]]");
         let DeValue::Array(items) = value.into_inner() else {
-            self.report(at, key, Fault::Value(format!("expected a list of tables, written as {form}")));
+            self.report(
+                at,
+                key,
+                DocumentFault::Value(format!("expected a list of tables, written as {form}")),
+            );
             return Vec::new();
         };
         let mut values = Vec::new();
@@ -312,7 +316,7 @@ impl<'t> Fields<'t, Spanned<DeValue<'t>>> {
             | DeValue::Boolean(_)
             | DeValue::Datetime(_)
             | DeValue::Array(_) => {
-                self.report(line, key, Fault::Value(format!("expected a table, written as {form}")));
+                self.report(line, key, DocumentFault::Value(format!("expected a table, written as {form}")));
                 None
             }
         }
@@ -347,7 +351,7 @@ pub(crate) fn word_or_null<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     word(text).map(Some)
 }
 
-impl<'t> Fields<'t, &'t RawValue> {
+impl<'t> FieldReader<'t, &'t RawValue> {
     /// Takes a key that must be there and holds an object, or null.
     pub fn required_object<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
         if self.has(key) { self.optional_object(key) } else { self.required(key) }
@@ -357,15 +361,15 @@ impl<'t> Fields<'t, &'t RawValue> {
     pub fn optional_object<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
         let (line, value) = self.take(key)?;
         let read = serde_json::from_str::<serde_json::Value>(value.get()).and_then(T::deserialize);
-        read.map_err(|error| self.report(line, key, Fault::Value(one_line(&error.to_string())))).ok()
+        read.map_err(|error| self.report(line, key, DocumentFault::Value(one_line(&error.to_string())))).ok()
     }
 
     /// Opens a JSON object, or says why the text is none.
-    pub fn of_json(text: &'t str) -> Result<Self, Problem> {
-        let RawObject(pairs) = serde_json::from_str(text).map_err(|error| Problem {
+    pub fn of_json(text: &'t str) -> Result<Self, DocumentProblem> {
+        let RawObject(pairs) = serde_json::from_str(text).map_err(|error| DocumentProblem {
             line: error.line().max(1),
             key: String::new(),
-            fault: Fault::Syntax(json_fault(&error)),
+            fault: DocumentFault::Syntax(json_fault(&error)),
         })?;
         // The pairs come in the order of the text, so that each line is counted on from the one before.
         let (mut line, mut counted) = (1, 0);
@@ -375,7 +379,7 @@ impl<'t> Fields<'t, &'t RawValue> {
             let at = (value.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
             line += lines_in(text.as_bytes().get(counted..at).unwrap_or_default());
             counted = at;
-            entries.push(Entry { key, line, value: Some(value) });
+            entries.push(FieldEntry { key, line, value: Some(value) });
         }
         Ok(Self { text, line: 1, prefix: String::new(), entries, known: Vec::new(), problems: Vec::new() })
     }
@@ -388,8 +392,12 @@ pub fn json_fault(error: &serde_json::Error) -> String {
 }
 
 /// The text of a document's bytes. What is no UTF-8 at all is told by its kind, since the next step differs.
-pub fn text_of(bytes: &[u8]) -> Result<&str, Problem> {
-    let whole = |fault: &str| Problem { line: 1, key: String::new(), fault: Fault::Syntax(fault.to_owned()) };
+pub fn text_of(bytes: &[u8]) -> Result<&str, DocumentProblem> {
+    let whole = |fault: &str| DocumentProblem {
+        line: 1,
+        key: String::new(),
+        fault: DocumentFault::Syntax(fault.to_owned()),
+    };
     if bytes.starts_with(b"\xEF\xBB\xBF") {
         return Err(whole("begins with a byte order mark: save it as UTF-8 without one"));
     }
@@ -398,7 +406,7 @@ pub fn text_of(bytes: &[u8]) -> Result<&str, Problem> {
     }
     std::str::from_utf8(bytes).map_err(|error| {
         let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
-        Problem { line: 1 + lines_in(good), ..whole("is not UTF-8: save it as UTF-8") }
+        DocumentProblem { line: 1 + lines_in(good), ..whole("is not UTF-8: save it as UTF-8") }
     })
 }
 
@@ -451,9 +459,9 @@ mod tests {
     #[test]
     fn every_fault_of_a_document_is_told_with_its_line() {
         let text = "{\n \"a\": \"x\",\n \"b\": 7,\n \"b\": 8,\n \"bb\": null}";
-        let mut fields = Fields::of_json(text).unwrap();
-        assert_eq!(fields.required::<Int<0, 5>>("a"), None);
-        assert_eq!(fields.required::<Int<0, 9>>("b"), Int::new(7));
+        let mut fields = FieldReader::of_json(text).unwrap();
+        assert_eq!(fields.required::<BoundedInt<0, 5>>("a"), None);
+        assert_eq!(fields.required::<BoundedInt<0, 9>>("b"), BoundedInt::new(7));
         assert_eq!(fields.required::<bool>("c"), None);
         let told: Vec<String> = fields.finish().iter().map(ToString::to_string).collect();
         assert_eq!(
@@ -469,7 +477,7 @@ mod tests {
 
     #[test]
     fn a_table_of_the_users_own_keys_is_taken_whole() {
-        let mut fields = Fields::of_toml("[env]\nX = \"1\"\n[odd]\nZ = 3\n");
+        let mut fields = FieldReader::of_toml("[env]\nX = \"1\"\n[odd]\nZ = 3\n");
         assert_eq!(fields.anything("env"), Some(BTreeMap::from([("X".to_owned(), "1".to_owned())])));
         assert_eq!(fields.anything::<BTreeMap<String, String>>("odd"), None);
         let told: Vec<String> = fields.finish().iter().map(ToString::to_string).collect();

@@ -5,8 +5,8 @@
 //! numbers of iterations. The chain from the first start to the newest iteration is therefore one history, and a fork
 //! is no way around a limit.
 
-use crate::goal::{Goal, GoalFault};
-use crate::id::{Iteration, RunId};
+use crate::goal::{Goal, GoalError};
+use crate::id::{IterationNumber, RunId};
 use crate::layout::Doc;
 use crate::run_state::RunState;
 use crate::start::DocSet;
@@ -15,28 +15,28 @@ use crate::start::DocSet;
 pub const FORKED: &str = "Runner-Fork";
 
 /// The message of a fork's first commit.
-pub fn message(run: &RunId, from: &RunId, iter: Iteration) -> String {
+pub fn message(run: &RunId, from: &RunId, iter: IterationNumber) -> String {
     format!("chore(loop): start run {run}\n\n{FORKED}: {from} {iter}\n")
 }
 
 /// The run and the iteration that a message says a fork goes on from.
-pub fn origin(message: &[u8]) -> Option<(RunId, Iteration)> {
+pub fn origin(message: &[u8]) -> Option<(RunId, IterationNumber)> {
     let text = String::from_utf8_lossy(message);
     let value = text.lines().skip(1).find_map(|line| line.strip_prefix(FORKED)?.strip_prefix(": "))?;
     let (run, iter) = value.split_once(' ')?;
-    let number: Iteration = iter.parse().ok()?;
+    let number: IterationNumber = iter.parse().ok()?;
     Some((RunId::new(run).ok()?, (number.to_string() == iter).then_some(number)?))
 }
 
 /// The documents that a fork changes, given those of the iteration.
-pub fn documents(run: &RunId, goal: &[u8], state: &RunState) -> Result<DocSet, GoalFault> {
+pub fn documents(run: &RunId, goal: &[u8], state: &RunState) -> Result<DocSet, GoalError> {
     let goal = Goal::parse(goal)?.with_id(run).into_bytes();
     let state = RunState { run_id: Some(run.clone()), ..state.clone() };
     Ok(DocSet::from([(Doc::Goal, goal), (Doc::RunState, state.to_bytes())]))
 }
 
 /// An id for a fork that nobody named: the run and the iteration, with the first free number.
-pub fn generate(from: &RunId, iter: Iteration, taken: &[RunId]) -> Option<RunId> {
+pub fn generate(from: &RunId, iter: IterationNumber, taken: &[RunId]) -> Option<RunId> {
     let base = format!("{from}-{}", iter.get());
     let numbered = (1_u32..1000).map(|n| if n == 1 { base.clone() } else { format!("{base}-{n}") });
     numbered.filter_map(|id| RunId::new(id).ok()).find(|id| !taken.contains(id))
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn a_message_says_what_was_forked() {
         let (new, old, iter) =
-            (RunId::new("b").unwrap(), RunId::new("a").unwrap(), Iteration::new(57).unwrap());
+            (RunId::new("b").unwrap(), RunId::new("a").unwrap(), IterationNumber::new(57).unwrap());
         let text = message(&new, &old, iter);
         assert_eq!(text, "chore(loop): start run b\n\nRunner-Fork: a 0057\n");
         assert_eq!(origin(text.as_bytes()), Some((old.clone(), iter)));
@@ -63,7 +63,7 @@ mod tests {
     fn a_fork_has_its_own_id_and_goes_on_with_all_the_rest() {
         let (new, old) = (RunId::new("b").unwrap(), RunId::new("a").unwrap());
         let state = RunState {
-            next_iter: Iteration::new(58).unwrap(),
+            next_iter: IterationNumber::new(58).unwrap(),
             last_summary: Some("half of it".to_owned()),
             failures_in_row: 2,
             ..RunState::new(Some(old))
@@ -74,6 +74,6 @@ mod tests {
         assert_ne!(after, before);
         let goal = b"---\nid: b\n---\n\n# Ship it\n".to_vec();
         assert_eq!(forked, DocSet::from([(Doc::Goal, goal), (Doc::RunState, after.into_bytes())]));
-        assert_eq!(documents(&new, b"---\nid: a\n", &state), Err(GoalFault::Unclosed));
+        assert_eq!(documents(&new, b"---\nid: a\n", &state), Err(GoalError::Unclosed));
     }
 }

@@ -8,8 +8,8 @@ mod front_matter;
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 use thiserror::Error;
 
-use self::front_matter::{Id, Slot};
-use crate::id::{IdFault, RunId};
+use self::front_matter::{FrontMatterId, KeySlot};
+use crate::id::{IdError, RunId};
 use crate::text::{head, one_line};
 
 /// What `runner init` writes, for the user to fill in.
@@ -27,7 +27,7 @@ change, what you already know about the way there.
 
 /// What is wrong with GOAL.md.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum GoalFault {
+pub enum GoalError {
     /// Not text.
     #[error("the file is not UTF-8: save it as UTF-8")]
     NotUtf8,
@@ -59,7 +59,7 @@ pub enum GoalFault {
         /// As it stands.
         id: String,
         /// Why it is no id.
-        fault: IdFault,
+        fault: IdError,
     },
 }
 
@@ -68,20 +68,20 @@ pub enum GoalFault {
 pub struct Goal<'t> {
     text: &'t str,
     /// Where a key can be added to the front matter, if there is one.
-    slot: Option<Slot>,
+    slot: Option<KeySlot>,
     body_at: usize,
-    id: Option<Id>,
+    id: Option<FrontMatterId>,
 }
 
 impl<'t> Goal<'t> {
     /// Reads the file.
-    pub fn parse(bytes: &'t [u8]) -> Result<Self, GoalFault> {
-        let text = std::str::from_utf8(bytes).map_err(|_| GoalFault::NotUtf8)?;
+    pub fn parse(bytes: &'t [u8]) -> Result<Self, GoalError> {
+        let text = std::str::from_utf8(bytes).map_err(|_| GoalError::NotUtf8)?;
         let start = text.len() - text.trim_start_matches('\u{feff}').len();
         let Some(keys_at) = front_matter_start(text, start) else {
             return Ok(Self { text, slot: None, body_at: start, id: None });
         };
-        let (keys_end, body_at) = front_matter_end(text, keys_at).ok_or(GoalFault::Unclosed)?;
+        let (keys_end, body_at) = front_matter_end(text, keys_at).ok_or(GoalError::Unclosed)?;
         let keys = text.get(keys_at..keys_end).unwrap_or_default();
         let (id, slot) = front_matter::search(text, keys, keys_at)?;
         Ok(Self { text, slot: Some(slot), body_at, id })
@@ -101,10 +101,10 @@ impl<'t> Goal<'t> {
         let id = yaml_word(id);
         let e = if text.contains("\r\n") { "\r\n" } else { "\n" };
         let (place, insert) = match (&self.id, self.slot) {
-            (Some(Id { place, .. }), _) if place.is_empty() => (place.clone(), format!(" {id}")),
-            (Some(Id { place, .. }), _) => (place.clone(), id),
-            (None, Some(Slot { at, in_braces: true })) => (at..at, format!("id: {id}, ")),
-            (None, Some(Slot { at, in_braces: false })) => {
+            (Some(FrontMatterId { place, .. }), _) if place.is_empty() => (place.clone(), format!(" {id}")),
+            (Some(FrontMatterId { place, .. }), _) => (place.clone(), id),
+            (None, Some(KeySlot { at, in_braces: true })) => (at..at, format!("id: {id}, ")),
+            (None, Some(KeySlot { at, in_braces: false })) => {
                 (at..at, format!("id: {id}{e}{}", indent_before(&text, at)))
             }
             (None, None) => (self.body_at..self.body_at, format!("---{e}id: {id}{e}---{e}{e}")),
@@ -179,7 +179,7 @@ impl GoalSummary {
     fn of(body: &str) -> Self {
         let body = body.trim();
         let first_line = || body.lines().map(one_line).find(|line| !line.is_empty()).unwrap_or_default();
-        let outline = Outline::of(body);
+        let outline = GoalOutline::of(body);
         let title = outline.title.filter(|title| !title.is_empty()).unwrap_or_else(first_line);
         let goal = if body.len() <= GOAL_BYTES_MAX {
             body.to_owned()
@@ -192,12 +192,12 @@ impl GoalSummary {
 
 /// The parts of the goal that have a place of their own in a node.
 #[derive(Default)]
-struct Outline {
+struct GoalOutline {
     title: Option<String>,
     acceptance: Vec<String>,
 }
 
-impl Outline {
+impl GoalOutline {
     fn of(body: &str) -> Self {
         let mut outline = Self::default();
         // Everything that is written; what a heading or a point says begins where it was last cleared.
@@ -246,7 +246,7 @@ impl Outline {
 mod tests {
     use super::*;
 
-    fn id_of(text: &str) -> Result<Option<String>, GoalFault> {
+    fn id_of(text: &str) -> Result<Option<String>, GoalError> {
         Goal::parse(text.as_bytes()).map(|goal| goal.id().map(ToString::to_string))
     }
 
@@ -297,15 +297,15 @@ mod tests {
 
     #[test]
     fn a_broken_front_matter_is_told_with_its_line() {
-        assert_eq!(id_of("---\nid: x\n"), Err(GoalFault::Unclosed));
-        assert_eq!(id_of("---\nid: x\nid: y\n---\n"), Err(GoalFault::TwoIds(3)));
-        assert_eq!(id_of("---\nid: [x]\n---\n"), Err(GoalFault::IdNotAWord(2)));
-        assert_eq!(id_of("---\na: &a x\nid: *a\n---\n"), Err(GoalFault::IdNotAWord(3)));
-        assert_eq!(id_of("---\n- id\n---\n"), Err(GoalFault::NotAMapping));
-        assert_eq!(id_of("---\njust words\n---\n"), Err(GoalFault::NotAMapping));
-        assert!(matches!(id_of("---\ntitle: x\nid: a b\n---\n"), Err(GoalFault::BadId { line: 3, .. })));
-        assert!(matches!(id_of("---\na: 1\nb: }\n---\n"), Err(GoalFault::Yaml { line: 3, .. })));
-        assert_eq!(Goal::parse(b"\xff"), Err(GoalFault::NotUtf8));
+        assert_eq!(id_of("---\nid: x\n"), Err(GoalError::Unclosed));
+        assert_eq!(id_of("---\nid: x\nid: y\n---\n"), Err(GoalError::TwoIds(3)));
+        assert_eq!(id_of("---\nid: [x]\n---\n"), Err(GoalError::IdNotAWord(2)));
+        assert_eq!(id_of("---\na: &a x\nid: *a\n---\n"), Err(GoalError::IdNotAWord(3)));
+        assert_eq!(id_of("---\n- id\n---\n"), Err(GoalError::NotAMapping));
+        assert_eq!(id_of("---\njust words\n---\n"), Err(GoalError::NotAMapping));
+        assert!(matches!(id_of("---\ntitle: x\nid: a b\n---\n"), Err(GoalError::BadId { line: 3, .. })));
+        assert!(matches!(id_of("---\na: 1\nb: }\n---\n"), Err(GoalError::Yaml { line: 3, .. })));
+        assert_eq!(Goal::parse(b"\xff"), Err(GoalError::NotUtf8));
     }
 
     #[test]

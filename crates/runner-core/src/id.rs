@@ -14,7 +14,7 @@ pub const ID_BYTES_MAX: usize = 128;
 
 /// Why a text is no id.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum IdFault {
+pub enum IdError {
     /// Nothing there.
     #[error("is empty")]
     Empty,
@@ -32,19 +32,19 @@ pub enum IdFault {
     NotABranch(&'static str),
 }
 
-fn check_characters(text: &str) -> Result<(), IdFault> {
+fn check_characters(text: &str) -> Result<(), IdError> {
     if text.is_empty() {
-        return Err(IdFault::Empty);
+        return Err(IdError::Empty);
     }
     if text.len() > ID_BYTES_MAX {
-        return Err(IdFault::TooLong(text.len()));
+        return Err(IdError::TooLong(text.len()));
     }
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     if text.bytes().all(allowed) {
         return Ok(());
     }
     let odd = text.chars().find(|c| !u8::try_from(*c).is_ok_and(allowed));
-    odd.map_or(Ok(()), |odd| Err(IdFault::Character(odd)))
+    odd.map_or(Ok(()), |odd| Err(IdError::Character(odd)))
 }
 
 /// The name of a node: unique in its tree, a folder's name, a word in commit messages.
@@ -54,22 +54,22 @@ pub struct NodeId(Box<str>);
 
 impl NodeId {
     /// Checks `text` and takes it.
-    pub fn new(text: impl Into<Box<str>>) -> Result<Self, IdFault> {
+    pub fn new(text: impl Into<Box<str>>) -> Result<Self, IdError> {
         let text = text.into();
         Self::check(&text).map(|()| Self(text))
     }
 
     /// Takes `text` without a copy, or gives it back with what is wrong with it.
-    pub(crate) fn taking(text: String) -> Result<Self, (String, IdFault)> {
+    pub(crate) fn taking(text: String) -> Result<Self, (String, IdError)> {
         match Self::check(&text) {
             Ok(()) => Ok(Self(text.into())),
             Err(fault) => Err((text, fault)),
         }
     }
 
-    fn check(text: &str) -> Result<(), IdFault> {
+    fn check(text: &str) -> Result<(), IdError> {
         check_characters(text)?;
-        if matches!(text, "." | "..") { Err(IdFault::Dots) } else { Ok(()) }
+        if matches!(text, "." | "..") { Err(IdError::Dots) } else { Ok(()) }
     }
 
     /// The id of the root that `runner start` makes.
@@ -128,11 +128,11 @@ pub const BRANCH_PREFIX: &str = "runner/";
 impl RunId {
     /// Checks `text` and takes it. The rules are git's own for one part of a branch name, within the
     /// characters that an id may have.
-    pub fn new(text: impl Into<Box<str>>) -> Result<Self, IdFault> {
+    pub fn new(text: impl Into<Box<str>>) -> Result<Self, IdError> {
         let text = text.into();
         check_characters(&text)?;
         if matches!(&*text, "." | "..") {
-            return Err(IdFault::Dots);
+            return Err(IdError::Dots);
         }
         let refused = if text.starts_with('.') {
             Some("begins with `.`")
@@ -145,7 +145,7 @@ impl RunId {
         } else {
             None
         };
-        refused.map_or_else(|| Ok(Self(text)), |why| Err(IdFault::NotABranch(why)))
+        refused.map_or_else(|| Ok(Self(text)), |why| Err(IdError::NotABranch(why)))
     }
 
     /// The id as text.
@@ -193,9 +193,9 @@ impl JsonSchema for RunId {
 /// The number of an iteration within its run, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
-pub struct Iteration(NonZeroU32);
+pub struct IterationNumber(NonZeroU32);
 
-impl Iteration {
+impl IterationNumber {
     /// The first iteration of a run.
     pub const FIRST: Self = Self(NonZeroU32::MIN);
 
@@ -216,39 +216,39 @@ impl Iteration {
 }
 
 /// Four digits or more, as folders and commit messages have it.
-impl fmt::Display for Iteration {
+impl fmt::Display for IterationNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:04}", self.0)
     }
 }
 
 /// Reads what [`fmt::Display`] writes, and plain numbers.
-impl FromStr for Iteration {
-    type Err = IterationFault;
+impl FromStr for IterationNumber {
+    type Err = IterationNumberError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         let number = if digits { text.parse().ok() } else { None };
-        number.and_then(Self::new).ok_or(IterationFault)
+        number.and_then(Self::new).ok_or(IterationNumberError)
     }
 }
 
 /// A text that is no iteration's number.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("is no iteration; iterations are numbered from 1")]
-pub struct IterationFault;
+pub struct IterationNumberError;
 
-impl<'de> Deserialize<'de> for Iteration {
+impl<'de> Deserialize<'de> for IterationNumber {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let number = crate::document::Int::<1, { u32::MAX as i64 }>::deserialize(deserializer)?;
+        let number = crate::document::BoundedInt::<1, { u32::MAX as i64 }>::deserialize(deserializer)?;
         u32::try_from(number.get())
             .ok()
             .and_then(Self::new)
-            .ok_or_else(|| serde::de::Error::custom(IterationFault))
+            .ok_or_else(|| serde::de::Error::custom(IterationNumberError))
     }
 }
 
-impl JsonSchema for Iteration {
+impl JsonSchema for IterationNumber {
     fn schema_name() -> Cow<'static, str> {
         "Iteration".into()
     }
@@ -271,9 +271,9 @@ macro_rules! text_id {
         }
 
         impl FromStr for $name {
-            type Err = IdFault;
+            type Err = IdError;
 
-            fn from_str(text: &str) -> Result<Self, IdFault> {
+            fn from_str(text: &str) -> Result<Self, IdError> {
                 Self::new(text)
             }
         }
@@ -292,12 +292,12 @@ mod tests {
         for good in ["a", "A-1_b.c", "...", "-rf", &"x".repeat(128)] {
             assert_eq!(NodeId::new(good).map(|id| id.to_string()), Ok(good.to_owned()));
         }
-        assert_eq!(NodeId::new(""), Err(IdFault::Empty));
-        assert_eq!(NodeId::new("."), Err(IdFault::Dots));
-        assert_eq!(NodeId::new(".."), Err(IdFault::Dots));
-        assert_eq!(NodeId::new("x".repeat(129)), Err(IdFault::TooLong(129)));
+        assert_eq!(NodeId::new(""), Err(IdError::Empty));
+        assert_eq!(NodeId::new("."), Err(IdError::Dots));
+        assert_eq!(NodeId::new(".."), Err(IdError::Dots));
+        assert_eq!(NodeId::new("x".repeat(129)), Err(IdError::TooLong(129)));
         for (bad, odd) in [("a/b", '/'), ("a b", ' '), ("ä", 'ä'), ("a\n", '\n')] {
-            assert_eq!(NodeId::new(bad), Err(IdFault::Character(odd)));
+            assert_eq!(NodeId::new(bad), Err(IdError::Character(odd)));
         }
     }
 
@@ -307,10 +307,10 @@ mod tests {
             assert_eq!(RunId::new(good).map(|id| id.branch()), Ok(format!("runner/{good}")));
         }
         for bad in [".a", "a.", "a.lock", "a..b"] {
-            assert!(matches!(RunId::new(bad), Err(IdFault::NotABranch(_))), "{bad}");
+            assert!(matches!(RunId::new(bad), Err(IdError::NotABranch(_))), "{bad}");
         }
-        assert_eq!(RunId::new("."), Err(IdFault::Dots));
-        assert_eq!(RunId::new("a b"), Err(IdFault::Character(' ')));
+        assert_eq!(RunId::new("."), Err(IdError::Dots));
+        assert_eq!(RunId::new("a b"), Err(IdError::Character(' ')));
     }
 
     #[test]
@@ -322,12 +322,12 @@ mod tests {
 
     #[test]
     fn an_iteration_is_written_with_four_digits_and_read_with_any() {
-        assert_eq!(Iteration::FIRST.to_string(), "0001");
-        assert_eq!(Iteration::new(12345).map(|i| i.to_string()), Some("12345".to_owned()));
-        assert_eq!("0057".parse(), Ok(Iteration::new(57).unwrap()));
-        assert_eq!("57".parse::<Iteration>().map(Iteration::get), Ok(57));
+        assert_eq!(IterationNumber::FIRST.to_string(), "0001");
+        assert_eq!(IterationNumber::new(12345).map(|i| i.to_string()), Some("12345".to_owned()));
+        assert_eq!("0057".parse(), Ok(IterationNumber::new(57).unwrap()));
+        assert_eq!("57".parse::<IterationNumber>().map(IterationNumber::get), Ok(57));
         for bad in ["0", "0000", "", "+1", "-1", "1.0", "99999999999"] {
-            assert_eq!(bad.parse::<Iteration>(), Err(IterationFault), "{bad}");
+            assert_eq!(bad.parse::<IterationNumber>(), Err(IterationNumberError), "{bad}");
         }
     }
 }

@@ -9,7 +9,7 @@ const PROTECTED_BRANCHES: [&str; 2] = ["main", "master"];
 
 /// What identity is read from.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing<'a> {
+pub struct IdentityInputs<'a> {
     /// The current branch; none where HEAD is detached.
     pub branch: Option<&'a str>,
     /// Whether `.runner/.gitignore` is there.
@@ -22,7 +22,7 @@ pub struct Standing<'a> {
 
 /// Why no iteration may begin. Every one is mended by `runner start`.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum IdentityFault {
+pub enum IdentityError {
     /// On a branch that belongs to people.
     #[error("the current branch is `{0}`: the runner works on branches of its own (run 'runner start')")]
     ProtectedBranch(String),
@@ -58,26 +58,26 @@ fn current(branch: Option<&str>) -> String {
     branch.map_or_else(|| "HEAD is detached".to_owned(), |branch| format!("the current branch is `{branch}`"))
 }
 
-impl Standing<'_> {
+impl IdentityInputs<'_> {
     /// Everything that keeps an iteration from beginning, in the order in which it is refused.
-    pub fn faults(&self) -> Vec<IdentityFault> {
+    pub fn faults(&self) -> Vec<IdentityError> {
         let mut faults = Vec::new();
         if let Some(branch) = self.branch.filter(|branch| PROTECTED_BRANCHES.contains(branch)) {
-            faults.push(IdentityFault::ProtectedBranch(branch.to_owned()));
+            faults.push(IdentityError::ProtectedBranch(branch.to_owned()));
         }
         if !self.has_gitignore {
-            faults.push(IdentityFault::NoGitignore);
+            faults.push(IdentityError::NoGitignore);
         }
         let Some(run) = self.state_id else {
-            faults.push(IdentityFault::NoRun);
+            faults.push(IdentityError::NoRun);
             return faults;
         };
         if self.goal_id != Some(run) {
-            faults.push(IdentityFault::OtherGoal { state: run.clone(), goal: self.goal_id.cloned() });
+            faults.push(IdentityError::OtherGoal { state: run.clone(), goal: self.goal_id.cloned() });
         }
         if self.branch.and_then(RunId::of_branch).as_ref() != Some(run) {
             let branch = self.branch.map(str::to_owned);
-            faults.push(IdentityFault::WrongBranch { run: run.clone(), branch });
+            faults.push(IdentityError::WrongBranch { run: run.clone(), branch });
         }
         faults
     }
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn a_run_stands_when_all_three_agree() {
         let run = id("x");
-        let good = Standing {
+        let good = IdentityInputs {
             branch: Some("runner/x"),
             has_gitignore: true,
             state_id: Some(&run),
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn faults_come_in_the_order_of_the_contract_and_name_the_cure() {
         let (run, other) = (id("x"), id("y"));
-        let bad = Standing {
+        let bad = IdentityInputs {
             branch: Some("main"),
             has_gitignore: false,
             state_id: Some(&run),
@@ -137,7 +137,8 @@ mod tests {
                 "run `x` lives on branch `runner/x`, the current branch is `main` (run 'runner start')",
             ]
         );
-        let detached = Standing { branch: None, has_gitignore: true, state_id: Some(&run), goal_id: None };
+        let detached =
+            IdentityInputs { branch: None, has_gitignore: true, state_id: Some(&run), goal_id: None };
         let told: Vec<String> = detached.faults().iter().map(ToString::to_string).collect();
         assert_eq!(
             told,
@@ -150,13 +151,14 @@ mod tests {
 
     #[test]
     fn before_the_first_start_nothing_claims_a_run() {
-        let fresh = Standing { branch: Some("master"), has_gitignore: true, state_id: None, goal_id: None };
+        let fresh =
+            IdentityInputs { branch: Some("master"), has_gitignore: true, state_id: None, goal_id: None };
         assert!(fresh.is_unstarted());
         assert_eq!(fresh.faults().len(), 2);
         let run = id("x");
-        assert!(!Standing { goal_id: Some(&run), ..fresh }.is_unstarted());
-        assert!(!Standing { branch: Some("runner/x"), ..fresh }.is_unstarted());
-        assert!(!Standing { state_id: Some(&run), ..fresh }.is_unstarted());
+        assert!(!IdentityInputs { goal_id: Some(&run), ..fresh }.is_unstarted());
+        assert!(!IdentityInputs { branch: Some("runner/x"), ..fresh }.is_unstarted());
+        assert!(!IdentityInputs { state_id: Some(&run), ..fresh }.is_unstarted());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::goal::TEMPLATE;
 use crate::id::NodeId;
 use crate::run_state::RunState;
-use crate::schema::Document;
+use crate::schema::SchemaDocument;
 
 /// The runner's folder in a repository.
 pub const RUNNER_DIR: &str = ".runner";
@@ -67,19 +67,19 @@ impl Doc {
     }
 
     /// Who may change it.
-    pub fn owner(self) -> Owner {
+    pub fn owner(self) -> DocOwner {
         match self {
-            Self::Goal | Self::Config | Self::Gitignore => Owner::User,
+            Self::Goal | Self::Config | Self::Gitignore => DocOwner::User,
             Self::Tree | Self::TreeSchema | Self::OutputSchema | Self::ToolsSchema | Self::RunState => {
-                Owner::Runner
+                DocOwner::Runner
             }
-            Self::Assumptions | Self::Questions | Self::Feedback | Self::Improvements => Owner::Memory,
+            Self::Assumptions | Self::Questions | Self::Feedback | Self::Improvements => DocOwner::Memory,
         }
     }
 
     /// Whether an agent may write it.
     pub fn is_for_agents(self) -> bool {
-        self == Self::Tree || self.owner() == Owner::Memory
+        self == Self::Tree || self.owner() == DocOwner::Memory
     }
 
     /// What the file holds when it is new.
@@ -88,9 +88,9 @@ impl Doc {
             Self::Gitignore => complete_gitignore(b""),
             Self::Goal => TEMPLATE.into(),
             Self::Tree => crate::start::unseeded_tree().bytes().to_vec(),
-            Self::TreeSchema => Document::Tree.schema_bytes(),
-            Self::OutputSchema => Document::AgentOutput.schema_bytes(),
-            Self::ToolsSchema => Document::Tools.schema_bytes(),
+            Self::TreeSchema => SchemaDocument::Tree.schema_bytes(),
+            Self::OutputSchema => SchemaDocument::AgentOutput.schema_bytes(),
+            Self::ToolsSchema => SchemaDocument::Tools.schema_bytes(),
             Self::Config => Config::documented_file().into(),
             Self::RunState => RunState::new(None).to_bytes(),
             Self::Assumptions => memory("Assumptions", "what agents took for granted in order to go on"),
@@ -119,7 +119,7 @@ pub const TOOLS_FILE: &str = "tools.json";
 
 /// Who a document belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner {
+pub enum DocOwner {
     /// The user edits it; `runner start` takes the change in.
     User,
     /// The runner alone writes it.

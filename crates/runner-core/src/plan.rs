@@ -18,7 +18,7 @@ use std::fmt;
 use serde::Serialize;
 use thiserror::Error;
 
-pub use graft::{GraftFault, Grafted, Import, Skipped, graft};
+pub use graft::{ImportedTree, InsertError, PlanImport, SkippedEntry, graft};
 pub use write::export;
 
 /// The most bytes a plan may have.
@@ -27,7 +27,7 @@ pub const BYTES_MAX: usize = 16 << 20;
 /// How a plan is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Format {
+pub enum PlanFormat {
     /// A checklist.
     Markdown,
     /// User stories.
@@ -36,7 +36,7 @@ pub enum Format {
     TaskMaster,
 }
 
-impl Format {
+impl PlanFormat {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Markdown, Self::Prd, Self::TaskMaster];
 
@@ -50,7 +50,7 @@ impl Format {
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for PlanFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -58,9 +58,9 @@ impl fmt::Display for Format {
 
 /// A plan as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct ImportedPlan {
     /// How it was written.
-    pub format: Format,
+    pub format: PlanFormat,
     /// What it calls itself. The tree's root has its own title and goal, from GOAL.md.
     pub title: String,
     /// What it says about itself.
@@ -68,14 +68,14 @@ pub struct Plan {
     /// How one sees that all of it is done.
     pub acceptance: Vec<String>,
     /// What is to be done, in order.
-    pub items: Vec<Item>,
+    pub items: Vec<PlanEntry>,
     /// What was left out or understood in a way that one should know.
-    pub remarks: Vec<Remark>,
+    pub remarks: Vec<ImportWarning>,
 }
 
 /// One thing to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Item {
+pub struct PlanEntry {
     /// Where it begins in the file.
     pub line: usize,
     /// The name it has in its plan, if it has one.
@@ -83,14 +83,14 @@ pub struct Item {
     pub title: String,
     pub goal: String,
     pub acceptance: Vec<String>,
-    pub standing: Standing,
-    pub children: Vec<Item>,
+    pub standing: EntryStatus,
+    pub children: Vec<PlanEntry>,
 }
 
 /// What the plan says of an item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum EntryStatus {
     /// To be done.
     #[default]
     Open,
@@ -102,7 +102,7 @@ pub enum Standing {
     Deferred,
 }
 
-impl Standing {
+impl EntryStatus {
     /// The standing in a word.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -116,7 +116,7 @@ impl Standing {
 
 /// Something that one should know about a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Remark {
+pub struct ImportWarning {
     pub line: usize,
     pub text: String,
 }
@@ -124,12 +124,12 @@ pub struct Remark {
 /// Why a plan cannot be read.
 #[derive(Clone, Debug, Error, PartialEq, Eq, Serialize)]
 #[error("line {line}: {reason}")]
-pub struct PlanFault {
+pub struct PlanError {
     pub line: usize,
     pub reason: String,
 }
 
-impl PlanFault {
+impl PlanError {
     fn new(line: usize, reason: impl Into<String>) -> Self {
         Self { line, reason: reason.into() }
     }
@@ -137,25 +137,25 @@ impl PlanFault {
 
 /// How a plan is to be read.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Reading<'a> {
+pub struct ImportOptions<'a> {
     /// The file's name, which may tell the format.
     pub name: &'a str,
     /// The format, where the user says it.
-    pub format: Option<Format>,
+    pub format: Option<PlanFormat>,
     /// Which of several lists of tasks in one file.
     pub tag: Option<&'a str>,
 }
 
 /// Reads a plan. Every fault that can be told is told.
-pub fn read(bytes: &[u8], reading: Reading<'_>) -> Result<Plan, Vec<PlanFault>> {
+pub fn read(bytes: &[u8], reading: ImportOptions<'_>) -> Result<ImportedPlan, Vec<PlanError>> {
     if bytes.len() > BYTES_MAX {
         let reason = format!("the file has {} bytes, more than {BYTES_MAX}", bytes.len());
-        return Err(vec![PlanFault::new(1, reason)]);
+        return Err(vec![PlanError::new(1, reason)]);
     }
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
         let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
-        vec![PlanFault::new(line, "the file is no text in UTF-8")]
+        vec![PlanError::new(line, "the file is no text in UTF-8")]
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let format = match reading.format {
@@ -163,14 +163,14 @@ pub fn read(bytes: &[u8], reading: Reading<'_>) -> Result<Plan, Vec<PlanFault>> 
         None => detect(reading.name, text)?,
     };
     match format {
-        Format::Markdown => markdown::read(text),
-        Format::Prd => prd::read(text),
-        Format::TaskMaster => task_master::read(text, reading.tag),
+        PlanFormat::Markdown => markdown::read(text),
+        PlanFormat::Prd => prd::read(text),
+        PlanFormat::TaskMaster => task_master::read(text, reading.tag),
     }
 }
 
 /// Which format a file has: by its name where that says enough, else by how it begins; JSON by its keys.
-fn detect(name: &str, text: &str) -> Result<Format, Vec<PlanFault>> {
+fn detect(name: &str, text: &str) -> Result<PlanFormat, Vec<PlanError>> {
     let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
     let is_json = match ending.as_deref() {
         Some("md" | "markdown" | "txt") => false,
@@ -178,15 +178,15 @@ fn detect(name: &str, text: &str) -> Result<Format, Vec<PlanFault>> {
         Some(_) | None => text.trim_start().starts_with(['{', '[']),
     };
     if !is_json {
-        return Ok(Format::Markdown);
+        return Ok(PlanFormat::Markdown);
     }
     let is_prd = json::top(text).map(|top| prd::is_prd(&top));
     match is_prd.map_err(|fault| vec![fault])? {
-        true => Ok(Format::Prd),
-        false if task_master::is_task_master(text) => Ok(Format::TaskMaster),
+        true => Ok(PlanFormat::Prd),
+        false if task_master::is_task_master(text) => Ok(PlanFormat::TaskMaster),
         false => {
             let reason = "the file is JSON, but holds neither `userStories` (prd) nor `tasks` (task-master)";
-            Err(vec![PlanFault::new(1, reason)])
+            Err(vec![PlanError::new(1, reason)])
         }
     }
 }
@@ -195,8 +195,8 @@ fn detect(name: &str, text: &str) -> Result<Format, Vec<PlanFault>> {
 mod tests {
     use super::*;
 
-    fn format(name: &str, text: &str) -> Result<Format, String> {
-        let reading = Reading { name, ..Reading::default() };
+    fn format(name: &str, text: &str) -> Result<PlanFormat, String> {
+        let reading = ImportOptions { name, ..ImportOptions::default() };
         read(text.as_bytes(), reading).map(|plan| plan.format).map_err(|faults| faults[0].to_string())
     }
 
@@ -204,12 +204,12 @@ mod tests {
     fn the_format_is_told_by_name_and_content() {
         let story = r#"{"userStories": [{"title": "a"}]}"#;
         let tasks = r#"{"master": {"tasks": [{"id": 1, "title": "a"}]}}"#;
-        assert_eq!(format("plan.md", "- [ ] a"), Ok(Format::Markdown));
-        assert_eq!(format("-", "- [ ] a"), Ok(Format::Markdown));
-        assert_eq!(format("-", story), Ok(Format::Prd));
-        assert_eq!(format("x.json", r#"[{"description": "a"}]"#), Ok(Format::Prd));
-        assert_eq!(format("x.json", tasks), Ok(Format::TaskMaster));
-        assert_eq!(format("x.json", r#"{"tasks": [{"id": 1, "title": "a"}]}"#), Ok(Format::TaskMaster));
+        assert_eq!(format("plan.md", "- [ ] a"), Ok(PlanFormat::Markdown));
+        assert_eq!(format("-", "- [ ] a"), Ok(PlanFormat::Markdown));
+        assert_eq!(format("-", story), Ok(PlanFormat::Prd));
+        assert_eq!(format("x.json", r#"[{"description": "a"}]"#), Ok(PlanFormat::Prd));
+        assert_eq!(format("x.json", tasks), Ok(PlanFormat::TaskMaster));
+        assert_eq!(format("x.json", r#"{"tasks": [{"id": 1, "title": "a"}]}"#), Ok(PlanFormat::TaskMaster));
     }
 
     #[test]
@@ -220,13 +220,13 @@ mod tests {
                 .to_owned())
         );
         assert!(format("x.json", "{\n\"a\": }").unwrap_err().starts_with("line 2: "));
-        let faults = read(b"- [ ] a\n\xff", Reading::default()).unwrap_err();
+        let faults = read(b"- [ ] a\n\xff", ImportOptions::default()).unwrap_err();
         assert_eq!(faults[0].to_string(), "line 2: the file is no text in UTF-8");
     }
 
     #[test]
     fn a_file_is_looked_at_up_to_the_most_bytes_that_a_plan_may_have() {
-        let fault = |bytes| read(&vec![0xff; bytes], Reading::default()).unwrap_err()[0].to_string();
+        let fault = |bytes| read(&vec![0xff; bytes], ImportOptions::default()).unwrap_err()[0].to_string();
         assert_eq!(fault(BYTES_MAX), "line 1: the file is no text in UTF-8");
         assert_eq!(fault(BYTES_MAX + 1), "line 1: the file has 16777217 bytes, more than 16777216");
     }

@@ -19,20 +19,20 @@ use std::sync::LazyLock;
 use minijinja::value::Value;
 use serde::Serialize;
 
-pub use budget::Cut;
+pub use budget::SectionCut;
 pub use context::{ContextFiles, context_files};
-pub use template::{BUILT_IN, PromptFault};
+pub use template::{BUILT_IN, PromptError};
 
-use crate::config::Removal;
+use crate::config::RemovalPolicy;
 use crate::digest::Sha256;
 use crate::document::canonical_json;
 use crate::id::NodeId;
 use crate::layout::{Doc, node_folder};
-use crate::step::{Aim, Artifact, Nth, Snapshot};
+use crate::step::{Artifact, Ordinal, SessionTarget, Snapshot};
 use crate::text::{lines, one_line};
-use crate::tree::Choice;
-use budget::{Part, fit};
-use template::Templates;
+use crate::tree::SelectedLeaf;
+use budget::{SectionText, fit};
+use template::TemplateSet;
 
 /// How many of a node's artifacts are listed.
 const ARTIFACTS_MAX: usize = 50;
@@ -45,13 +45,13 @@ pub struct Prompt {
     /// Its fingerprint.
     pub sha256: Sha256,
     /// What was cut to fit the budget.
-    pub cuts: Vec<Cut>,
+    pub cuts: Vec<SectionCut>,
 }
 
 /// The sections, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Section {
+pub enum PromptSection {
     /// The rules, and what the session is for.
     Contract,
     /// GOAL.md
@@ -88,7 +88,7 @@ pub enum Section {
     Output,
 }
 
-impl Section {
+impl PromptSection {
     /// The section's name, which is also that of its template.
     pub fn name(self) -> &'static str {
         match self {
@@ -133,14 +133,14 @@ pub fn edition() -> String {
 /// Makes the prompt of a session.
 pub fn compose(
     snapshot: &Snapshot,
-    aim: &Aim,
-    choice: Option<&Choice<'_>>,
-    attempt: Nth,
+    aim: &SessionTarget,
+    choice: Option<&SelectedLeaf<'_>>,
+    attempt: Ordinal,
     context: &ContextFiles,
-) -> Result<Prompt, PromptFault> {
-    let templates = Templates::new(&snapshot.templates)?;
+) -> Result<Prompt, PromptError> {
+    let templates = TemplateSet::new(&snapshot.templates)?;
     let facts = facts(snapshot, aim, attempt);
-    let render = |section: Section, text: &str| {
+    let render = |section: PromptSection, text: &str| {
         let mut values = facts.clone();
         values.insert("text", Value::from(text));
         templates.render(&format!("{}.md", section.name()), &values).map(|text| text + "\n")
@@ -149,32 +149,32 @@ pub fn compose(
         + "\n"
         + &templates.render(&format!("{}.md", aim.mode().as_str()), &facts)?
         + "\n";
-    let mut parts = vec![fixed(Section::Contract, contract)];
+    let mut parts = vec![fixed(PromptSection::Contract, contract)];
     for (section, text) in texts(snapshot, aim, choice, context) {
         let rendered = render(section, &text)?;
-        parts.push(Part { section, text: Some(text), rendered, cut: None });
+        parts.push(SectionText { section, text: Some(text), rendered, cut: None });
     }
-    parts.push(fixed(Section::Output, templates.render("output.md", &facts)?));
+    parts.push(fixed(PromptSection::Output, templates.render("output.md", &facts)?));
 
-    let note = |cuts: &[Cut]| note(&templates, cuts);
+    let note = |cuts: &[SectionCut]| note(&templates, cuts);
     let budget = usize::try_from(snapshot.config.prompt_budget_bytes.get()).unwrap_or(usize::MAX);
     let over = fit(&mut parts, budget, note, render)?;
     if over > 0 {
-        return Err(PromptFault::TooLarge { bytes: budget + over, budget });
+        return Err(PromptError::TooLarge { bytes: budget + over, budget });
     }
     assemble(parts, note)
 }
 
-fn fixed(section: Section, rendered: String) -> Part {
-    Part { section, text: None, rendered, cut: None }
+fn fixed(section: PromptSection, rendered: String) -> SectionText {
+    SectionText { section, text: None, rendered, cut: None }
 }
 
 /// Puts the parts together, with the note of what was cut before the answer's form.
 fn assemble(
-    mut parts: Vec<Part>,
-    note: impl Fn(&[Cut]) -> Result<String, PromptFault>,
-) -> Result<Prompt, PromptFault> {
-    let cuts: Vec<Cut> = parts.iter().filter_map(|part| part.cut).collect();
+    mut parts: Vec<SectionText>,
+    note: impl Fn(&[SectionCut]) -> Result<String, PromptError>,
+) -> Result<Prompt, PromptError> {
+    let cuts: Vec<SectionCut> = parts.iter().filter_map(|part| part.cut).collect();
     let output = parts.pop();
     let mut text: String = parts.iter().map(|part| part.rendered.as_str()).collect();
     if !cuts.is_empty() {
@@ -185,17 +185,17 @@ fn assemble(
     Ok(Prompt { text, sha256, cuts })
 }
 
-fn note(templates: &Templates<'_>, cuts: &[Cut]) -> Result<String, PromptFault> {
+fn note(templates: &TemplateSet<'_>, cuts: &[SectionCut]) -> Result<String, PromptError> {
     let lines: Vec<Value> = cuts.iter().map(|cut| Value::from(cut.to_string())).collect();
     templates.render("cuts.md", &BTreeMap::from([("cuts", Value::from(lines))])).map(|note| note + "\n")
 }
 
 /// What every template may use.
-fn facts(snapshot: &Snapshot, aim: &Aim, attempt: Nth) -> BTreeMap<&'static str, Value> {
+fn facts(snapshot: &Snapshot, aim: &SessionTarget, attempt: Ordinal) -> BTreeMap<&'static str, Value> {
     let config = &snapshot.config;
     let removal = match config.plan.removal {
-        Removal::Refuse => "refuse",
-        Removal::Record => "record",
+        RemovalPolicy::Refuse => "refuse",
+        RemovalPolicy::Record => "record",
     };
     let protected: Vec<String> =
         config.guard.protected.iter().map(|pattern| format!("`{}`", one_line(pattern))).collect();
@@ -215,15 +215,15 @@ fn facts(snapshot: &Snapshot, aim: &Aim, attempt: Nth) -> BTreeMap<&'static str,
 /// The sections that hold text from outside, in their order; one with nothing to say is not there.
 fn texts(
     snapshot: &Snapshot,
-    aim: &Aim,
-    choice: Option<&Choice<'_>>,
+    aim: &SessionTarget,
+    choice: Option<&SelectedLeaf<'_>>,
     context: &ContextFiles,
-) -> Vec<(Section, String)> {
+) -> Vec<(PromptSection, String)> {
     let memory = &snapshot.memory;
     let selected = choice.map(|choice| &choice.leaf.id);
     let repair = match aim {
-        Aim::Repair(repair) => Some(repair),
-        Aim::Leaf(_) | Aim::Replan(_) => None,
+        SessionTarget::Repair(repair) => Some(repair),
+        SessionTarget::Leaf(_) | SessionTarget::Replan(_) => None,
     };
     let node = choice.map(|choice| String::from_utf8_lossy(&canonical_json(choice.leaf)).into_owned());
     let errors = repair.map(|repair| {
@@ -231,23 +231,23 @@ fn texts(
     });
     let own = selected.and_then(|id| snapshot.node_contexts.get(id));
     let sections = [
-        (Section::Project, Some(snapshot.goal.clone())),
-        (Section::Goal, Some(context.goal.clone())),
-        (Section::History, context.history.clone()),
-        (Section::Failure, context.failure.clone()),
-        (Section::Path, choice.map(outline::path)),
-        (Section::Node, node),
-        (Section::Errors, errors),
-        (Section::Rejected, repair.map(|repair| repair.rejected.clone())),
-        (Section::Outline, Some(outline::rest(&snapshot.tree, selected))),
-        (Section::Assumptions, written(&memory.assumptions, Doc::Assumptions)),
-        (Section::Questions, written(&memory.questions, Doc::Questions)),
-        (Section::Feedback, written(&memory.feedback, Doc::Feedback)),
-        (Section::Improvements, written(&memory.improvements, Doc::Improvements)),
-        (Section::Context, own.cloned()),
-        (Section::Artifacts, selected.and_then(|id| listed(id, snapshot.artifacts.get(id)?))),
+        (PromptSection::Project, Some(snapshot.goal.clone())),
+        (PromptSection::Goal, Some(context.goal.clone())),
+        (PromptSection::History, context.history.clone()),
+        (PromptSection::Failure, context.failure.clone()),
+        (PromptSection::Path, choice.map(outline::path)),
+        (PromptSection::Node, node),
+        (PromptSection::Errors, errors),
+        (PromptSection::Rejected, repair.map(|repair| repair.rejected.clone())),
+        (PromptSection::Outline, Some(outline::rest(&snapshot.tree, selected))),
+        (PromptSection::Assumptions, written(&memory.assumptions, Doc::Assumptions)),
+        (PromptSection::Questions, written(&memory.questions, Doc::Questions)),
+        (PromptSection::Feedback, written(&memory.feedback, Doc::Feedback)),
+        (PromptSection::Improvements, written(&memory.improvements, Doc::Improvements)),
+        (PromptSection::Context, own.cloned()),
+        (PromptSection::Artifacts, selected.and_then(|id| listed(id, snapshot.artifacts.get(id)?))),
     ];
-    let told = |(section, text): (Section, Option<String>)| {
+    let told = |(section, text): (PromptSection, Option<String>)| {
         let text = lines(text?.trim());
         (!text.is_empty()).then_some((section, text))
     };

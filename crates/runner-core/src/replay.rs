@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::document::canonical_json;
-use crate::id::{Iteration, RunId};
+use crate::id::{IterationNumber, RunId};
 use crate::layout::Doc;
 use crate::run_state::RunState;
-use crate::step::{Attempt, Plan, Verdict, interpret, plan, settle};
+use crate::step::{Attempt, GuardRun, NextStep, interpret, plan, settle};
 use crate::tree::Tree;
-use crate::verify::{Files, Kind, kind, snapshot};
+use crate::verify::{CommitKind, Files, kind, snapshot};
 
 /// The name of the document's form.
 pub const SCHEMA: &str = "runner.recording/1";
@@ -31,49 +31,49 @@ pub struct Recording {
     /// The files that steps read, before the first commit. Lossy where they are no text.
     pub base: BTreeMap<String, String>,
     /// The commits, oldest first.
-    pub commits: Vec<Recorded>,
+    pub commits: Vec<RecordedCommit>,
 }
 
 /// One commit of a recorded run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Recorded {
+pub struct RecordedCommit {
     /// Its message.
     pub message: String,
     /// The files that steps read and that it changed; null for one that is gone.
     pub files: BTreeMap<String, Option<String>>,
     /// What came back, if it is an iteration.
-    pub session: Option<Session>,
+    pub session: Option<RecordedSession>,
 }
 
 /// What came back from agent and guard, and what the agent was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Session {
+pub struct RecordedSession {
     /// The prompt.
     pub prompt: String,
     /// What the agent left.
     pub attempt: Attempt,
     /// What the guard said.
-    pub verdict: Verdict,
+    pub verdict: GuardRun,
 }
 
 /// What a replay came to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Replayed {
+pub struct ReplayResult {
     /// How many iterations were the same.
     pub iterations: usize,
     /// Iterations whose sessions were not recorded.
-    pub skipped: Vec<Iteration>,
+    pub skipped: Vec<IterationNumber>,
     /// Where it went another way.
-    pub difference: Option<Difference>,
+    pub difference: Option<FirstDifference>,
 }
 
 /// The first difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Difference {
+pub struct FirstDifference {
     /// The iteration.
-    pub iter: Option<Iteration>,
+    pub iter: Option<IterationNumber>,
     /// `plan`, `prompt`, `tree.json`, `run_state.json` or `message`.
     pub what: &'static str,
     /// The first line that differs, from 1.
@@ -101,10 +101,10 @@ impl Recording {
 }
 
 /// Replays a recording up to the first difference.
-pub fn replay(recording: &Recording) -> Replayed {
+pub fn replay(recording: &Recording) -> ReplayResult {
     let mut files: Files =
         recording.base.iter().map(|(path, text)| (path.clone().into(), text.clone().into())).collect();
-    let mut replayed = Replayed { iterations: 0, skipped: Vec::new(), difference: None };
+    let mut replayed = ReplayResult { iterations: 0, skipped: Vec::new(), difference: None };
     let mut own_commits = 0;
     for commit in &recording.commits {
         let before = files.clone();
@@ -118,7 +118,7 @@ pub fn replay(recording: &Recording) -> Replayed {
         let iter = kind.iter();
         match (&commit.session, iter) {
             (Some(session), _) => {
-                let again = Again { recording, before: &before, after: &files, commit, session };
+                let again = ReplayedIteration { recording, before: &before, after: &files, commit, session };
                 if let Some((what, recorded, now)) = again.difference(own_commits) {
                     replayed.difference = Some(first_line(iter, what, &recorded, &now));
                     return replayed;
@@ -128,21 +128,21 @@ pub fn replay(recording: &Recording) -> Replayed {
             (None, Some(iter)) => replayed.skipped.push(iter),
             (None, None) => {}
         }
-        own_commits = if matches!(kind, Kind::Own { .. }) { own_commits + 1 } else { 0 };
+        own_commits = if matches!(kind, CommitKind::Own { .. }) { own_commits + 1 } else { 0 };
     }
     replayed
 }
 
 /// One iteration, made again.
-struct Again<'r> {
+struct ReplayedIteration<'r> {
     recording: &'r Recording,
     before: &'r Files,
     after: &'r Files,
-    commit: &'r Recorded,
-    session: &'r Session,
+    commit: &'r RecordedCommit,
+    session: &'r RecordedSession,
 }
 
-impl Again<'_> {
+impl ReplayedIteration<'_> {
     /// What differs, as it was recorded and as it is now.
     fn difference(&self, own_commits: u32) -> Option<(&'static str, String, String)> {
         let said = |what: &'static str, now: String| Some((what, self.subject(), now));
@@ -159,8 +159,8 @@ impl Again<'_> {
             return said("plan", "the goal before it cannot be read".to_owned());
         };
         let job = match plan(&snapshot) {
-            Ok(Plan::Work(job)) => job,
-            Ok(Plan::Stop(stop)) => return said("plan", format!("no iteration: {}", stop.as_str())),
+            Ok(NextStep::Work(job)) => job,
+            Ok(NextStep::Stop(stop)) => return said("plan", format!("no iteration: {}", stop.as_str())),
             Err(fault) => return said("plan", fault.to_string()),
         };
         let claim = interpret(&snapshot, &job, self.session.attempt.clone());
@@ -180,26 +180,31 @@ impl Again<'_> {
     }
 }
 
-fn first_line(iter: Option<Iteration>, what: &'static str, recorded: &str, now: &str) -> Difference {
+fn first_line(
+    iter: Option<IterationNumber>,
+    what: &'static str,
+    recorded: &str,
+    now: &str,
+) -> FirstDifference {
     let same = recorded.lines().zip(now.lines()).take_while(|(one, other)| one == other).count();
     let line = |text: &str| text.lines().nth(same).unwrap_or("(the end)").to_owned();
-    Difference { iter, what, line: same + 1, recorded: line(recorded), now: line(now) }
+    FirstDifference { iter, what, line: same + 1, recorded: line(recorded), now: line(now) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::start::{self, DocSet, Sources, Wish, compose};
-    use crate::step::{Exit, FileLeft, GuardExit, Usage, Work};
+    use crate::start::{self, DocSet, DocumentSources, StartOptions, compose};
+    use crate::step::{ChangeScope, GuardExit, LeftFile, SessionExit, Usage};
 
     fn run_id() -> RunId {
         RunId::new("r1").unwrap()
     }
 
     /// A commit that changes these documents.
-    fn commit(message: &str, docs: &[(Doc, String)], session: Option<Session>) -> Recorded {
+    fn commit(message: &str, docs: &[(Doc, String)], session: Option<RecordedSession>) -> RecordedCommit {
         let files = docs.iter().map(|(doc, text)| (doc.path().to_owned(), Some(text.clone()))).collect();
-        Recorded { message: message.to_owned(), files, session }
+        RecordedCommit { message: message.to_owned(), files, session }
     }
 
     /// A run while it is made.
@@ -212,8 +217,8 @@ mod tests {
         /// A run that has just been started.
         fn new() -> Self {
             let nothing = DocSet::new();
-            let sources = Sources { work: &nothing, head: &nothing, tip: None, on_branch: false };
-            let composed = compose(&run_id(), b"# Ship it\n", sources, &Wish::default()).unwrap();
+            let sources = DocumentSources { work: &nothing, head: &nothing, tip: None, on_branch: false };
+            let composed = compose(&run_id(), b"# Ship it\n", sources, &StartOptions::default()).unwrap();
             let text = |bytes| String::from_utf8(bytes).unwrap();
             let docs: Vec<_> = composed.docs.into_iter().map(|(doc, bytes)| (doc, text(bytes))).collect();
             let base = BTreeMap::from([(".runner/prompts/README".to_owned(), "gone soon".to_owned())]);
@@ -226,7 +231,7 @@ mod tests {
             making
         }
 
-        fn push(&mut self, commit: Recorded) {
+        fn push(&mut self, commit: RecordedCommit) {
             for (path, text) in &commit.files {
                 let path = path.clone().into_bytes();
                 text.as_ref().map(|text| self.files.insert(path, text.clone().into_bytes()));
@@ -241,23 +246,23 @@ mod tests {
                 (Tree::decode(&bytes(Doc::Tree)).unwrap(), RunState::decode(&bytes(Doc::RunState)).unwrap());
             let config = Config::decode(&bytes(Doc::Config)).unwrap();
             let snapshot = snapshot(&self.files, &run_id(), (&tree, &state, &config), own_commits).unwrap();
-            let Ok(Plan::Work(job)) = plan(&snapshot) else { panic!("nothing to do") };
+            let Ok(NextStep::Work(job)) = plan(&snapshot) else { panic!("nothing to do") };
             let answer = format!(r#"{{"status": "{status}", "summary": "said"}}"#);
             let attempt = Attempt {
-                exit: Exit::Finished { code: 0 },
-                answer: FileLeft::Bytes(answer.into_bytes()),
-                tree: FileLeft::Bytes(tree.bytes().to_vec()),
-                work: Work::Execute,
+                exit: SessionExit::Finished { code: 0 },
+                answer: LeftFile::Bytes(answer.into_bytes()),
+                tree: LeftFile::Bytes(tree.bytes().to_vec()),
+                work: ChangeScope::Execute,
                 protected: Vec::new(),
                 usage: Usage::default(),
                 processes_left: 0,
             };
-            let verdict = Verdict::Ended { exit: GuardExit::Code(0), output: Vec::new() };
+            let verdict = GuardRun::Ended { exit: GuardExit::Code(0), output: Vec::new() };
             let made = settle(&snapshot, &job, &interpret(&snapshot, &job, attempt.clone()), &verdict);
             let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
             let docs = [(Doc::Tree, text(made.tree.bytes())), (Doc::RunState, text(&made.state.to_bytes()))];
             let prompt = job.prompt.text.clone();
-            self.push(commit(&made.message, &docs, Some(Session { prompt, attempt, verdict })));
+            self.push(commit(&made.message, &docs, Some(RecordedSession { prompt, attempt, verdict })));
         }
     }
 
@@ -290,21 +295,21 @@ mod tests {
             recording.commits[at].message.lines().find(|line| line.starts_with("Runner-Taken-In"))
         };
         assert_eq!((taken_in(3), taken_in(5)), (Some("Runner-Taken-In: 2"), Some("Runner-Taken-In: 1")));
-        let same = Replayed { iterations: 2, skipped: Vec::new(), difference: None };
+        let same = ReplayResult { iterations: 2, skipped: Vec::new(), difference: None };
         assert_eq!(replay(&recording), same);
         recording.commits[3].session = None;
-        let skipped = Replayed { iterations: 1, skipped: vec![Iteration::FIRST], difference: None };
+        let skipped = ReplayResult { iterations: 1, skipped: vec![IterationNumber::FIRST], difference: None };
         assert_eq!(replay(&recording), skipped);
     }
 
     #[test]
     fn the_first_difference_is_told_with_its_line() {
-        fn file(commit: &mut Recorded, doc: Doc, from: &str, to: &str) {
+        fn file(commit: &mut RecordedCommit, doc: Doc, from: &str, to: &str) {
             let text = commit.files.get_mut(doc.path()).unwrap().as_mut().unwrap();
             assert!(text.contains(from), "{text}");
             *text = text.replacen(from, to, 1);
         }
-        type Change = fn(&mut Recorded);
+        type Change = fn(&mut RecordedCommit);
         let cases: [(Change, _, _, _, _); 5] = [
             (
                 |it| it.session.as_mut().unwrap().prompt.insert_str(0, "Hello\n"),
@@ -346,8 +351,9 @@ mod tests {
             let mut recording = recorded();
             change(&mut recording.commits[3]);
             let (recorded, now) = (then.to_owned(), now.to_owned());
-            let difference = Difference { iter: Some(Iteration::FIRST), what, line, recorded, now };
-            let expected = Replayed { iterations: 0, skipped: Vec::new(), difference: Some(difference) };
+            let difference =
+                FirstDifference { iter: Some(IterationNumber::FIRST), what, line, recorded, now };
+            let expected = ReplayResult { iterations: 0, skipped: Vec::new(), difference: Some(difference) };
             assert_eq!(replay(&recording), expected);
         }
     }
@@ -361,14 +367,14 @@ mod tests {
         ] {
             let mut recording = recorded();
             recording.commits[4] = commit("docs: it\n", &[(doc, text.to_owned())], None);
-            let difference = Difference {
-                iter: Some(Iteration::new(2).unwrap()),
+            let difference = FirstDifference {
+                iter: Some(IterationNumber::new(2).unwrap()),
                 what: "plan",
                 line: 1,
                 recorded: "chore(loop): run r1 iter 0002 node root status=done guard=pass".to_owned(),
                 now: now.to_owned(),
             };
-            let expected = Replayed { iterations: 1, skipped: Vec::new(), difference: Some(difference) };
+            let expected = ReplayResult { iterations: 1, skipped: Vec::new(), difference: Some(difference) };
             assert_eq!(replay(&recording), expected);
         }
     }

@@ -6,12 +6,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::agent_output::Status;
-use crate::document::{Fields, Int, Problem, canonical_json, text_of, word, word_or_null};
-use crate::id::{Iteration, NodeId, RunId};
+use crate::agent_output::AgentStatus;
+use crate::document::{
+    BoundedInt, DocumentProblem, FieldReader, canonical_json, text_of, word, word_or_null,
+};
+use crate::id::{IterationNumber, NodeId, RunId};
 use crate::repo_path::RepoPath;
-use crate::spending::{LeafSpent, Spent};
-use crate::step::{Mode, Outcome, UsageLimit, Wait};
+use crate::spending::{LeafSpending, RunSpending};
+use crate::step::{Outcome, SessionMode, UsageLimit, Wait};
 
 /// What the guard said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -44,9 +46,9 @@ pub struct RunState {
     /// The run this state belongs to; null before the first `runner start`.
     pub run_id: Option<RunId>,
     /// The number that the next iteration gets.
-    pub next_iter: Iteration,
+    pub next_iter: IterationNumber,
     /// What the last agent claimed.
-    pub last_status: Option<Status>,
+    pub last_status: Option<AgentStatus>,
     /// What it said about it.
     pub last_summary: Option<String>,
     /// What the guard said of its work.
@@ -62,9 +64,9 @@ pub struct RunState {
     #[schemars(range(min = 0, max = u32::MAX))]
     pub transients_in_row: u32,
     /// What the next session on a node is told of the last one, the newest last.
-    pub lessons: Vec<Lesson>,
+    pub lessons: Vec<NodeHistory>,
     /// A rejected tree that waits to be repaired.
-    pub repair: Option<Repair>,
+    pub repair: Option<PendingRepair>,
     /// The nodes that had their one replanning.
     pub replanned: Vec<NodeId>,
     /// Guard files that agents made and that took part in a pass: protected like those of the start.
@@ -74,9 +76,9 @@ pub struct RunState {
     /// The agents that have used up their allowance, where the ladder goes on with the next one.
     pub usage_limits: Vec<UsageLimit>,
     /// What the run has cost so far.
-    pub spent: Spent,
+    pub spent: RunSpending,
     /// What each open leaf has cost so far, by its id.
-    pub spent_by_leaf: Vec<LeafSpent>,
+    pub spent_by_leaf: Vec<LeafSpending>,
     /// What the guard said of the untouched repository, if it was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
@@ -102,11 +104,11 @@ pub struct Baseline {
 /// What a session left for the next one on the same node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Lesson {
+pub struct NodeHistory {
     /// The node.
     pub node: NodeId,
     /// The iteration in which it was learned.
-    pub iter: Iteration,
+    pub iter: IterationNumber,
     /// How that iteration ended.
     #[serde(deserialize_with = "word")]
     pub outcome: Outcome,
@@ -125,14 +127,14 @@ pub struct Lesson {
 /// A rejected tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Repair {
+pub struct PendingRepair {
     /// The iteration that left it.
-    pub iter: Iteration,
+    pub iter: IterationNumber,
     /// The node that was worked on.
     pub node: NodeId,
     /// What the session was for.
     #[serde(deserialize_with = "word")]
-    pub mode: Mode,
+    pub mode: SessionMode,
     /// How many repairs were tried.
     #[schemars(range(min = 0, max = u32::MAX))]
     #[serde(deserialize_with = "count")]
@@ -144,23 +146,23 @@ pub struct Repair {
 }
 
 /// A count, read as any whole number of our documents is.
-struct Count(u32);
+struct U32Count(u32);
 
-impl Count {
+impl U32Count {
     fn get(self) -> u32 {
         self.0
     }
 }
 
-impl<'de> Deserialize<'de> for Count {
+impl<'de> Deserialize<'de> for U32Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let number = Int::<0, { u32::MAX as i64 }>::deserialize(deserializer)?;
+        let number = BoundedInt::<0, { u32::MAX as i64 }>::deserialize(deserializer)?;
         Ok(Self(u32::try_from(number.get()).unwrap_or(u32::MAX)))
     }
 }
 
 fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    Count::deserialize(deserializer).map(Count::get)
+    U32Count::deserialize(deserializer).map(U32Count::get)
 }
 
 impl RunState {
@@ -168,7 +170,7 @@ impl RunState {
     pub fn new(run_id: Option<RunId>) -> Self {
         Self {
             run_id,
-            next_iter: Iteration::FIRST,
+            next_iter: IterationNumber::FIRST,
             last_status: None,
             last_summary: None,
             last_guard: None,
@@ -182,7 +184,7 @@ impl RunState {
             pinned: Vec::new(),
             wait: None,
             usage_limits: Vec::new(),
-            spent: Spent::default(),
+            spent: RunSpending::default(),
             spent_by_leaf: Vec::new(),
             baseline: None,
             semantics: SEMANTICS,
@@ -190,9 +192,9 @@ impl RunState {
     }
 
     /// Reads the document strictly; every fault in it is told.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Vec<Problem>> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, Vec<DocumentProblem>> {
         let text = text_of(bytes).map_err(|problem| vec![problem])?;
-        let mut fields = Fields::of_json(text).map_err(|problem| vec![problem])?;
+        let mut fields = FieldReader::of_json(text).map_err(|problem| vec![problem])?;
         // A field that could not be read is among the problems; the fresh state's stands in for it.
         let fresh = Self::new(None);
         let state = Self {
@@ -203,10 +205,10 @@ impl RunState {
             last_guard: fields.required("last_guard").unwrap_or(fresh.last_guard),
             last_node: fields.required("last_node").unwrap_or(fresh.last_node),
             last_outcome: fields.required("last_outcome").unwrap_or(fresh.last_outcome),
-            failures_in_row: fields.required("failures_in_row").map_or(fresh.failures_in_row, Count::get),
+            failures_in_row: fields.required("failures_in_row").map_or(fresh.failures_in_row, U32Count::get),
             transients_in_row: fields
                 .required("transients_in_row")
-                .map_or(fresh.transients_in_row, Count::get),
+                .map_or(fresh.transients_in_row, U32Count::get),
             lessons: fields.required("lessons").unwrap_or(fresh.lessons),
             repair: fields.required_object("repair").unwrap_or(fresh.repair),
             replanned: fields.required("replanned").unwrap_or(fresh.replanned),
@@ -216,7 +218,7 @@ impl RunState {
             spent: fields.required_object("spent").unwrap_or(fresh.spent),
             spent_by_leaf: fields.required("spent_by_leaf").unwrap_or(fresh.spent_by_leaf),
             baseline: fields.optional_object("baseline").unwrap_or(fresh.baseline),
-            semantics: fields.required("semantics").map_or(fresh.semantics, Count::get),
+            semantics: fields.required("semantics").map_or(fresh.semantics, U32Count::get),
         };
         if state.semantics != SEMANTICS {
             fields.broken(
@@ -234,12 +236,12 @@ impl RunState {
     }
 
     /// What a leaf has cost so far.
-    pub fn spent_on(&self, leaf: &NodeId) -> Option<&LeafSpent> {
+    pub fn spent_on(&self, leaf: &NodeId) -> Option<&LeafSpending> {
         self.spent_by_leaf.iter().find(|spent| spent.node == *leaf)
     }
 
     /// What the next session on a node is told.
-    pub fn lesson(&self, node: &NodeId) -> Option<&Lesson> {
+    pub fn lesson(&self, node: &NodeId) -> Option<&NodeHistory> {
         self.lessons.iter().find(|lesson| lesson.node == *node)
     }
 }
@@ -254,27 +256,27 @@ mod tests {
         let fresh = RunState::new(None);
         let told = RunState {
             run_id: Some(RunId::new("x").unwrap()),
-            next_iter: Iteration::new(7).unwrap(),
-            last_status: Some(Status::Done),
+            next_iter: IterationNumber::new(7).unwrap(),
+            last_status: Some(AgentStatus::Done),
             last_summary: Some("say \"é\"\n".to_owned()),
             last_guard: Some(GuardResult::Fail),
             last_node: Some(NodeId::root()),
             last_outcome: Some(Outcome::InvalidTree),
             failures_in_row: 2,
             transients_in_row: 1,
-            lessons: vec![Lesson {
+            lessons: vec![NodeHistory {
                 node: NodeId::root(),
-                iter: Iteration::FIRST,
+                iter: IterationNumber::FIRST,
                 outcome: Outcome::GuardFailed,
                 summary: "s".to_owned(),
                 notes: vec!["n".to_owned()],
                 guard_output: Some("red".to_owned()),
                 then: Some(Outcome::Interrupted),
             }],
-            repair: Some(Repair {
-                iter: Iteration::FIRST,
+            repair: Some(PendingRepair {
+                iter: IterationNumber::FIRST,
                 node: NodeId::root(),
-                mode: Mode::Leaf,
+                mode: SessionMode::Leaf,
                 tries: 1,
                 rejected: "{".to_owned(),
                 errors: vec!["e".to_owned()],
@@ -285,15 +287,15 @@ mod tests {
                 ("codex".to_owned(), Outcome::UsageLimit),
                 1,
                 None,
-                (Some(amount(7)), Int::fixed::<60>()),
+                (Some(amount(7)), BoundedInt::fixed::<60>()),
             )),
             usage_limits: vec![UsageLimit {
                 agent: "codex".to_owned(),
                 node: NodeId::root(),
                 resets_unix_secs: None,
             }],
-            spent: Spent { tokens: amount(9), ..Spent::default() },
-            spent_by_leaf: vec![LeafSpent {
+            spent: RunSpending { tokens: amount(9), ..RunSpending::default() },
+            spent_by_leaf: vec![LeafSpending {
                 node: NodeId::root(),
                 tokens: amount(9),
                 microdollars: amount(0),

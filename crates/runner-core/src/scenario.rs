@@ -5,9 +5,9 @@
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::agent_output::Status;
+use crate::agent_output::AgentStatus;
 use crate::agent_report::AgentReport;
-use crate::step::{ProviderFault, Usage};
+use crate::step::{ProviderError, Usage};
 
 /// A scenario file: the sessions that an agent may be asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -15,27 +15,27 @@ use crate::step::{ProviderFault, Usage};
 pub struct Scenario {
     /// Tried in order; the first that fits the situation is played.
     #[serde(default)]
-    pub session: Vec<Session>,
+    pub session: Vec<ScenarioSession>,
 }
 
 /// One session.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Session {
+pub struct ScenarioSession {
     /// In which situation it is played; what is not said does not matter.
     #[serde(default)]
-    pub when: When,
+    pub when: Condition,
     /// What it does, in order.
     #[serde(default, rename = "do")]
-    pub acts: Vec<Act>,
+    pub acts: Vec<ScenarioAction>,
     /// What it answers; nothing if it says nothing.
-    pub answer: Option<Answer>,
+    pub answer: Option<ScenarioAnswer>,
 }
 
 /// A situation. Every condition that is given must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct When {
+pub struct Condition {
     /// The iteration's number.
     pub iter: Option<u32>,
     /// The node's id.
@@ -49,7 +49,7 @@ pub struct When {
 /// One thing that an agent does.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
-pub enum Act {
+pub enum ScenarioAction {
     /// Writes a file.
     Write { path: String, text: String },
     /// Adds to a file.
@@ -63,13 +63,13 @@ pub enum Act {
     /// Runs a program and waits for it.
     Run { argv: Vec<String> },
     /// Gives a node children. Fields that are not said are filled in as a careful agent would.
-    AddChildren { node: String, children: Vec<Child> },
+    AddChildren { node: String, children: Vec<NewChild> },
     /// Sets a field of a node, lawfully or not.
     SetField { node: String, field: String, json: String },
     /// Removes a node from the tree.
     RemoveNode { node: String },
     /// Reports what the session used and how its provider failed it, as any agent may.
-    Report(Box<Report>),
+    Report(Box<ReportedUsage>),
     /// Ends the session at once with this exit code.
     Exit { code: u8 },
 }
@@ -77,7 +77,7 @@ pub enum Act {
 /// What a session reports of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Report {
+pub struct ReportedUsage {
     /// Tokens read, those from the cache among them.
     pub input_tokens: Option<u64>,
     /// Tokens of these that came from the cache.
@@ -95,22 +95,22 @@ pub struct Report {
     pub why: Option<String>,
 }
 
-impl Report {
+impl ReportedUsage {
     /// The report as an agent writes it at this moment, or the word that stands for no fault.
     pub fn at(&self, now_unix_secs: u64) -> Result<AgentReport, String> {
         let why = || self.why.clone().unwrap_or_else(|| "the provider said no".to_owned());
         let fault = self.fault.as_deref().map(|word| {
             Ok(match word {
-                "rate_limited" => ProviderFault::RateLimited { retry_after_secs: self.resets_in_secs },
-                "overloaded" => ProviderFault::Overloaded,
-                "disconnected" => ProviderFault::Disconnected,
-                "usage_limit" => ProviderFault::UsageLimit {
+                "rate_limited" => ProviderError::RateLimited { retry_after_secs: self.resets_in_secs },
+                "overloaded" => ProviderError::Overloaded,
+                "disconnected" => ProviderError::Disconnected,
+                "usage_limit" => ProviderError::UsageLimit {
                     resets_unix_secs: self.resets_in_secs.map(|secs| now_unix_secs + u64::from(secs)),
                 },
-                "refused" => ProviderFault::Refused { why: why() },
-                "not_logged_in" => ProviderFault::NotLoggedIn { why: why() },
-                "context_full" => ProviderFault::ContextFull,
-                "schema_broken" => ProviderFault::SchemaBroken { why: why() },
+                "refused" => ProviderError::Refused { why: why() },
+                "not_logged_in" => ProviderError::NotLoggedIn { why: why() },
+                "context_full" => ProviderError::ContextFull,
+                "schema_broken" => ProviderError::SchemaBroken { why: why() },
                 other => return Err(other.to_owned()),
             })
         });
@@ -128,7 +128,7 @@ impl Report {
 /// A new node.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Child {
+pub struct NewChild {
     /// Its id.
     pub id: String,
     /// Its title; the id if not said.
@@ -143,11 +143,11 @@ pub struct Child {
 /// What the session answers.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
-pub enum Answer {
+pub enum ScenarioAnswer {
     /// As the contract has it.
     Lawful {
         /// The claim.
-        status: Status,
+        status: AgentStatus,
         /// What it says about it.
         summary: String,
     },
@@ -161,11 +161,11 @@ pub enum Answer {
 /// A scenario that cannot be read.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("the scenario cannot be read: {0}")]
-pub struct ScenarioFault(String);
+pub struct ScenarioError(String);
 
 /// What the agent is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Situation<'a> {
+pub struct SessionContext<'a> {
     /// The iteration's number.
     pub iter: u32,
     /// The node's id.
@@ -178,18 +178,18 @@ pub struct Situation<'a> {
 
 impl Scenario {
     /// Reads a scenario strictly.
-    pub fn decode(text: &str) -> Result<Self, ScenarioFault> {
-        toml::from_str(text).map_err(|error| ScenarioFault(error.to_string()))
+    pub fn decode(text: &str) -> Result<Self, ScenarioError> {
+        toml::from_str(text).map_err(|error| ScenarioError(error.to_string()))
     }
 
     /// The session that is played in a situation.
-    pub fn session_for(&self, situation: Situation<'_>) -> Option<&Session> {
+    pub fn session_for(&self, situation: SessionContext<'_>) -> Option<&ScenarioSession> {
         self.session.iter().find(|session| session.when.holds(situation))
     }
 }
 
-impl When {
-    fn holds(&self, situation: Situation<'_>) -> bool {
+impl Condition {
+    fn holds(&self, situation: SessionContext<'_>) -> bool {
         self.iter.is_none_or(|iter| iter == situation.iter)
             && self.node.as_deref().is_none_or(|node| node == situation.node)
             && self.attempts.is_none_or(|attempts| attempts == situation.attempts)
@@ -223,7 +223,7 @@ mod tests {
     fn the_first_session_that_fits_is_played() {
         let scenario = Scenario::decode(TEXT).unwrap();
         let at = |iter, node, attempts| {
-            let situation = Situation { iter, node, attempts, mode: "leaf" };
+            let situation = SessionContext { iter, node, attempts, mode: "leaf" };
             let session = scenario.session_for(situation).unwrap();
             scenario.session.iter().position(|one| std::ptr::eq(one, session)).unwrap()
         };
@@ -245,7 +245,7 @@ mod tests {
         let reported = |fields: &str| {
             let text = format!("[[session]]\n[[session.do]]\nreport = {{ {fields} }}\n");
             match Scenario::decode(&text).unwrap().session[0].acts.as_slice() {
-                [Act::Report(report)] => report.at(1_000),
+                [ScenarioAction::Report(report)] => report.at(1_000),
                 acts => panic!("{acts:?}"),
             }
         };
@@ -261,19 +261,19 @@ mod tests {
         let no = || "the provider said no".to_owned();
         let why = || "no money".to_owned();
         for (fields, fault) in [
-            ("'rate_limited'", ProviderFault::RateLimited { retry_after_secs: None }),
-            ("'rate_limited', resets_in_secs = 9", ProviderFault::RateLimited { retry_after_secs: Some(9) }),
-            ("'overloaded'", ProviderFault::Overloaded),
-            ("'disconnected'", ProviderFault::Disconnected),
-            ("'usage_limit'", ProviderFault::UsageLimit { resets_unix_secs: None }),
+            ("'rate_limited'", ProviderError::RateLimited { retry_after_secs: None }),
+            ("'rate_limited', resets_in_secs = 9", ProviderError::RateLimited { retry_after_secs: Some(9) }),
+            ("'overloaded'", ProviderError::Overloaded),
+            ("'disconnected'", ProviderError::Disconnected),
+            ("'usage_limit'", ProviderError::UsageLimit { resets_unix_secs: None }),
             (
                 "'usage_limit', resets_in_secs = 60",
-                ProviderFault::UsageLimit { resets_unix_secs: Some(1_060) },
+                ProviderError::UsageLimit { resets_unix_secs: Some(1_060) },
             ),
-            ("'refused', why = 'no money'", ProviderFault::Refused { why: why() }),
-            ("'not_logged_in'", ProviderFault::NotLoggedIn { why: no() }),
-            ("'context_full'", ProviderFault::ContextFull),
-            ("'schema_broken'", ProviderFault::SchemaBroken { why: no() }),
+            ("'refused', why = 'no money'", ProviderError::Refused { why: why() }),
+            ("'not_logged_in'", ProviderError::NotLoggedIn { why: no() }),
+            ("'context_full'", ProviderError::ContextFull),
+            ("'schema_broken'", ProviderError::SchemaBroken { why: no() }),
         ] {
             let expected = AgentReport { usage: Usage::default(), fault: Some(fault) };
             assert_eq!(reported(&format!("fault = {fields}")), Ok(expected), "{fields}");

@@ -7,13 +7,13 @@ use crate::agent_output::AgentOutput;
 use crate::config::Config;
 use crate::document::canonical_json;
 use crate::run_state::RunState;
-use crate::step::Recorded;
+use crate::step::RecordedEvent;
 use crate::tools::Tools;
 use crate::tree::TreeDocument;
 
 /// The documents that have a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Document {
+pub enum SchemaDocument {
     /// `tree.json`
     Tree,
     /// `run_state.json`
@@ -28,7 +28,7 @@ pub enum Document {
     Event,
 }
 
-impl Document {
+impl SchemaDocument {
     /// All of them.
     pub const ALL: [Self; 6] =
         [Self::Tree, Self::RunState, Self::AgentOutput, Self::Config, Self::Tools, Self::Event];
@@ -58,7 +58,7 @@ impl Document {
             Self::AgentOutput => of::<AgentOutput>(settings),
             Self::Config => of::<Config>(settings),
             Self::Tools => of::<Tools>(settings),
-            Self::Event => of::<Recorded<'_>>(settings.for_serialize()),
+            Self::Event => of::<RecordedEvent<'_>>(settings.for_serialize()),
         }
     }
 
@@ -73,16 +73,16 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    fn schema(document: Document) -> Value {
+    fn schema(document: SchemaDocument) -> Value {
         serde_json::from_slice(&document.schema_bytes()).unwrap()
     }
 
     #[test]
     fn every_schema_is_of_2020_12_and_refuses_other_keys() {
-        for document in Document::ALL {
+        for document in SchemaDocument::ALL {
             let schema = schema(document);
             assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
-            let is_strict = document != Document::Event;
+            let is_strict = document != SchemaDocument::Event;
             assert_eq!(schema["additionalProperties"] == false, is_strict, "{document:?}");
             assert!(schema["description"].is_string(), "{document:?}");
             assert!(document.schema_bytes().ends_with(b"}\n"));
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn every_schema_has_a_file_of_its_own() {
-        let names = Document::ALL.map(Document::file_name);
+        let names = SchemaDocument::ALL.map(SchemaDocument::file_name);
         assert_eq!(
             names,
             [
@@ -107,11 +107,14 @@ mod tests {
 
     #[test]
     fn what_must_be_there_is_required() {
-        let required = |document: Document| schema(document)["required"].as_array().map(Vec::len);
-        assert_eq!(required(Document::Tree), Some(2));
-        assert_eq!(required(Document::RunState), Some(18));
-        assert_eq!(required(Document::AgentOutput), Some(2));
-        assert_eq!(required(Document::Config), None);
-        assert_eq!(schema(Document::Tree)["$defs"]["Node"]["required"].as_array().map(Vec::len), Some(9));
+        let required = |document: SchemaDocument| schema(document)["required"].as_array().map(Vec::len);
+        assert_eq!(required(SchemaDocument::Tree), Some(2));
+        assert_eq!(required(SchemaDocument::RunState), Some(18));
+        assert_eq!(required(SchemaDocument::AgentOutput), Some(2));
+        assert_eq!(required(SchemaDocument::Config), None);
+        assert_eq!(
+            schema(SchemaDocument::Tree)["$defs"]["Node"]["required"].as_array().map(Vec::len),
+            Some(9)
+        );
     }
 }

@@ -7,13 +7,13 @@ const BYTES_MAX: usize = 48;
 
 /// An id that no node has, made from a title: `log-in`, `log-in-2`.
 pub fn fresh_id(title: &str, is_taken: impl Fn(&NodeId) -> bool) -> NodeId {
-    free(&words(title, Letters::Lower), is_taken)
+    free(&words(title, LetterCase::Lower), is_taken)
 }
 
 /// The same from the name that something has elsewhere, if anything of it can stand in an id, or else from its title.
 pub(crate) fn fresh_id_of(name: Option<&str>, title: &str, is_taken: impl Fn(&NodeId) -> bool) -> NodeId {
-    let named = name.map(|name| words(name, Letters::Own)).filter(|name| !name.is_empty());
-    free(&named.unwrap_or_else(|| words(title, Letters::Lower)), is_taken)
+    let named = name.map(|name| words(name, LetterCase::Own)).filter(|name| !name.is_empty());
+    free(&named.unwrap_or_else(|| words(title, LetterCase::Lower)), is_taken)
 }
 
 fn free(base: &str, is_taken: impl Fn(&NodeId) -> bool) -> NodeId {
@@ -25,7 +25,7 @@ fn free(base: &str, is_taken: impl Fn(&NodeId) -> bool) -> NodeId {
 
 /// Which letters an id keeps.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Letters {
+enum LetterCase {
     /// Those of prose: small ones.
     Lower,
     /// Those of a name, with its dots and underscores.
@@ -33,12 +33,12 @@ enum Letters {
 }
 
 /// What of a text can stand in an id, its words joined by dashes.
-fn words(text: &str, letters: Letters) -> String {
+fn words(text: &str, letters: LetterCase) -> String {
     let mut id = String::new();
     for letter in text.chars() {
-        let is_named = letters == Letters::Own && matches!(letter, '.' | '_');
+        let is_named = letters == LetterCase::Own && matches!(letter, '.' | '_');
         if letter.is_ascii_alphanumeric() || is_named {
-            id.push(if letters == Letters::Lower { letter.to_ascii_lowercase() } else { letter });
+            id.push(if letters == LetterCase::Lower { letter.to_ascii_lowercase() } else { letter });
         } else if !id.is_empty() && !id.ends_with('-') && letter != '\'' {
             id.push('-');
         }

@@ -5,13 +5,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Budget, Config, Executor, ExecutorKind, Price};
-use crate::document::{Int, SAFE_INTEGER_MAX};
+use crate::config::{Budget, Config, Executor, ExecutorKind, TokenPrice};
+use crate::document::{BoundedInt, SAFE_INTEGER_MAX};
 use crate::id::NodeId;
-use crate::step::{CostSource, Exit, Usage};
+use crate::step::{CostSource, SessionExit, Usage};
 
 /// An amount that every JSON reader keeps exactly; it grows up to that and no further.
-pub type Amount = Int<0, SAFE_INTEGER_MAX>;
+pub type Amount = BoundedInt<0, SAFE_INTEGER_MAX>;
 
 /// A number as an amount.
 pub fn amount(number: u64) -> Amount {
@@ -30,7 +30,7 @@ fn plus(sum: Amount, more: u64) -> Amount {
 
 /// What one session cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Cost {
+pub struct SessionCost {
     /// Tokens read and written, if known.
     pub tokens: Option<u64>,
     /// Millionths of a dollar, if known.
@@ -39,12 +39,12 @@ pub struct Cost {
     pub basis: CostSource,
 }
 
-impl Cost {
+impl SessionCost {
     /// The cost of a session that ended this way and used this much.
-    pub fn of(exit: &Exit, usage: Usage, price: Option<Price>) -> Self {
+    pub fn of(exit: &SessionExit, usage: Usage, price: Option<TokenPrice>) -> Self {
         let nothing = usage == Usage::default();
         // A session that never began, or that its provider turned away, costs nothing, said or not.
-        if nothing && matches!(exit, Exit::NotStarted { .. } | Exit::Provider { .. }) {
+        if nothing && matches!(exit, SessionExit::NotStarted { .. } | SessionExit::Provider { .. }) {
             return Self { tokens: Some(0), microdollars: Some(0), basis: CostSource::Reported };
         }
         let tokens = match (usage.input_tokens, usage.output_tokens) {
@@ -66,7 +66,7 @@ impl Cost {
 }
 
 /// Tokens at their price, rounded up to the next millionth of a dollar.
-fn estimate(usage: Usage, price: Price) -> u64 {
+fn estimate(usage: Usage, price: TokenPrice) -> u64 {
     let input = usage.input_tokens.unwrap_or(0);
     let cached = usage.cached_input_tokens.unwrap_or(0).min(input);
     let at = |tokens: u64, price: crate::config::Usd| u128::from(tokens) * u128::from(price.microdollars());
@@ -79,7 +79,7 @@ fn estimate(usage: Usage, price: Price) -> u64 {
 /// What a run has cost so far, as far as is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Spent {
+pub struct RunSpending {
     /// Tokens read and written.
     pub tokens: Amount,
     /// Millionths of a dollar, reported and estimated.
@@ -92,7 +92,7 @@ pub struct Spent {
     pub sessions_without_cost: Amount,
 }
 
-impl Default for Spent {
+impl Default for RunSpending {
     fn default() -> Self {
         let none = Amount::fixed::<0>();
         Self {
@@ -105,9 +105,9 @@ impl Default for Spent {
     }
 }
 
-impl Spent {
+impl RunSpending {
     /// With one session more.
-    pub fn with(self, cost: Cost) -> Self {
+    pub fn with(self, cost: SessionCost) -> Self {
         let dollars = cost.microdollars.unwrap_or(0);
         let estimated = if cost.basis == CostSource::Estimated { dollars } else { 0 };
         Self {
@@ -134,7 +134,7 @@ impl Spent {
 /// What an open leaf has cost so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct LeafSpent {
+pub struct LeafSpending {
     /// The leaf.
     pub node: NodeId,
     /// Tokens read and written.
@@ -143,9 +143,9 @@ pub struct LeafSpent {
     pub microdollars: Amount,
 }
 
-impl LeafSpent {
+impl LeafSpending {
     /// With one session more.
-    pub fn with(self, cost: Cost) -> Self {
+    pub fn with(self, cost: SessionCost) -> Self {
         Self {
             tokens: plus(self.tokens, cost.tokens.unwrap_or(0)),
             microdollars: plus(self.microdollars, cost.microdollars.unwrap_or(0)),
@@ -204,7 +204,7 @@ impl BudgetLimit {
 
 /// A limit that is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reached {
+pub struct ReachedLimit {
     /// Which one.
     pub limit: BudgetLimit,
     /// What was spent, in tokens or millionths of a dollar.
@@ -214,7 +214,7 @@ pub struct Reached {
 }
 
 /// The first limit that is reached, if any.
-pub fn reached(budget: &Budget, run: &Spent, leaf: Option<&LeafSpent>) -> Option<Reached> {
+pub fn reached(budget: &Budget, run: &RunSpending, leaf: Option<&LeafSpending>) -> Option<ReachedLimit> {
     let spent = |limit: BudgetLimit| match limit {
         BudgetLimit::RunTokens => number(run.tokens),
         BudgetLimit::RunUsd => number(run.microdollars),
@@ -223,13 +223,13 @@ pub fn reached(budget: &Budget, run: &Spent, leaf: Option<&LeafSpent>) -> Option
     };
     BudgetLimit::ALL.into_iter().find_map(|limit| {
         let (max, spent) = (limit.of(budget)?, spent(limit));
-        (spent >= max).then_some(Reached { limit, spent, max })
+        (spent >= max).then_some(ReachedLimit { limit, spent, max })
     })
 }
 
 /// The limits that cannot hold, because what they limit is not known: of an agent that was asked already, by what it
 /// said; of one that was not, by what its kind says.
-pub fn blind_limits(config: &Config, run: &Spent, agent: &Executor) -> Vec<BudgetLimit> {
+pub fn blind_limits(config: &Config, run: &RunSpending, agent: &Executor) -> Vec<BudgetLimit> {
     let says_no_cost = agent.kind == ExecutorKind::Codex && !config.prices.contains_key(agent.priced_as());
     let without_cost = number(run.sessions_without_cost) > 0 || says_no_cost;
     let without_tokens = number(run.sessions_without_tokens) > 0;
@@ -253,36 +253,39 @@ mod tests {
         }
     }
 
-    const ENDED: Exit = Exit::Finished { code: 0 };
+    const ENDED: SessionExit = SessionExit::Finished { code: 0 };
 
-    fn price() -> Price {
+    fn price() -> TokenPrice {
         let usd = Usd::of_microdollars;
-        Price { input: usd(1_250_000), cached_input: Some(usd(125_000)), output: usd(10_000_000) }
+        TokenPrice { input: usd(1_250_000), cached_input: Some(usd(125_000)), output: usd(10_000_000) }
     }
 
     #[test]
     fn a_cost_is_reported_or_estimated_or_unknown() {
-        let reported = Cost::of(&ENDED, usage(10, 0, 5, Some(7)), Some(price()));
-        assert_eq!(reported, Cost { tokens: Some(15), microdollars: Some(7), basis: CostSource::Reported });
+        let reported = SessionCost::of(&ENDED, usage(10, 0, 5, Some(7)), Some(price()));
+        assert_eq!(
+            reported,
+            SessionCost { tokens: Some(15), microdollars: Some(7), basis: CostSource::Reported }
+        );
         // 900 at 1.25, 100 at 0.125 and 50 at 10 dollars a million: 1125 + 12.5 + 500 millionths, rounded up.
-        let estimated = Cost::of(&ENDED, usage(1000, 100, 50, None), Some(price()));
+        let estimated = SessionCost::of(&ENDED, usage(1000, 100, 50, None), Some(price()));
         assert_eq!(
             estimated,
-            Cost { tokens: Some(1050), microdollars: Some(1638), basis: CostSource::Estimated }
+            SessionCost { tokens: Some(1050), microdollars: Some(1638), basis: CostSource::Estimated }
         );
-        let unknown = Cost::of(&ENDED, usage(10, 0, 5, None), None);
+        let unknown = SessionCost::of(&ENDED, usage(10, 0, 5, None), None);
         assert_eq!((unknown.microdollars, unknown.basis), (None, CostSource::Unknown));
-        assert_eq!(Cost::of(&ENDED, Usage::default(), Some(price())).basis, CostSource::Unknown);
-        let turned_away = Exit::NotStarted { why: String::new() };
-        assert_eq!(Cost::of(&turned_away, Usage::default(), None).microdollars, Some(0));
-        let huge = Cost::of(&ENDED, usage(u64::MAX, 0, u64::MAX, None), Some(price()));
+        assert_eq!(SessionCost::of(&ENDED, Usage::default(), Some(price())).basis, CostSource::Unknown);
+        let turned_away = SessionExit::NotStarted { why: String::new() };
+        assert_eq!(SessionCost::of(&turned_away, Usage::default(), None).microdollars, Some(0));
+        let huge = SessionCost::of(&ENDED, usage(u64::MAX, 0, u64::MAX, None), Some(price()));
         assert_eq!((huge.tokens, huge.microdollars), (Some(u64::MAX), Some(u64::MAX)));
     }
 
     #[test]
     fn a_sum_is_known_no_better_than_its_parts() {
-        let cost = |microdollars, basis| Cost { tokens: Some(1), microdollars, basis };
-        let sum = Spent::default().with(cost(Some(5), CostSource::Reported));
+        let cost = |microdollars, basis| SessionCost { tokens: Some(1), microdollars, basis };
+        let sum = RunSpending::default().with(cost(Some(5), CostSource::Reported));
         assert_eq!((number(sum.microdollars), sum.basis()), (5, CostSource::Reported));
         let sum = sum.with(cost(Some(3), CostSource::Estimated));
         assert_eq!((number(sum.microdollars), number(sum.estimated_microdollars)), (8, 3));
@@ -294,11 +297,14 @@ mod tests {
 
     #[test]
     fn a_limit_is_reached_by_what_is_spent_and_not_before() {
-        let budget =
-            Budget { run_tokens: Int::new(10), leaf_usd: Some(Usd::of_microdollars(5)), ..Budget::default() };
-        let spent = |tokens| Spent { tokens: amount(tokens), ..Spent::default() };
+        let budget = Budget {
+            run_tokens: BoundedInt::new(10),
+            leaf_usd: Some(Usd::of_microdollars(5)),
+            ..Budget::default()
+        };
+        let spent = |tokens| RunSpending { tokens: amount(tokens), ..RunSpending::default() };
         let leaf =
-            |dollars| LeafSpent { node: NodeId::root(), tokens: amount(0), microdollars: amount(dollars) };
+            |dollars| LeafSpending { node: NodeId::root(), tokens: amount(0), microdollars: amount(dollars) };
         assert_eq!(reached(&budget, &spent(9), Some(&leaf(4))), None);
         let run = reached(&budget, &spent(10), None).unwrap();
         assert_eq!((run.limit, run.spent, run.max), (BudgetLimit::RunTokens, 10, 10));
@@ -311,23 +317,26 @@ mod tests {
         let mut config = Config::default();
         config.budget.run_usd = Some(Usd::of_microdollars(1));
         let codex = config.executor.clone();
-        assert_eq!(blind_limits(&config, &Spent::default(), &codex), [BudgetLimit::RunUsd]);
+        assert_eq!(blind_limits(&config, &RunSpending::default(), &codex), [BudgetLimit::RunUsd]);
         config.prices.insert("codex".to_owned(), price());
-        assert_eq!(blind_limits(&config, &Spent::default(), &codex), []);
-        let unknown = Cost { tokens: None, microdollars: None, basis: CostSource::Unknown };
-        let blind = Spent::default().with(unknown);
+        assert_eq!(blind_limits(&config, &RunSpending::default(), &codex), []);
+        let unknown = SessionCost { tokens: None, microdollars: None, basis: CostSource::Unknown };
+        let blind = RunSpending::default().with(unknown);
         assert_eq!(blind_limits(&config, &blind, &codex), [BudgetLimit::RunUsd]);
     }
 
     #[test]
     fn a_limit_on_tokens_needs_agents_that_tell_them() {
         let mut config = Config::default();
-        config.budget.run_tokens = Int::new(10);
+        config.budget.run_tokens = BoundedInt::new(10);
         let agent = config.executor.clone();
-        let known = Cost { tokens: Some(1), microdollars: None, basis: CostSource::Unknown };
-        assert_eq!(blind_limits(&config, &Spent::default().with(known), &agent), []);
-        let unknown = Cost { tokens: None, ..known };
-        assert_eq!(blind_limits(&config, &Spent::default().with(unknown), &agent), [BudgetLimit::RunTokens]);
+        let known = SessionCost { tokens: Some(1), microdollars: None, basis: CostSource::Unknown };
+        assert_eq!(blind_limits(&config, &RunSpending::default().with(known), &agent), []);
+        let unknown = SessionCost { tokens: None, ..known };
+        assert_eq!(
+            blind_limits(&config, &RunSpending::default().with(unknown), &agent),
+            [BudgetLimit::RunTokens]
+        );
     }
 
     #[test]

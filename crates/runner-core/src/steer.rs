@@ -14,12 +14,12 @@ use thiserror::Error;
 pub use memory::{Question, questions};
 pub(crate) use message::EDIT;
 pub use message::message;
-pub use parts::{Part, parts};
+pub use parts::{SplitPart, parts};
 
 use crate::id::NodeId;
 use crate::layout::Doc;
 use crate::text::{lines, one_line};
-use crate::tree::{EditFault, Tree, TreeProblem};
+use crate::tree::{Tree, TreeProblem, UserEditError};
 
 /// The most bytes that one text of an edit may have: it stands in a commit's message and in every later prompt.
 pub const TEXT_BYTES_MAX: usize = 16 << 10;
@@ -29,19 +29,19 @@ pub const TEXT_BYTES_MAX: usize = 16 << 10;
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum UserEdit {
     /// A new node.
-    Add { under: NodeId, node: NewNode, place: Place },
+    Add { under: NodeId, node: NewNode, place: SiblingPosition },
     /// Another wording, or another limit.
     Edit {
         node: NodeId,
         #[serde(flatten)]
-        to: Rewording,
+        to: NodeChanges,
     },
     /// A leaf becomes these steps.
     Split { node: NodeId, into: Vec<NewNode> },
     /// A node and everything below it goes.
     Remove { node: NodeId },
     /// A node goes elsewhere, with everything below it.
-    Move { node: NodeId, under: NodeId, place: Place },
+    Move { node: NodeId, under: NodeId, place: SiblingPosition },
     /// So many attempts more.
     Allow { node: NodeId, more: u32 },
     /// What an agent asked is answered.
@@ -62,7 +62,7 @@ pub struct NewNode {
 
 /// What an edit of a node changes; what is not named stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rewording {
+pub struct NodeChanges {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,7 +76,7 @@ pub struct Rewording {
 /// Where among its siblings a node stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum SiblingPosition {
     /// Behind all of them.
     #[default]
     Last,
@@ -90,7 +90,7 @@ pub enum Place {
 
 /// The documents that edits change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Steered {
+pub struct EditableDocs {
     /// The tree.
     pub tree: Tree,
     /// questions.md
@@ -101,7 +101,7 @@ pub struct Steered {
 
 /// Why an edit is refused.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum SteerFault {
+pub enum EditError {
     /// No such node.
     #[error("there is no node `{0}`")]
     NoSuchNode(NodeId),
@@ -155,7 +155,7 @@ pub enum SteerFault {
     Tree(Vec<TreeProblem>),
     /// What is not the user's would change.
     #[error("the edit would change what is the runner's")]
-    NotYours(Vec<EditFault>),
+    NotYours(Vec<UserEditError>),
     /// No such question.
     #[error("there is no question {wanted}")]
     NoSuchQuestion { wanted: usize, count: usize },
@@ -203,7 +203,7 @@ impl UserEdit {
     }
 
     /// The document that it changes, as it is after it.
-    pub fn written(&self, after: &Steered) -> (Doc, Vec<u8>) {
+    pub fn written(&self, after: &EditableDocs) -> (Doc, Vec<u8>) {
         let bytes = match self {
             Self::Answer { .. } => after.questions.clone(),
             Self::Note { .. } => after.feedback.clone(),
@@ -231,7 +231,7 @@ impl UserEdit {
     }
 
     /// The documents after it, or why it cannot be made. A function of its arguments alone.
-    pub fn apply(&self, before: &Steered) -> Result<Steered, SteerFault> {
+    pub fn apply(&self, before: &EditableDocs) -> Result<EditableDocs, EditError> {
         self.check_texts()?;
         let mut after = before.clone();
         match self {
@@ -246,10 +246,10 @@ impl UserEdit {
             | Self::Move { .. }
             | Self::Allow { .. } => after.tree = plan::edited(&before.tree, self)?,
         }
-        if after == *before { Err(SteerFault::Nothing) } else { Ok(after) }
+        if after == *before { Err(EditError::Nothing) } else { Ok(after) }
     }
 
-    fn check_texts(&self) -> Result<(), SteerFault> {
+    fn check_texts(&self) -> Result<(), EditError> {
         let of_node = |node: &NewNode| {
             check_title(&node.title)?;
             check_lengths(node.acceptance.iter().chain([&node.goal]))
@@ -263,7 +263,7 @@ impl UserEdit {
             }
             Self::Answer { text, .. } | Self::Note { text } => {
                 if text.trim().is_empty() {
-                    return Err(SteerFault::NoText);
+                    return Err(EditError::NoText);
                 }
                 check_lengths([text])
             }
@@ -272,11 +272,11 @@ impl UserEdit {
     }
 }
 
-fn check_title(title: &str) -> Result<(), SteerFault> {
-    if title.trim().is_empty() { Err(SteerFault::NoTitle) } else { check_lengths([title]) }
+fn check_title(title: &str) -> Result<(), EditError> {
+    if title.trim().is_empty() { Err(EditError::NoTitle) } else { check_lengths([title]) }
 }
 
-fn check_lengths<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Result<(), SteerFault> {
+fn check_lengths<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Result<(), EditError> {
     let mut long = texts.into_iter().map(|text| text.as_ref().len()).filter(|bytes| *bytes > TEXT_BYTES_MAX);
-    long.next().map_or(Ok(()), |bytes| Err(SteerFault::TooLong { bytes }))
+    long.next().map_or(Ok(()), |bytes| Err(EditError::TooLong { bytes }))
 }

@@ -30,32 +30,33 @@ mod tests;
 mod wait;
 
 pub use attempt::{
-    Attempt, CostSource, Exit, FileLeft, GuardExit, ProtectedPath, ProviderFault, Usage, Verdict, Work,
+    Attempt, ChangeScope, CostSource, GuardExit, GuardRun, LeftFile, ProtectedPath, ProviderError,
+    SessionExit, Usage,
 };
-pub use baseline::{Survey, Surveyed, baseline};
+pub use baseline::{BaselineCommit, BaselineWorld, baseline};
 pub use bookkeeping::{GUARD_OUTPUT_BYTES_MAX, SUMMARY_BYTES_MAX};
-pub use event::{Event, GuardEnd, Judgement, Recorded};
-pub use hook::{Telling, Word};
-pub use interpret::{Claim, Finding, ProtectedReport, REJECTED_BYTES_MAX, interpret};
+pub use event::{Event, GuardEnd, RecordedEvent, SessionCheck};
+pub use hook::{HookCall, HookTrigger};
+pub use interpret::{Claim, ProtectedReport, REJECTED_BYTES_MAX, SessionFinding, interpret};
 pub use judge::{Violation, judge};
-pub use ladder::{Chosen, UsageLimit, choose, next_agent, pending_wait};
-pub use mark::Mark;
-pub use merge::{Edit, PlanEdit, merge, plan_edits};
-pub use meta::Meta;
-pub use outcome::{Interruption, Nature, Next, Outcome, Stop};
-pub use plan::{Aim, Job, Limits, Mode, Nth, Plan, REPAIRS_MAX, plan};
-pub use settle::{Charge, FAILURES_MAX, Transition, settle};
+pub use ladder::{AgentChoice, UsageLimit, choose, next_agent, pending_wait};
+pub use mark::Annotation;
+pub use merge::{EditKind, PlanEdit, merge, plan_edits};
+pub use meta::IterationMeta;
+pub use outcome::{Interruption, NextAction, Outcome, OutcomeClass, StopReason};
+pub use plan::{Job, NextStep, Ordinal, REPAIRS_MAX, SessionLimits, SessionMode, SessionTarget, plan};
+pub use settle::{AttemptCharge, FAILURES_MAX, Transition, settle};
 pub use snapshot::{Artifact, Memory, Snapshot};
 pub use wait::Wait;
 
-use crate::prompt::PromptFault;
+use crate::prompt::PromptError;
 use crate::repo_path::RepoPath;
 use crate::spending::blind_limits;
 
 /// Everything that a step needs from outside. Implementations do what they are told and decide nothing.
 pub trait World {
     /// What the operator must look at.
-    type Error: From<PromptFault>;
+    type Error: From<PromptError>;
 
     /// Reads the state that the run's last commit holds.
     fn load(&mut self) -> Result<Snapshot, Self::Error>;
@@ -64,55 +65,55 @@ pub trait World {
     fn run_agent(&mut self, job: &Job) -> Result<Attempt, Self::Error>;
 
     /// Puts these protected files back as the last commit has them, then runs the guard to its end.
-    fn run_guard(&mut self, job: &Job, restore: &[RepoPath]) -> Result<Verdict, Self::Error>;
+    fn run_guard(&mut self, job: &Job, restore: &[RepoPath]) -> Result<GuardRun, Self::Error>;
 
     /// Writes the iteration, whole or not at all.
-    fn commit(&mut self, job: &Job, transition: &Transition) -> Result<Record, Self::Error>;
+    fn commit(&mut self, job: &Job, transition: &Transition) -> Result<IterationRecord, Self::Error>;
 
     /// Tells whoever listens. Nothing depends on it.
     fn announce(&mut self, event: &Event);
 }
 
 /// What a loop needs besides.
-pub trait Pace: World {
+pub trait LoopWorld: World {
     /// When a wait that is on record is over, in milliseconds since 1970.
     fn end_of(&mut self, wait: &Wait) -> Result<u64, Self::Error>;
 
     /// Called between iterations: waits if asked to, and says whether the user wants to stop.
-    fn pause(&mut self, wait: Option<&Wait>) -> Result<Option<Stop>, Self::Error>;
+    fn pause(&mut self, wait: Option<&Wait>) -> Result<Option<StopReason>, Self::Error>;
 }
 
 /// An iteration that is in git.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct IterationRecord {
     /// The commit's id.
     pub commit: String,
 }
 
 /// How a step ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StepEnd {
+pub enum StepResult {
     /// There was nothing to do; no iteration was made.
-    Stopped(Stop),
+    Stopped(StopReason),
     /// One iteration was made.
-    Iterated(Box<Iterated>),
+    Iterated(Box<CompletedIteration>),
 }
 
 /// One iteration, made and recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Iterated {
+pub struct CompletedIteration {
     /// What was decided.
     pub transition: Transition,
     /// Where it is.
-    pub record: Record,
+    pub record: IterationRecord,
 }
 
 /// One iteration: at most one session, at most one run of the guard, exactly one commit.
-pub fn step<W: World>(world: &mut W) -> Result<StepEnd, W::Error> {
+pub fn step<W: World>(world: &mut W) -> Result<StepResult, W::Error> {
     let snapshot = world.load()?;
     let job = match plan(&snapshot)? {
-        Plan::Stop(stop) => return Ok(StepEnd::Stopped(stop)),
-        Plan::Work(job) => job,
+        NextStep::Stop(stop) => return Ok(StepResult::Stopped(stop)),
+        NextStep::Work(job) => job,
     };
     world.announce(&Event::planned(&snapshot, &job));
     let attempt = world.run_agent(&job)?;
@@ -121,11 +122,11 @@ pub fn step<W: World>(world: &mut W) -> Result<StepEnd, W::Error> {
 
 /// Takes up an iteration that a crash left unfinished, with what is left of its session. The job is planned
 /// anew, from the same commit, and is therefore the same.
-pub fn resume<W: World>(world: &mut W, attempt: Attempt) -> Result<StepEnd, W::Error> {
+pub fn resume<W: World>(world: &mut W, attempt: Attempt) -> Result<StepResult, W::Error> {
     let snapshot = world.load()?;
     let job = match plan(&snapshot)? {
-        Plan::Stop(stop) => return Ok(StepEnd::Stopped(stop)),
-        Plan::Work(job) => job,
+        NextStep::Stop(stop) => return Ok(StepResult::Stopped(stop)),
+        NextStep::Work(job) => job,
     };
     world.announce(&Event::Resumed { iter: job.iteration, exit: attempt.exit.clone() });
     finish(world, &snapshot, &job, attempt)
@@ -137,7 +138,7 @@ fn finish<W: World>(
     snapshot: &Snapshot,
     job: &Job,
     attempt: Attempt,
-) -> Result<StepEnd, W::Error> {
+) -> Result<StepResult, W::Error> {
     let claim = interpret(snapshot, job, attempt);
     world.announce(&Event::agent_ended(job, &claim));
     world.announce(&Event::judged(job, &claim));
@@ -147,7 +148,7 @@ fn finish<W: World>(
         world.announce(&Event::guard_ended(job, &verdict));
         verdict
     } else {
-        Verdict::Skipped
+        GuardRun::Skipped
     };
     let transition = settle(snapshot, job, &claim, &verdict);
     world.announce(&Event::settled(job, &transition));
@@ -159,18 +160,18 @@ fn finish<W: World>(
     if before != limits {
         world.announce(&Event::BudgetBlind { limits, agent: job.agent.clone() });
     }
-    Ok(StepEnd::Iterated(Box::new(Iterated { transition, record })))
+    Ok(StepResult::Iterated(Box::new(CompletedIteration { transition, record })))
 }
 
 /// Steps until something stops the run, at most `iterations_max` times. A wait that is on record comes first.
-pub fn run_loop<W: Pace>(world: &mut W, iterations_max: Option<u32>) -> Result<Stop, W::Error> {
+pub fn run_loop<W: LoopWorld>(world: &mut W, iterations_max: Option<u32>) -> Result<StopReason, W::Error> {
     let mut made = 0;
     let mut next = begin(world)?;
     let stop = loop {
         let wait = match next {
-            Next::Stop(stop) => break stop,
-            Next::Wait(wait) => Some(wait),
-            Next::Go => None,
+            NextAction::Stop(stop) => break stop,
+            NextAction::Wait(wait) => Some(wait),
+            NextAction::Go => None,
         };
         if let Some(max) = iterations_max.filter(|max| made >= *max) {
             break after_last(world, max)?;
@@ -183,8 +184,8 @@ pub fn run_loop<W: Pace>(world: &mut W, iterations_max: Option<u32>) -> Result<S
             break stop;
         }
         next = match step(world)? {
-            StepEnd::Stopped(stop) => break stop,
-            StepEnd::Iterated(iterated) => iterated.transition.next,
+            StepResult::Stopped(stop) => break stop,
+            StepResult::Iterated(iterated) => iterated.transition.next,
         };
         made += 1;
     };
@@ -193,23 +194,23 @@ pub fn run_loop<W: Pace>(world: &mut W, iterations_max: Option<u32>) -> Result<S
 }
 
 /// What a loop begins with: the rest of a wait that is on record, if the agent that it is about is still the next.
-fn begin<W: World>(world: &mut W) -> Result<Next, W::Error> {
+fn begin<W: World>(world: &mut W) -> Result<NextAction, W::Error> {
     let snapshot = world.load()?;
     let job = match plan(&snapshot)? {
-        Plan::Stop(stop) => return Ok(Next::Stop(stop)),
-        Plan::Work(job) => job,
+        NextStep::Stop(stop) => return Ok(NextAction::Stop(stop)),
+        NextStep::Work(job) => job,
     };
     let limits = blind_limits(&snapshot.config, &snapshot.state.spent, &job.executor);
     if !limits.is_empty() {
         world.announce(&Event::BudgetBlind { limits, agent: job.agent.clone() });
     }
-    Ok(pending_wait(&snapshot.state, &job.executor).cloned().map_or(Next::Go, Next::Wait))
+    Ok(pending_wait(&snapshot.state, &job.executor).cloned().map_or(NextAction::Go, NextAction::Wait))
 }
 
 /// Why a loop ends that made all its iterations: the run may be over just then.
-fn after_last<W: World>(world: &mut W, max: u32) -> Result<Stop, W::Error> {
+fn after_last<W: World>(world: &mut W, max: u32) -> Result<StopReason, W::Error> {
     Ok(match plan(&world.load()?)? {
-        Plan::Stop(stop) => stop,
-        Plan::Work(_) => Stop::LoopIterations { max },
+        NextStep::Stop(stop) => stop,
+        NextStep::Work(_) => StopReason::LoopIterations { max },
     })
 }

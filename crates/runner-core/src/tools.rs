@@ -12,9 +12,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::agents::{Agent, CODEX_SWITCHES};
-use crate::config::{Config, Executor, ExecutorKind, Sandbox};
-use crate::document::{Fields, Problem, text_of};
+use crate::agents::{AgentKind, CODEX_SWITCHES};
+use crate::config::{Config, Executor, ExecutorKind, SandboxMode};
+use crate::document::{DocumentProblem, FieldReader, text_of};
 use crate::id::NodeId;
 use crate::layout::tools_path;
 use crate::tree::Tree;
@@ -36,9 +36,9 @@ pub struct Tools {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<bool>,
     /// Folders beside the repository that it may write to, as absolute paths.
-    #[schemars(with = "Vec<Folder>")]
+    #[schemars(with = "Vec<OutsideFolder>")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub writable: Option<Vec<Folder>>,
+    pub writable: Option<Vec<OutsideFolder>>,
     /// The model to ask for, in the place of that of `[executor]`.
     #[schemars(with = "String")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,9 +70,9 @@ impl<'de> Deserialize<'de> for ToolName {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline)]
-pub struct Folder(#[schemars(regex(pattern = "^/."))] String);
+pub struct OutsideFolder(#[schemars(regex(pattern = "^/."))] String);
 
-impl Folder {
+impl OutsideFolder {
     /// The path.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -83,7 +83,7 @@ impl Folder {
     }
 }
 
-impl<'de> Deserialize<'de> for Folder {
+impl<'de> Deserialize<'de> for OutsideFolder {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let path = String::deserialize(deserializer)?;
         let goes_down = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
@@ -97,14 +97,14 @@ impl<'de> Deserialize<'de> for Folder {
 
 /// Why a session cannot be given the tools that its node's files ask for. All of it is the user's to mend.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum ToolsFault {
+pub enum ToolsError {
     /// A file that cannot be read.
     #[error("node `{node}`: `{}`: {problem}", tools_path(.node))]
     Unreadable {
         /// The node.
         node: NodeId,
         /// The first thing that is wrong with it.
-        problem: Problem,
+        problem: DocumentProblem,
     },
     /// A folder that no ancestor allows.
     #[error(
@@ -129,13 +129,13 @@ pub enum ToolsFault {
         /// The key.
         key: &'static str,
         /// What is in the way.
-        obstacle: Obstacle,
+        obstacle: UnsupportedKey,
     },
 }
 
 /// Why an agent cannot keep to a key.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum Obstacle {
+pub enum UnsupportedKey {
     /// Agents of this kind have nothing like it.
     #[error("by agents of kind \"{}\": remove the key, or choose an agent that can keep to it", .0.as_str())]
     Kind(ExecutorKind),
@@ -158,7 +158,7 @@ pub enum Obstacle {
 
 /// What holds on a node, with the node whose file says it, key by key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct EffectiveTools {
     /// What holds.
     pub tools: Tools,
     said_by: Vec<(&'static str, NodeId)>,
@@ -166,9 +166,9 @@ pub struct Held {
 
 impl Tools {
     /// Reads a file strictly; every fault in it is told.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Vec<Problem>> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, Vec<DocumentProblem>> {
         let text = text_of(bytes).map_err(|problem| vec![problem])?;
-        let mut fields = Fields::of_json(text).map_err(|problem| vec![problem])?;
+        let mut fields = FieldReader::of_json(text).map_err(|problem| vec![problem])?;
         let tools = Self {
             allow: fields.optional("allow"),
             deny: fields.optional("deny").unwrap_or_default(),
@@ -181,13 +181,13 @@ impl Tools {
     }
 }
 
-impl Held {
+impl EffectiveTools {
     /// What holds at the end of a path, given the files of the nodes on it, the root's first.
-    pub fn along<'t>(path: impl IntoIterator<Item = (&'t NodeId, &'t Tools)>) -> Result<Self, ToolsFault> {
+    pub fn along<'t>(path: impl IntoIterator<Item = (&'t NodeId, &'t Tools)>) -> Result<Self, ToolsError> {
         path.into_iter().try_fold(Self::default(), |held, (node, tools)| held.narrowed(node, tools))
     }
 
-    fn narrowed(mut self, node: &NodeId, by: &Tools) -> Result<Self, ToolsFault> {
+    fn narrowed(mut self, node: &NodeId, by: &Tools) -> Result<Self, ToolsError> {
         let held = &mut self.tools;
         if let Some(allow) = &by.allow {
             let above = held.allow.take();
@@ -204,10 +204,10 @@ impl Held {
         if let Some(folders) = &by.writable {
             let above = self.said_by.iter().rev().find(|(key, _)| *key == "writable").map(|(_, node)| node);
             let limit = held.writable.as_deref().unwrap_or_default();
-            let is_wider = |folder: &&Folder| !limit.iter().any(|wide| folder.lies_within(wide));
+            let is_wider = |folder: &&OutsideFolder| !limit.iter().any(|wide| folder.lies_within(wide));
             if let (Some(above), Some(folder)) = (above, folders.iter().find(is_wider)) {
                 let (node, above, folder) = (node.clone(), above.clone(), folder.as_str().to_owned());
-                return Err(ToolsFault::Wider { node, folder, above });
+                return Err(ToolsError::Wider { node, folder, above });
             }
             held.writable = Some(sorted(folders.clone()));
         }
@@ -226,37 +226,37 @@ impl Held {
     }
 
     /// Refuses what the agent cannot keep to, rather than ignoring it.
-    pub fn check(&self, agent: &Executor) -> Result<(), ToolsFault> {
+    pub fn check(&self, agent: &Executor) -> Result<(), ToolsError> {
         for (key, node) in self.said_by.iter().rev() {
             if let Some(obstacle) = self.obstacle(key, agent) {
-                return Err(ToolsFault::CannotHonour { node: node.clone(), key, obstacle });
+                return Err(ToolsError::CannotHonour { node: node.clone(), key, obstacle });
             }
         }
         Ok(())
     }
 
-    fn obstacle(&self, key: &str, agent: &Executor) -> Option<Obstacle> {
-        let known = Agent::of_kind(agent.kind);
+    fn obstacle(&self, key: &str, agent: &Executor) -> Option<UnsupportedKey> {
+        let known = AgentKind::of_kind(agent.kind);
         let is_preset = agent.preset.is_some();
-        let needs_sandbox = (agent.sandbox == Sandbox::Off).then_some(Obstacle::NoSandbox);
+        let needs_sandbox = (agent.sandbox == SandboxMode::Off).then_some(UnsupportedKey::NoSandbox);
         match key {
-            "model" if known.is_none() && !is_preset => Some(Obstacle::Kind(agent.kind)),
-            "allow" if known != Some(Agent::Claude) => Some(Obstacle::Kind(agent.kind)),
+            "model" if known.is_none() && !is_preset => Some(UnsupportedKey::Kind(agent.kind)),
+            "allow" if known != Some(AgentKind::Claude) => Some(UnsupportedKey::Kind(agent.kind)),
             "deny" => match known {
-                Some(Agent::Claude) => None,
-                Some(Agent::Codex) => {
+                Some(AgentKind::Claude) => None,
+                Some(AgentKind::Codex) => {
                     let is_unknown =
                         |name: &&ToolName| !CODEX_SWITCHES.iter().any(|switch| switch.tool == name.as_str());
                     self.tools
                         .deny
                         .iter()
                         .find(is_unknown)
-                        .map(|name| Obstacle::Tool { name: name.0.clone() })
+                        .map(|name| UnsupportedKey::Tool { name: name.0.clone() })
                 }
-                None => Some(Obstacle::Kind(agent.kind)),
+                None => Some(UnsupportedKey::Kind(agent.kind)),
             },
             "network" if self.tools.network == Some(true) => None,
-            "network" if is_preset => Some(Obstacle::Preset),
+            "network" if is_preset => Some(UnsupportedKey::Preset),
             "network" | "writable" => needs_sandbox,
             _ => None,
         }
@@ -265,19 +265,19 @@ impl Held {
 
 /// What is wrong with files that can be read: what a node asks for beyond its ancestors, and what one of the agents
 /// cannot keep to. Files of nodes that are not in the tree hold nothing yet.
-pub fn faults(tree: &Tree, files: &BTreeMap<NodeId, Tools>, config: &Config) -> Vec<ToolsFault> {
+pub fn faults(tree: &Tree, files: &BTreeMap<NodeId, Tools>, config: &Config) -> Vec<ToolsError> {
     let agents: Vec<&Executor> =
         std::iter::once(&config.executor).chain(config.ladder.iter().map(|rung| &rung.executor)).collect();
     let mut faults = Vec::new();
     for node in files.keys() {
         let path = tree.path_to(node).unwrap_or_default();
         let on_path = path.iter().filter_map(|node| Some((&node.id, files.get(&node.id)?)));
-        match Held::along(on_path) {
+        match EffectiveTools::along(on_path) {
             Ok(held) => faults.extend(agents.iter().filter_map(|agent| held.check(agent).err())),
             Err(fault) => faults.push(fault),
         }
     }
-    let mut told: Vec<ToolsFault> = Vec::new();
+    let mut told: Vec<ToolsError> = Vec::new();
     for fault in faults {
         if !told.contains(&fault) {
             told.push(fault);
@@ -300,10 +300,10 @@ mod tests {
         NodeId::new(text).unwrap()
     }
 
-    fn held(files: &[(&str, &str)]) -> Result<Held, ToolsFault> {
+    fn held(files: &[(&str, &str)]) -> Result<EffectiveTools, ToolsError> {
         let files: Vec<(NodeId, Tools)> =
             files.iter().map(|(node, text)| (id(node), Tools::decode(text.as_bytes()).unwrap())).collect();
-        Held::along(files.iter().map(|(node, tools)| (node, tools)))
+        EffectiveTools::along(files.iter().map(|(node, tools)| (node, tools)))
     }
 
     fn names(names: Option<&[ToolName]>) -> Vec<&str> {
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(names(held.tools.allow.as_deref()), ["Edit", "Read"]);
         assert_eq!(names(Some(&held.tools.deny)), ["Task", "Web"]);
         assert_eq!((held.tools.network, held.tools.model.as_deref()), (Some(false), Some("b")));
-        assert_eq!(self::held(&[]).unwrap(), Held::default());
+        assert_eq!(self::held(&[]).unwrap(), EffectiveTools::default());
     }
 
     #[test]
@@ -331,7 +331,7 @@ mod tests {
         let root = r#"{"writable": ["/var/cache/a"]}"#;
         let narrowed = held(&[("root", root), ("x", "{}"), ("y", r#"{"writable": ["/var/cache/a/b"]}"#)]);
         let folders = narrowed.unwrap().tools.writable.unwrap();
-        assert_eq!(folders.iter().map(Folder::as_str).collect::<Vec<_>>(), ["/var/cache/a/b"]);
+        assert_eq!(folders.iter().map(OutsideFolder::as_str).collect::<Vec<_>>(), ["/var/cache/a/b"]);
         let wider = held(&[("root", root), ("y", r#"{"writable": ["/var/cache/ab"]}"#)]).unwrap_err();
         assert_eq!(
             wider.to_string(),

@@ -17,9 +17,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use agent::AgentTree;
-pub use edit::{Breach, EditFault, user_edit_faults};
-pub use problem::{Kind, TreeFault, TreeProblem};
-pub use select::{Choice, Selection, Turn, select};
+pub use edit::{ForbiddenEdit, UserEditError, user_edit_faults};
+pub use problem::{JsonKind, TreeError, TreeProblem};
+pub use select::{SelectedLeaf, Selection, SelectionStep, select};
 
 use crate::digest::Sha256;
 use crate::document::SAFE_INTEGER_MAX;
@@ -79,13 +79,12 @@ impl Node {
     }
 
     /// How many leaves lie at or below this node, and how many of them pass.
-    pub fn leaves(&self) -> Leaves {
+    pub fn leaves(&self) -> LeafCount {
         if self.is_leaf() {
-            return Leaves { total: 1, passed: usize::from(self.passes) };
+            return LeafCount { total: 1, passed: usize::from(self.passes) };
         }
-        self.children.iter().map(Node::leaves).fold(Leaves { total: 0, passed: 0 }, |sum, more| Leaves {
-            total: sum.total + more.total,
-            passed: sum.passed + more.passed,
+        self.children.iter().map(Node::leaves).fold(LeafCount { total: 0, passed: 0 }, |sum, more| {
+            LeafCount { total: sum.total + more.total, passed: sum.passed + more.passed }
         })
     }
 
@@ -113,7 +112,7 @@ impl Node {
 
 /// A count of leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Leaves {
+pub struct LeafCount {
     /// All of them.
     pub total: usize,
     /// Those that pass.
@@ -123,10 +122,10 @@ pub struct Leaves {
 /// A task tree in which every rule holds. It never changes, so copies share it, with its written form once that was
 /// asked for.
 #[derive(Clone, Debug)]
-pub struct Tree(Arc<Whole>);
+pub struct Tree(Arc<TreeInner>);
 
 #[derive(Debug)]
-struct Whole {
+struct TreeInner {
     root: Node,
     bytes: OnceLock<Vec<u8>>,
     sha256: OnceLock<Sha256>,
@@ -161,14 +160,14 @@ impl Tree {
 
     /// Takes nodes that the runner made, if every rule holds for them.
     pub fn new(root: Node) -> Result<Self, Vec<TreeProblem>> {
-        let mut found = problem::Found::default();
+        let mut found = problem::FaultCollector::default();
         rules::check(&root, &mut found);
         found.into_result(&root)?;
         Ok(Self::of(root))
     }
 
     fn of(root: Node) -> Self {
-        Self(Arc::new(Whole { root, bytes: OnceLock::new(), sha256: OnceLock::new() }))
+        Self(Arc::new(TreeInner { root, bytes: OnceLock::new(), sha256: OnceLock::new() }))
     }
 
     /// The goal as a whole.
@@ -305,8 +304,8 @@ mod tests {
     #[test]
     fn leaves_are_counted_and_nodes_too() {
         let root = inner("root", vec![inner("a", vec![passed("b"), leaf("c")]), passed("d")]);
-        assert_eq!(root.leaves(), Leaves { total: 3, passed: 2 });
-        assert_eq!(leaf("x").leaves(), Leaves { total: 1, passed: 0 });
+        assert_eq!(root.leaves(), LeafCount { total: 3, passed: 2 });
+        assert_eq!(leaf("x").leaves(), LeafCount { total: 1, passed: 0 });
         assert!(!root.is_leaf() && leaf("x").is_leaf());
         assert_eq!(tree(root).node_count(), 5);
     }

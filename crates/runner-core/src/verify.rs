@@ -22,15 +22,15 @@ use serde::Serialize;
 
 pub use audit::Auditor;
 pub use files::{Files, is_read, kept, snapshot};
-pub use record::{Kind, Target, kind};
+pub use record::{CommitKind, IterationTarget, kind};
 pub use rule::Rule;
 
-use crate::id::{Iteration, NodeId};
+use crate::id::{IterationNumber, NodeId};
 use crate::step::Outcome;
 
 /// A commit as git has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Commit {
+pub struct AuditedCommit {
     /// Its name.
     pub id: String,
     /// Its parents.
@@ -38,25 +38,25 @@ pub struct Commit {
     /// Its message, byte for byte.
     pub message: Vec<u8>,
     /// What differs from the first parent.
-    pub changes: Vec<Change>,
+    pub changes: Vec<CommitChange>,
     /// Every protected path that is there, told where the patterns may be others than before.
     pub protected: Option<BTreeSet<Vec<u8>>>,
 }
 
 /// A path that a commit changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct CommitChange {
     /// From the repository's root, as git has it.
     pub path: Vec<u8>,
     /// What is there now.
-    pub now: Now,
+    pub now: FileAfter,
     /// Whether the run's patterns protect it.
     pub is_protected: bool,
 }
 
 /// What is at a path after a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Now {
+pub enum FileAfter {
     /// Nothing.
     Gone,
     /// A plain file; its bytes where [`is_read`] asks for them.
@@ -67,7 +67,7 @@ pub enum Now {
 
 /// What an audit begins with: the state before its first commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Base {
+pub struct AuditBase {
     /// The commit, if there is one.
     pub commit: Option<String>,
     /// The files there that [`is_read`] asks for.
@@ -75,12 +75,12 @@ pub struct Base {
     /// The protected paths there.
     pub protected: BTreeSet<Vec<u8>>,
     /// Where in the run it is.
-    pub place: Place,
+    pub place: AuditStart,
 }
 
 /// Where in a run an audit begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum AuditStart {
     /// Before it: the first commit must start it.
     #[default]
     Before,
@@ -90,29 +90,29 @@ pub enum Place {
 
 /// What was found of one commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Checked {
+pub struct CommitAudit {
     /// The commit.
     pub commit: String,
     /// What it is.
     #[serde(flatten)]
-    pub kind: Kind,
+    pub kind: CommitKind,
     /// How the iteration ended, as its commit says.
     pub outcome: Option<Outcome>,
     /// Marks on guard, plan and work, as the commit has them.
     pub marks: Vec<String>,
     /// Rules that do not hold.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<AuditFinding>,
     /// What could not be checked.
     pub unchecked: Vec<String>,
 }
 
 /// A rule that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct AuditFinding {
     /// The commit that breaks it.
     pub commit: String,
     /// Its iteration, if it is one.
-    pub iter: Option<Iteration>,
+    pub iter: Option<IterationNumber>,
     /// The rule.
     pub rule: Rule,
     /// What the rule asks for.
@@ -123,9 +123,9 @@ pub struct Finding {
 
 /// What is known at the end of an audit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Ending {
+pub struct AuditSummary {
     /// Rules that the end breaks.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<AuditFinding>,
     /// How many iterations there were.
     pub iterations: usize,
     /// The nodes that passed, in their order.

@@ -13,7 +13,10 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use runner_host::process::{self, Control, Ended, Input, Launch, Limits, Log, Output, Stop, Supervision};
+use runner_host::process::{
+    self, CancelHandle, OutputLog, OutputTarget, ProcessInput, ProcessResult, ProcessSpec, StopPolicy,
+    SupervisorSlot, TimeLimits,
+};
 use rustix::process::Signal;
 use testkit::processes::{alive, kilobytes, wait_for};
 use testkit::seven;
@@ -25,7 +28,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         [_, "hold", number, folder] => {
-            run_seven(&format!("bench-hold-{number}"), Path::new(folder), &Control::new().unwrap());
+            run_seven(&format!("bench-hold-{number}"), Path::new(folder), &CancelHandle::new().unwrap());
         }
         [_, args @ ..] if args.len() > 1 => return seven::main(args),
         _ => {
@@ -39,24 +42,24 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn run(argv: &[&str], folder: &Path, control: &Control) -> Ended {
-    let log = |name: &str| Log { path: folder.join(name), bytes_max: 50 << 20 };
-    let launch = Launch {
+fn run(argv: &[&str], folder: &Path, control: &CancelHandle) -> ProcessResult {
+    let log = |name: &str| OutputLog { path: folder.join(name), bytes_max: 50 << 20 };
+    let launch = ProcessSpec {
         argv: argv.iter().map(Into::into).collect(),
         folder: folder.to_owned(),
         environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap_or_default())],
-        input: Input::Nothing,
-        output: Output::Apart { stdout: log("stdout"), stderr: log("stderr") },
+        input: ProcessInput::Nothing,
+        output: OutputTarget::Apart { stdout: log("stdout"), stderr: log("stderr") },
         stream: None,
-        limits: Limits { wall: Duration::from_secs(600), idle: Duration::ZERO },
-        stop: Stop::default(),
+        limits: TimeLimits { wall: Duration::from_secs(600), idle: Duration::ZERO },
+        stop: StopPolicy::default(),
         has_changed_files: &|| false,
         hear: &|_, _| (),
     };
-    process::run(&launch, control, &Supervision::default()).unwrap()
+    process::run(&launch, control, &SupervisorSlot::default()).unwrap()
 }
 
-fn run_seven(token: &str, folder: &Path, control: &Control) -> Ended {
+fn run_seven(token: &str, folder: &Path, control: &CancelHandle) -> ProcessResult {
     let me = std::env::current_exe().unwrap();
     run(&[me.to_str().unwrap(), "seven", token, "stay"], folder, control)
 }
@@ -70,7 +73,7 @@ fn flood(folder: &Path) {
     let bytes = std::env::var("RUNNER_BENCH_BYTES").unwrap_or_else(|_| "300000000".to_owned());
     let script = format!("head -c {bytes} /dev/zero | tr '\\0' x; grep VmHWM /proc/$PPID/status >&2");
     let before = kilobytes("self", "VmRSS");
-    let ended = run(&["/bin/sh", "-c", &script], folder, &Control::new().unwrap());
+    let ended = run(&["/bin/sh", "-c", &script], folder, &CancelHandle::new().unwrap());
     let grown = kilobytes("self", "VmHWM") - before;
     let log = fs::metadata(folder.join("stdout")).unwrap().len();
     let rate = ended.stdout.seen as f64 / 1e6 / ended.elapsed.as_secs_f64();
@@ -86,7 +89,7 @@ fn ending(folder: &Path) {
     let mut survivors = 0;
     for number in 0..20 {
         let token = format!("bench-{}-{number}", std::process::id());
-        let control = Control::new().unwrap();
+        let control = CancelHandle::new().unwrap();
         let _ = fs::remove_file(folder.join("stdout"));
         let asked = std::thread::scope(|scope| {
             let asking = scope.spawn(|| {
@@ -128,7 +131,7 @@ fn killed_runner(folder: &Path) {
 
 /// The cost of a program that does nothing, in a small and in a large runner.
 fn spawning(folder: &Path) {
-    let control = Control::new().unwrap();
+    let control = CancelHandle::new().unwrap();
     let cost = |megabytes: usize| {
         let ballast = vec![1_u8; megabytes << 20];
         let times = (0..100).map(|_| run(&["/bin/true"], folder, &control).elapsed).collect();

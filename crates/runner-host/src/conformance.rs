@@ -6,23 +6,23 @@ use std::time::{Duration, Instant};
 
 use runner_core::config::Executor;
 use runner_core::layout::Doc;
-use runner_core::start::Wish;
-use runner_core::step::{self, Event, Outcome, StepEnd, Usage};
+use runner_core::start::StartOptions;
+use runner_core::step::{self, Event, Outcome, StepResult, Usage};
 
-use crate::doctor::{self, Point};
+use crate::doctor::{self, DoctorCheck};
 use crate::error::Error;
 use crate::executor;
 use crate::git::Git;
-use crate::init::{Existing, init};
+use crate::init::{ExistingFiles, init};
 use crate::process;
 use crate::scratch::{ScratchFile, make};
 use crate::start::start;
 use crate::verify::verify;
-use crate::workshop::Workshop;
+use crate::workshop::RepoWorld;
 
 /// What is done.
 #[derive(Clone, Debug)]
-pub struct Exercise<'a> {
+pub struct ConformanceTask<'a> {
     /// The goal.
     pub goal: &'a str,
     /// The guard, as a shell script.
@@ -37,7 +37,7 @@ pub struct Exercise<'a> {
 
 /// What came of it.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct ConformanceResult {
     /// How the iterations ended.
     pub outcomes: Vec<Outcome>,
     /// What the last one used.
@@ -58,16 +58,16 @@ pub struct Found {
 const GUARD: &str = "check";
 
 /// Does an exercise in a folder that is not there yet.
-pub fn carry_out(folder: &Path, exercise: &Exercise<'_>) -> Result<Found, Error> {
+pub fn carry_out(folder: &Path, exercise: &ConformanceTask<'_>) -> Result<ConformanceResult, Error> {
     make(folder, &[ScratchFile { path: GUARD, text: exercise.guard, executable: false }])?;
-    init(folder, Existing::Keep)?;
+    init(folder, ExistingFiles::Keep)?;
     let config = folder.join(Doc::Config.path());
     let text = format!(
         "{}\n[executor]\n{}\n[guard]\ncommand = [\"sh\", \"{GUARD}\"]\nprotected = [\"{GUARD}\"]\n",
         exercise.keys, exercise.executor
     );
     fs::write(&config, text).map_err(Error::io("write", &config))?;
-    start(folder, &Wish { goal: Some(exercise.goal.to_owned()), ..Wish::default() })?;
+    start(folder, &StartOptions { goal: Some(exercise.goal.to_owned()), ..StartOptions::default() })?;
     let begun = Instant::now();
     let mut found = iterate(folder, exercise.iterations)?;
     found.took = begun.elapsed();
@@ -80,11 +80,11 @@ pub fn carry_out(folder: &Path, exercise: &Exercise<'_>) -> Result<Found, Error>
     Ok(found)
 }
 
-fn iterate(folder: &Path, iterations: usize) -> Result<Found, Error> {
+fn iterate(folder: &Path, iterations: usize) -> Result<ConformanceResult, Error> {
     let mut nobody = |_: &Event| {};
-    let mut workshop = Workshop::open(folder, &mut nobody, Box::new(|| false))?;
+    let mut workshop = RepoWorld::open(folder, &mut nobody, Box::new(|| false))?;
     workshop.listen()?;
-    let mut found = Found {
+    let mut found = ConformanceResult {
         outcomes: Vec::new(),
         usage: Usage::default(),
         notes: Vec::new(),
@@ -94,7 +94,7 @@ fn iterate(folder: &Path, iterations: usize) -> Result<Found, Error> {
         took: Duration::ZERO,
     };
     for _ in 0..iterations {
-        let StepEnd::Iterated(it) = step::step(&mut workshop)? else { break };
+        let StepResult::Iterated(it) = step::step(&mut workshop)? else { break };
         let meta = &it.transition.meta;
         found.outcomes.push(meta.outcome);
         found.usage = meta.usage;
@@ -117,7 +117,7 @@ pub fn configured(dir: &Path) -> Option<Executor> {
 }
 
 /// Whether the agent's program is there, what version it is, and whether it has a login.
-pub fn program(folder: &Path, executor: &Executor) -> Point {
+pub fn program(folder: &Path, executor: &Executor) -> DoctorCheck {
     doctor::agent_point(folder, executor)
 }
 

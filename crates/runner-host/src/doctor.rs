@@ -3,8 +3,8 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use runner_core::agents::Agent;
-use runner_core::config::{Argv, Config, Executor, ExecutorKind, Sandbox};
+use runner_core::agents::AgentKind;
+use runner_core::config::{CommandArgv, Config, Executor, ExecutorKind, SandboxMode};
 use runner_core::layout::{Doc, RUNNER_DIR};
 
 use crate::error::Error;
@@ -16,7 +16,7 @@ use crate::workshop::hook_program;
 
 /// The verdict on one point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CheckVerdict {
     /// As it should be.
     Good,
     /// Works, with something to know.
@@ -27,100 +27,129 @@ pub enum Verdict {
 
 /// One point that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Point {
+pub struct DoctorCheck {
     /// What was looked at.
     pub name: &'static str,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: CheckVerdict,
     /// What was found.
     pub found: String,
     /// What to do about it.
     pub fix: Option<String>,
 }
 
-impl Point {
+impl DoctorCheck {
     fn good(name: &'static str, found: impl Into<String>) -> Self {
-        Self { name, verdict: Verdict::Good, found: found.into(), fix: None }
+        Self { name, verdict: CheckVerdict::Good, found: found.into(), fix: None }
     }
 
-    fn other(name: &'static str, verdict: Verdict, found: impl Into<String>, fix: impl Into<String>) -> Self {
+    fn other(
+        name: &'static str,
+        verdict: CheckVerdict,
+        found: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
         Self { name, verdict, found: found.into(), fix: Some(fix.into()) }
     }
 }
 
 /// Looks at everything a run needs. A point that cannot be looked at is a bad one, not an error.
-pub fn examine(dir: &Path) -> Vec<Point> {
+pub fn examine(dir: &Path) -> Vec<DoctorCheck> {
     let Some(program) = programs::find("git", None) else {
-        return vec![Point::other("git", Verdict::Bad, "not found", "install git 2.36 or newer")];
+        return vec![DoctorCheck::other("git", CheckVerdict::Bad, "not found", "install git 2.36 or newer")];
     };
     let git = match Git::open(dir) {
         Ok(git) => git,
         Err(error) => {
             let found = programs::version_of(&program).unwrap_or_else(|| program.display().to_string());
-            return vec![Point::good("git", found), repository_point(&error)];
+            return vec![DoctorCheck::good("git", found), repository_point(&error)];
         }
     };
     let config = read_docs(&git).map(|docs| docs.get(&Doc::Config).map(|bytes| Config::decode(bytes)));
-    let mut points = vec![git_point(&git), Point::good("repository", git.root().display().to_string())];
+    let mut points = vec![git_point(&git), DoctorCheck::good("repository", git.root().display().to_string())];
     points.push(identity_point(&git));
     points.push(file_system_point(&git));
     match config {
         Ok(Some(Ok(config))) => points.extend(program_points(&git, &config)),
         Ok(None) => {
             let fix = "run 'runner init', or 'runner start --goal \"…\"' to begin at once";
-            points.push(Point::other("set-up", Verdict::Doubtful, format!("no {RUNNER_DIR}/ here yet"), fix));
+            points.push(DoctorCheck::other(
+                "set-up",
+                CheckVerdict::Doubtful,
+                format!("no {RUNNER_DIR}/ here yet"),
+                fix,
+            ));
             points.extend(program_points(&git, &Config::default()));
         }
         Ok(Some(Err(_))) | Err(_) => {
             let fix = "run 'runner validate' to see every fault";
-            points.push(Point::other("set-up", Verdict::Bad, "the configuration cannot be read", fix));
+            points.push(DoctorCheck::other(
+                "set-up",
+                CheckVerdict::Bad,
+                "the configuration cannot be read",
+                fix,
+            ));
         }
     }
     points
 }
 
-fn repository_point(error: &Error) -> Point {
+fn repository_point(error: &Error) -> DoctorCheck {
     let fix = "go to a repository, or make one with 'git init'";
-    Point::other("repository", Verdict::Bad, error.to_string(), fix)
+    DoctorCheck::other("repository", CheckVerdict::Bad, error.to_string(), fix)
 }
 
-fn git_point(git: &Git) -> Point {
+fn git_point(git: &Git) -> DoctorCheck {
     match git.version() {
         Ok((version, text)) if version >= OLDEST => {
-            Point::good("git", format!("{text}, {}", git.program().display()))
+            DoctorCheck::good("git", format!("{text}, {}", git.program().display()))
         }
-        Ok((_, text)) => Point::other("git", Verdict::Bad, text, "install git 2.36 or newer"),
-        Err(error) => Point::other("git", Verdict::Bad, error.to_string(), "install git 2.36 or newer"),
+        Ok((_, text)) => DoctorCheck::other("git", CheckVerdict::Bad, text, "install git 2.36 or newer"),
+        Err(error) => {
+            DoctorCheck::other("git", CheckVerdict::Bad, error.to_string(), "install git 2.36 or newer")
+        }
     }
 }
 
-fn identity_point(git: &Git) -> Point {
+fn identity_point(git: &Git) -> DoctorCheck {
     if git.has_identity() {
-        return Point::good("identity", "commits carry the name in your git configuration");
+        return DoctorCheck::good("identity", "commits carry the name in your git configuration");
     }
     let fix = "git config --global user.name \"…\" and user.email \"…\"";
-    Point::other("identity", Verdict::Doubtful, "no name configured: commits will be by `runner`", fix)
+    DoctorCheck::other(
+        "identity",
+        CheckVerdict::Doubtful,
+        "no name configured: commits will be by `runner`",
+        fix,
+    )
 }
 
 /// Enough for a run's commits and logs.
 const FREE_BYTES_MIN: u64 = 1 << 30;
 
-fn file_system_point(git: &Git) -> Point {
+fn file_system_point(git: &Git) -> DoctorCheck {
     let name = "disk";
     match rustix::fs::statvfs(git.root()) {
         Ok(found) => {
             let free = found.f_bavail.saturating_mul(found.f_frsize);
             let text = format!("{} MiB free", free >> 20);
             if free >= FREE_BYTES_MIN {
-                return Point::good(name, text);
+                return DoctorCheck::good(name, text);
             }
-            Point::other(name, Verdict::Doubtful, text, "free at least 1 GiB: logs and commits take room")
+            DoctorCheck::other(
+                name,
+                CheckVerdict::Doubtful,
+                text,
+                "free at least 1 GiB: logs and commits take room",
+            )
         }
-        Err(error) => Point::other(name, Verdict::Doubtful, error.to_string(), "check the file system"),
+        Err(error) => {
+            DoctorCheck::other(name, CheckVerdict::Doubtful, error.to_string(), "check the file system")
+        }
     }
 }
 
-fn program_points(git: &Git, config: &Config) -> Vec<Point> {
+fn program_points(git: &Git, config: &Config) -> Vec<DoctorCheck> {
     let guard = config.guard.command.program();
     let install = if guard == "just" {
         "install it with 'cargo install just'".to_owned()
@@ -138,21 +167,21 @@ fn program_points(git: &Git, config: &Config) -> Vec<Point> {
 }
 
 /// A hook that cannot be started costs a run nothing, but whoever waits for its word waits in vain.
-fn hook_point(root: &Path, key: &str, argv: &Argv) -> Point {
+fn hook_point(root: &Path, key: &str, argv: &CommandArgv) -> DoctorCheck {
     match hook_program(argv, root) {
         Ok(program) => {
             let path = program.argv.first().map(|path| path.to_string_lossy().into_owned());
-            Point::good("hook", format!("{key}: {}", path.unwrap_or_default()))
+            DoctorCheck::good("hook", format!("{key}: {}", path.unwrap_or_default()))
         }
         Err(why) => {
             let fix = format!("check [hooks] {key} in {}", Doc::Config.path());
-            Point::other("hook", Verdict::Doubtful, format!("{key}: {why}"), fix)
+            DoctorCheck::other("hook", CheckVerdict::Doubtful, format!("{key}: {why}"), fix)
         }
     }
 }
 
 /// The agent: its program, its version and its login. A program inside `root` must be named by its path.
-pub(crate) fn agent_point(root: &Path, executor: &Executor) -> Point {
+pub(crate) fn agent_point(root: &Path, executor: &Executor) -> DoctorCheck {
     let check = |key: &str| format!("check [executor] {key} in {}", Doc::Config.path());
     let install = |package: &str| match &executor.program {
         Some(_) => check("program"),
@@ -162,7 +191,7 @@ pub(crate) fn agent_point(root: &Path, executor: &Executor) -> Point {
         ),
     };
     let named = |usual: &'static str| executor.program.as_deref().unwrap_or(usual).to_owned();
-    if let Some(agent) = Agent::of_kind(executor.kind) {
+    if let Some(agent) = AgentKind::of_kind(executor.kind) {
         let facts = agent.facts();
         let fix = format!("{}; then log in with '{}'", install(facts.package), facts.login);
         let point = known_program_point(root, "agent", &named(facts.program), fix);
@@ -174,55 +203,55 @@ pub(crate) fn agent_point(root: &Path, executor: &Executor) -> Point {
             known_program_point(root, "agent", &named(facts.program), install(facts.package))
         }
         (None, Some(command)) => program_point(root, "agent", command.program(), check("command")),
-        (None, None) => Point::good("agent", "a script: nothing to install"),
+        (None, None) => DoctorCheck::good("agent", "a script: nothing to install"),
     }
 }
 
 /// Without a login every session fails. On systems with a key chain there is nothing to see.
-fn logged_in(agent: Agent, executor: &Executor, point: Point) -> Point {
+fn logged_in(agent: AgentKind, executor: &Executor, point: DoctorCheck) -> DoctorCheck {
     let facts = agent.facts();
     let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
     let home = env::var_os(facts.home.0).map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(facts.home.1)));
     let has_file = home.is_some_and(|home| home.join(facts.login_file).exists());
     let is_known = executor.base_url.is_some() || has_file || facts.keys.iter().any(|name| is_set(name));
-    if point.verdict != Verdict::Good || is_known || cfg!(target_os = "macos") {
+    if point.verdict != CheckVerdict::Good || is_known || cfg!(target_os = "macos") {
         return point;
     }
     let key = facts.keys.first().copied().unwrap_or_default();
     let fix = format!("log in with '{}', or set {key}", facts.login);
-    Point::other("agent", Verdict::Doubtful, format!("{}, no login found", point.found), fix)
+    DoctorCheck::other("agent", CheckVerdict::Doubtful, format!("{}, no login found", point.found), fix)
 }
 
 /// A version that the runner's table has not seen may understand its flags otherwise.
-fn known_version(agent: Agent, point: Point) -> Point {
-    if point.verdict != Verdict::Good || agent.tested_version(&point.found).is_some() {
+fn known_version(agent: AgentKind, point: DoctorCheck) -> DoctorCheck {
+    if point.verdict != CheckVerdict::Good || agent.tested_version(&point.found).is_some() {
         return point;
     }
     let facts = agent.facts();
     let tested = facts.tested.join(", ");
     let found = format!("{} (the runner was tried with {tested})", point.found);
     let fix = format!("if sessions fail, 'npm install -g {}@{tested}'", facts.package);
-    Point::other("agent", Verdict::Doubtful, found, fix)
+    DoctorCheck::other("agent", CheckVerdict::Doubtful, found, fix)
 }
 
-fn sandbox_point(git: &Git, config: &Config) -> Point {
+fn sandbox_point(git: &Git, config: &Config) -> DoctorCheck {
     let name = "sandbox";
-    if config.executor.sandbox == Sandbox::Off {
-        return Point::good(name, "off, as configured: the agent can write wherever you can");
+    if config.executor.sandbox == SandboxMode::Off {
+        return DoctorCheck::good(name, "off, as configured: the agent can write wherever you can");
     }
     if config.executor.kind == ExecutorKind::Codex {
-        return Point::good(name, "Codex's own, around its commands");
+        return DoctorCheck::good(name, "Codex's own, around its commands");
     }
     let without = |why: &str, fix: &str| {
-        let is_required = config.executor.sandbox == Sandbox::Require;
-        let verdict = if is_required { Verdict::Bad } else { Verdict::Doubtful };
-        Point::other(name, verdict, format!("none ({why}): the agent can write wherever you can"), fix)
+        let is_required = config.executor.sandbox == SandboxMode::Require;
+        let verdict = if is_required { CheckVerdict::Bad } else { CheckVerdict::Doubtful };
+        DoctorCheck::other(name, verdict, format!("none ({why}): the agent can write wherever you can"), fix)
     };
     match (Bubblewrap::find(git.root()), obstacle(git, config.executor.kind)) {
         (Ok(found), None) => {
             let version = programs::version_of(found.program()).unwrap_or_default();
-            Point::good(name, format!("{version}, {}", found.program().display()))
+            DoctorCheck::good(name, format!("{version}, {}", found.program().display()))
         }
         (Ok(_), Some((why, fix))) => without(&why, fix),
         (Err(why), _) => without(&why, SANDBOX_FIX),
@@ -230,18 +259,18 @@ fn sandbox_point(git: &Git, config: &Config) -> Point {
 }
 
 /// A program of the user's. One that is named by its path may do anything when it is asked for its version.
-fn program_point(root: &Path, name: &'static str, program: &str, fix: String) -> Point {
+fn program_point(root: &Path, name: &'static str, program: &str, fix: String) -> DoctorCheck {
     match programs::find(program, Some(root)) {
-        Some(path) if program.contains('/') => Point::good(name, path.display().to_string()),
+        Some(path) if program.contains('/') => DoctorCheck::good(name, path.display().to_string()),
         Some(_) | None => known_program_point(root, name, program, fix),
     }
 }
 
 /// A program that tells its version when it is asked.
-fn known_program_point(root: &Path, name: &'static str, program: &str, fix: String) -> Point {
+fn known_program_point(root: &Path, name: &'static str, program: &str, fix: String) -> DoctorCheck {
     let Some(path) = programs::find(program, Some(root)) else {
-        return Point::other(name, Verdict::Bad, format!("`{program}` is not on the PATH"), fix);
+        return DoctorCheck::other(name, CheckVerdict::Bad, format!("`{program}` is not on the PATH"), fix);
     };
     let version = programs::version_of(&path).map(|version| format!("{version}, ")).unwrap_or_default();
-    Point::good(name, format!("{version}{}", path.display()))
+    DoctorCheck::good(name, format!("{version}{}", path.display()))
 }

@@ -4,21 +4,21 @@ use std::io;
 use std::path::PathBuf;
 
 use runner_core::id::RunId;
-use runner_core::identity::IdentityFault;
+use runner_core::identity::IdentityError;
 use runner_core::layout::{Doc, RUNNER_DIR};
-use runner_core::prompt::PromptFault;
-use runner_core::start::StartFault;
-use runner_core::steer::SteerFault;
+use runner_core::prompt::PromptError;
+use runner_core::start::StartError;
+use runner_core::steer::EditError;
 use thiserror::Error;
 
-use crate::git::Operation;
+use crate::git::GitOperation;
 
 /// Something that keeps a command from being carried out. Nothing was changed.
 #[derive(Debug, Error)]
 pub enum Error {
     /// The user can mend it, and is told how.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] UserError),
     /// Another runner works here.
     #[error("another runner is at work in this repository")]
     Locked {
@@ -59,7 +59,7 @@ pub enum Error {
 
 /// Why a command is refused.
 #[derive(Debug, Error)]
-pub enum Refusal {
+pub enum UserError {
     /// No git.
     #[error("git is not installed, or not on the PATH")]
     NoGit,
@@ -88,7 +88,7 @@ pub enum Refusal {
     NoCommit,
     /// A merge, rebase or the like under way.
     #[error("a {0} is under way")]
-    Busy(Operation),
+    Busy(GitOperation),
     /// Another git process, or one that died.
     #[error("git's index is locked")]
     IndexLocked(PathBuf),
@@ -153,7 +153,7 @@ pub enum Refusal {
     GitFolderGone(PathBuf),
     /// The run's identity is broken.
     #[error(transparent)]
-    Identity(IdentityFault),
+    Identity(IdentityError),
     /// Changes under `.runner/` that no start has taken in.
     #[error("files under `{RUNNER_DIR}/` were changed since the last start")]
     RunnerChanged {
@@ -164,7 +164,7 @@ pub enum Refusal {
     },
     /// A prompt cannot be made.
     #[error(transparent)]
-    Prompt(PromptFault),
+    Prompt(PromptError),
     /// Nothing was set up here.
     #[error("there is no `{RUNNER_DIR}/` in `{}`", .0.display())]
     NotSetUp(PathBuf),
@@ -173,10 +173,10 @@ pub enum Refusal {
     MissingDoc(Doc),
     /// The run's documents do not allow it.
     #[error(transparent)]
-    Start(#[from] StartFault),
+    Start(#[from] StartError),
     /// The edit cannot be made.
     #[error(transparent)]
-    Steer(SteerFault),
+    Steer(EditError),
     /// No run of that name, and no commit either.
     #[error("there is no run and no commit `{wanted}` here")]
     NoSuchRun {
@@ -236,14 +236,14 @@ impl Error {
     }
 }
 
-impl From<PromptFault> for Error {
-    fn from(fault: PromptFault) -> Self {
-        Self::Refused(Refusal::Prompt(fault))
+impl From<PromptError> for Error {
+    fn from(fault: PromptError) -> Self {
+        Self::Refused(UserError::Prompt(fault))
     }
 }
 
-impl From<StartFault> for Error {
-    fn from(fault: StartFault) -> Self {
-        Self::Refused(Refusal::Start(fault))
+impl From<StartError> for Error {
+    fn from(fault: StartError) -> Self {
+        Self::Refused(UserError::Start(fault))
     }
 }

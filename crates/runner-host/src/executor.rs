@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use runner_core::agents::{self, Agent, CommandLine, Fence, Preset, Ready};
-use runner_core::config::{Argv, ExecutorKind};
+use runner_core::agents::{self, AgentKind, CommandLine, CommandSandbox, Preset, SetupFile};
+use runner_core::config::{CommandArgv, ExecutorKind};
 use runner_core::layout::Doc;
 use runner_core::step::Job;
 
@@ -22,20 +22,20 @@ const SCHEMA_BYTES_MAX: u64 = 1 << 20;
 
 /// A program that can be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Program {
+pub(crate) struct PreparedCommand {
     pub(crate) argv: Vec<OsString>,
     pub(crate) environment: Vec<(OsString, OsString)>,
     /// Files that must lie ready for it.
-    pub(crate) files: Vec<Ready>,
+    pub(crate) files: Vec<SetupFile>,
     /// Folders that must be there.
     pub(crate) folders: Vec<PathBuf>,
     /// Which agent it is, if the runner understands what it prints.
-    pub(crate) agent: Option<Agent>,
+    pub(crate) agent: Option<AgentKind>,
 }
 
 /// Where a session finds its things.
 #[derive(Clone, Debug)]
-pub(crate) struct Places {
+pub(crate) struct SessionPaths {
     pub(crate) root: PathBuf,
     pub(crate) prompt: PathBuf,
     pub(crate) output: PathBuf,
@@ -48,24 +48,24 @@ pub(crate) struct Places {
     /// Folders outside of the repository that may be written to.
     pub(crate) writable: Vec<PathBuf>,
     /// What keeps an agent in that has no sandbox of its own.
-    pub(crate) fence: Option<Fence>,
+    pub(crate) fence: Option<CommandSandbox>,
 }
 
 /// The agent of a job, or why there is none.
-pub(crate) fn agent(job: &Job, places: &Places) -> Result<Program, String> {
+pub(crate) fn agent(job: &Job, places: &SessionPaths) -> Result<PreparedCommand, String> {
     let mut program = match (job.executor.kind, job.executor.preset) {
         (ExecutorKind::Command, Some(preset)) => of_preset(preset, job, places)?,
         (ExecutorKind::Command, None) => {
-            let words = job.executor.command.as_ref().map(Argv::words).unwrap_or_default();
-            Program::of(resolved(words, &places.root)?)
+            let words = job.executor.command.as_ref().map(CommandArgv::words).unwrap_or_default();
+            PreparedCommand::of(resolved(words, &places.root)?)
         }
         (ExecutorKind::Script, _) => {
             let scenario = job.executor.scenario.as_deref().unwrap_or_default();
             let own = std::env::current_exe().map_err(|error| error.to_string())?;
-            Program::of(vec![own.into(), PLAY.into(), places.root.join(scenario).into()])
+            PreparedCommand::of(vec![own.into(), PLAY.into(), places.root.join(scenario).into()])
         }
-        (ExecutorKind::Codex, _) => of_agent(Agent::Codex, job, places)?,
-        (ExecutorKind::Claude, _) => of_agent(Agent::Claude, job, places)?,
+        (ExecutorKind::Codex, _) => of_agent(AgentKind::Codex, job, places)?,
+        (ExecutorKind::Claude, _) => of_agent(AgentKind::Claude, job, places)?,
     };
     if program.agent.is_none() {
         // The others leave their answer elsewhere.
@@ -84,18 +84,18 @@ pub(crate) fn agent(job: &Job, places: &Places) -> Result<Program, String> {
     Ok(program)
 }
 
-impl Program {
+impl PreparedCommand {
     fn of(argv: Vec<OsString>) -> Self {
         Self { argv, environment: inherited(), files: Vec::new(), folders: Vec::new(), agent: None }
     }
 }
 
 /// The program of an agent that has a table of its own.
-fn of_agent(agent: Agent, job: &Job, places: &Places) -> Result<Program, String> {
+fn of_agent(agent: AgentKind, job: &Job, places: &SessionPaths) -> Result<PreparedCommand, String> {
     let facts = agent.facts();
     let path = named_program(job.executor.program.as_deref(), facts.program, facts.package, &places.root)?;
     let line = with_places(places, |places| agents::command_line(agent, &job.executor, &job.tools, places));
-    Ok(Program {
+    Ok(PreparedCommand {
         argv: std::iter::once(path.into()).chain(line.arguments).collect(),
         environment: line.environment.into_iter().collect(),
         files: line.files,
@@ -105,21 +105,25 @@ fn of_agent(agent: Agent, job: &Job, places: &Places) -> Result<Program, String>
 }
 
 /// The program of a preset.
-fn of_preset(preset: Preset, job: &Job, places: &Places) -> Result<Program, String> {
+fn of_preset(preset: Preset, job: &Job, places: &SessionPaths) -> Result<PreparedCommand, String> {
     let facts = preset.facts();
     let path = named_program(job.executor.program.as_deref(), facts.program, facts.package, &places.root)?;
     let line = with_places(places, |places| preset.command_line(&job.executor, places));
     let argv = std::iter::once(path.into()).chain(line.arguments).collect();
-    let mut program = Program { files: line.files, folders: line.folders, ..Program::of(argv) };
+    let mut program =
+        PreparedCommand { files: line.files, folders: line.folders, ..PreparedCommand::of(argv) };
     program.environment.extend(line.environment);
     Ok(program)
 }
 
-fn with_places(places: &Places, make: impl FnOnce(&agents::Places<'_>) -> CommandLine) -> CommandLine {
+fn with_places(
+    places: &SessionPaths,
+    make: impl FnOnce(&agents::LaunchContext<'_>) -> CommandLine,
+) -> CommandLine {
     let schema = places.root.join(Doc::OutputSchema.path());
     let schema_bytes = store::read(&schema, SCHEMA_BYTES_MAX).ok().flatten().unwrap_or_default();
     let user = std::env::vars_os().collect();
-    make(&agents::Places {
+    make(&agents::LaunchContext {
         answer: places.output.clone(),
         schema,
         schema_bytes: &schema_bytes,
@@ -142,13 +146,13 @@ fn named_program(own: Option<&str>, usual: &str, package: &str, root: &Path) -> 
 }
 
 /// The guard of a job, or why there is none.
-pub(crate) fn guard(job: &Job, root: &Path) -> Result<Program, String> {
+pub(crate) fn guard(job: &Job, root: &Path) -> Result<PreparedCommand, String> {
     program(job.guard.words(), root)
 }
 
 /// A command to be run in a work tree, or why it cannot be.
-pub(crate) fn program(words: &[String], root: &Path) -> Result<Program, String> {
-    Ok(Program::of(resolved(words, root)?))
+pub(crate) fn program(words: &[String], root: &Path) -> Result<PreparedCommand, String> {
+    Ok(PreparedCommand::of(resolved(words, root)?))
 }
 
 /// The words with the program's own path in front. A program inside the repository must be named by its path.

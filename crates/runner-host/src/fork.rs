@@ -3,50 +3,50 @@
 use std::path::Path;
 
 use runner_core::fork;
-use runner_core::id::{Iteration, RunId};
+use runner_core::id::{IterationNumber, RunId};
 use runner_core::layout::Doc;
 use runner_core::run_state::RunState;
-use runner_core::start::{DocSet, StartFault};
+use runner_core::start::{DocSet, StartError};
 use runner_core::step::Event;
 
-use crate::error::{Error, Refusal};
+use crate::error::{Error, UserError};
 use crate::failpoint;
 use crate::git::{EntryMode, Git, IndexEntry, TreeEntry};
 use crate::inspect::{docs_of, read_docs, show_paths};
-use crate::journal::Move;
+use crate::journal::PublishEntry;
 use crate::moving;
 use crate::start::{allow_configured_filters, check_version, clean_status, position};
 use crate::store;
-use crate::workshop::{Taken, Workshop, take_up};
+use crate::workshop::{Recovered, RepoWorld, take_up};
 
 /// The iteration that a fork goes on from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Point {
+pub struct ForkBase {
     /// Its run.
     pub run: RunId,
     /// Its number.
-    pub iter: Iteration,
+    pub iter: IterationNumber,
     /// Its commit.
     pub commit: String,
 }
 
 /// What `runner fork` did.
 #[derive(Debug)]
-pub struct Forked {
+pub struct ForkResult {
     /// The new run.
     pub run: RunId,
     /// Its first commit.
     pub commit: String,
     /// What it goes on from.
-    pub from: Point,
+    pub from: ForkBase,
     /// What an earlier, interrupted command had left.
-    pub recovered: Option<Taken>,
+    pub recovered: Option<Recovered>,
 }
 
 /// Makes a new run from an iteration and goes there. Branches that are there stay as they are.
-pub fn fork(dir: &Path, from: Point, name: Option<RunId>) -> Result<Forked, Error> {
+pub fn fork(dir: &Path, from: ForkBase, name: Option<RunId>) -> Result<ForkResult, Error> {
     let mut nobody = |_: &Event| {};
-    let mut workshop = Workshop::open(dir, &mut nobody, Box::new(|| false))?;
+    let mut workshop = RepoWorld::open(dir, &mut nobody, Box::new(|| false))?;
     let recovered = take_up(&mut workshop)?;
     let (mut git, _lock) = workshop.into_parts();
     check_version(&git)?;
@@ -55,21 +55,21 @@ pub fn fork(dir: &Path, from: Point, name: Option<RunId>) -> Result<Forked, Erro
     let status = clean_status(&git)?;
     if !status.inside.is_empty() {
         let (paths, more) = show_paths(&status.inside);
-        return Err(Refusal::Dirty { paths, more }.into());
+        return Err(UserError::Dirty { paths, more }.into());
     }
     let (here, _) = position(&status.head)?;
     let branches = git.runner_branches()?;
     if branches.iter().any(|(branch, _)| branch == "runner") {
-        return Err(Refusal::BranchInTheWay.into());
+        return Err(UserError::BranchInTheWay.into());
     }
     let taken: Vec<RunId> = branches.iter().filter_map(|(branch, _)| RunId::of_branch(branch)).collect();
     let run = match name {
-        Some(name) if taken.contains(&name) => return Err(Refusal::RunExists(name).into()),
+        Some(name) if taken.contains(&name) => return Err(UserError::RunExists(name).into()),
         Some(name) => name,
-        None => fork::generate(&from.run, from.iter, &taken).ok_or(Refusal::NoCommit)?,
+        None => fork::generate(&from.run, from.iter, &taken).ok_or(UserError::NoCommit)?,
     };
     let commit = commit(&git, &from, &run)?;
-    let moving = Move {
+    let moving = PublishEntry {
         run: run.to_string(),
         branch: run.branch(),
         old_tip: None,
@@ -77,11 +77,11 @@ pub fn fork(dir: &Path, from: Point, name: Option<RunId>) -> Result<Forked, Erro
         from: here.to_owned(),
     };
     moving::carry_out(&git, &moving)?;
-    Ok(Forked { run, commit, from, recovered })
+    Ok(ForkResult { run, commit, from, recovered })
 }
 
 /// Stores the fork's first commit.
-fn commit(git: &Git, from: &Point, run: &RunId) -> Result<String, Error> {
+fn commit(git: &Git, from: &ForkBase, run: &RunId) -> Result<String, Error> {
     let docs = changed_docs(&docs_of(git, &from.commit)?, run)?;
     let index = git.paths().private_index("commit");
     git.read_into_index(&index, &from.commit)?;
@@ -100,9 +100,9 @@ fn commit(git: &Git, from: &Point, run: &RunId) -> Result<String, Error> {
 }
 
 fn changed_docs(docs: &DocSet, run: &RunId) -> Result<DocSet, Error> {
-    let missing = |doc| Error::from(Refusal::MissingDoc(doc));
+    let missing = |doc| Error::from(UserError::MissingDoc(doc));
     let goal = docs.get(&Doc::Goal).ok_or_else(|| missing(Doc::Goal))?;
     let state = docs.get(&Doc::RunState).ok_or_else(|| missing(Doc::RunState))?;
-    let state = RunState::decode(state).map_err(StartFault::RunState)?;
-    Ok(fork::documents(run, goal, &state).map_err(StartFault::from)?)
+    let state = RunState::decode(state).map_err(StartError::RunState)?;
+    Ok(fork::documents(run, goal, &state).map_err(StartError::from)?)
 }

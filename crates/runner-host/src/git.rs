@@ -21,18 +21,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-pub(crate) use history::{Batch, Logged};
-pub(crate) use objects::{Changed, EntryMode, IndexEntry, PathSet, Switch, TreeEntry};
-pub use repository::Operation;
-use settings::Settings;
-use standing::Standing;
-pub(crate) use status::{Difference, Differing, Sight};
-pub use status::{Head, Status};
+pub(crate) use history::{CatFileBatch, LogEntry};
+pub(crate) use objects::{CheckoutMode, DiffFilter, EntryMode, IndexEntry, PathSet, TreeEntry};
+pub use repository::GitOperation;
+use settings::GitSettings;
+use standing::GitProcess;
+pub(crate) use status::{Differing, PathChange, ScanResult};
+pub use status::{Head, RepoStatus};
 
-use crate::error::{Error, Refusal};
-use crate::paths::Paths;
+use crate::error::{Error, UserError};
+use crate::paths::RepoPaths;
 use crate::programs;
-use crate::reading::Cut;
+use crate::reading::TruncatedBytes;
 
 /// The oldest git that can be told what to write through to the disk (`core.fsync`).
 pub const OLDEST: (u32, u32) = (2, 36);
@@ -87,19 +87,19 @@ const PINNED: [(&str, &str); 12] = [
 #[derive(Debug)]
 pub struct Git {
     program: PathBuf,
-    paths: Paths,
+    paths: RepoPaths,
     common_dir: PathBuf,
     /// How many hexadecimal digits an object's name has here.
     name_digits: usize,
-    settings: Settings,
+    settings: GitSettings,
     /// Stores files as commits.
-    committing: Standing,
+    committing: GitProcess,
     /// Moves references.
-    moving: Standing,
+    moving: GitProcess,
     /// Reads objects.
-    reading: Standing,
+    reading: GitProcess,
     /// Stores lists of entries as trees.
-    planting: Standing,
+    planting: GitProcess,
 }
 
 /// What the log of a reference says of a move.
@@ -108,18 +108,18 @@ const REASON: &str = "runner";
 impl Git {
     /// Finds the repository that `dir` lies in.
     pub fn open(dir: &Path) -> Result<Self, Error> {
-        let program = programs::find("git", None).ok_or(Refusal::NoGit)?;
+        let program = programs::find("git", None).ok_or(UserError::NoGit)?;
         let found = repository::discover(&program, dir)?;
         // Only now is it known which git could be the repository's own.
-        let program = programs::find("git", Some(&found.root)).ok_or(Refusal::NoGit)?;
-        let settings = Settings::read(&program, &found.root)?;
+        let program = programs::find("git", Some(&found.root)).ok_or(UserError::NoGit)?;
+        let settings = GitSettings::read(&program, &found.root)?;
         Ok(Self {
-            paths: Paths::new(&found.root, &found.git_dir),
+            paths: RepoPaths::new(&found.root, &found.git_dir),
             program,
             common_dir: found.common_dir,
             name_digits: found.name_digits,
             settings,
-            committing: Standing::new(&[
+            committing: GitProcess::new(&[
                 "hash-object",
                 "-w",
                 "-t",
@@ -127,15 +127,15 @@ impl Git {
                 "--no-filters",
                 "--stdin-paths",
             ]),
-            moving: Standing::new(&["update-ref", "-m", REASON, "--stdin"]),
-            reading: Standing::new(&["cat-file", "--batch"]),
-            planting: Standing::new(&["mktree", "-z", "--batch"]),
+            moving: GitProcess::new(&["update-ref", "-m", REASON, "--stdin"]),
+            reading: GitProcess::new(&["cat-file", "--batch"]),
+            planting: GitProcess::new(&["mktree", "-z", "--batch"]),
         })
     }
 
     /// Makes a repository in a folder that has none.
     pub(crate) fn create(folder: &Path) -> Result<Self, Error> {
-        let program = programs::find("git", None).ok_or(Refusal::NoGit)?;
+        let program = programs::find("git", None).ok_or(UserError::NoGit)?;
         let mut command = hardened(&program, folder);
         configure(&mut command, PINNED.into_iter());
         let output =
@@ -171,7 +171,7 @@ impl Git {
         self.paths.git_dir().to_owned()
     }
 
-    pub(crate) fn paths(&self) -> &Paths {
+    pub(crate) fn paths(&self) -> &RepoPaths {
         &self.paths
     }
 
@@ -187,19 +187,19 @@ impl Git {
             let spec = format!(":(attr:filter={name})");
             let args = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", &spec];
             if !self.call(&args).run()?.is_empty() {
-                return Err(Refusal::Filter(name.to_owned()).into());
+                return Err(UserError::Filter(name.to_owned()).into());
             }
         }
         Ok(())
     }
 
     /// Begins a call.
-    pub(crate) fn call<S: AsRef<OsStr>>(&self, args: &[S]) -> Call<'_> {
+    pub(crate) fn call<S: AsRef<OsStr>>(&self, args: &[S]) -> GitCommand<'_> {
         let mut command = hardened(&self.program, self.root());
         self.settings.apply(&mut command);
         command.args(args);
         let words = args.iter().map(|arg| arg.as_ref().to_string_lossy()).collect::<Vec<_>>().join(" ");
-        Call { command, words, input: None }
+        GitCommand { command, words, input: None }
     }
 }
 
@@ -223,13 +223,13 @@ fn configure<'a>(command: &mut Command, settings: impl Iterator<Item = (&'a str,
 }
 
 /// A call about to be made.
-pub(crate) struct Call<'i> {
+pub(crate) struct GitCommand<'i> {
     command: Command,
     words: String,
     input: Option<&'i [u8]>,
 }
 
-impl<'i> Call<'i> {
+impl<'i> GitCommand<'i> {
     /// Works on an index of the runner's own.
     fn index(mut self, path: &Path) -> Self {
         self.command.env("GIT_INDEX_FILE", path);
@@ -241,11 +241,11 @@ impl<'i> Call<'i> {
         self
     }
 
-    fn input<'n>(self, bytes: &'n [u8]) -> Call<'n>
+    fn input<'n>(self, bytes: &'n [u8]) -> GitCommand<'n>
     where
         'i: 'n,
     {
-        Call { command: self.command, words: self.words, input: Some(bytes) }
+        GitCommand { command: self.command, words: self.words, input: Some(bytes) }
     }
 
     /// Runs it; anything but success is an error with git's own words.
@@ -259,7 +259,7 @@ impl<'i> Call<'i> {
     }
 
     /// Runs it and takes no more than so many bytes of its answer; a longer one is cut, and git ended.
-    pub(crate) fn run_cut(mut self, bytes_max: usize) -> Result<Cut, Error> {
+    pub(crate) fn run_cut(mut self, bytes_max: usize) -> Result<TruncatedBytes, Error> {
         let program = PathBuf::from(self.command.get_program());
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = self.command.spawn().map_err(Error::io("run", &program))?;
@@ -277,7 +277,7 @@ impl<'i> Call<'i> {
             return Err(Error::Git { command: self.words, stderr: String::new() });
         }
         bytes.truncate(bytes_max);
-        Ok(Cut { bytes, is_cut })
+        Ok(TruncatedBytes { bytes, is_cut })
     }
 
     /// Runs it and gives everything back.

@@ -5,7 +5,7 @@ use std::path::Path;
 use runner_core::layout::Doc;
 use runner_core::run_state::RunState;
 
-use crate::error::{Error, Refusal};
+use crate::error::{Error, UserError};
 use crate::git::Git;
 use crate::inspect::read_docs;
 use crate::lock::Lock;
@@ -14,7 +14,7 @@ use crate::store;
 
 /// What happened to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum InitAction {
     /// It was missing and is there now.
     Created,
     /// It was there and stays.
@@ -25,7 +25,7 @@ pub enum Fate {
 
 /// What to do with files that are there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Existing {
+pub enum ExistingFiles {
     /// Leave them.
     Keep,
     /// Write them anew, and keep the old ones beside them.
@@ -33,15 +33,15 @@ pub enum Existing {
 }
 
 /// Sets the repository up. Each document is listed with its fate.
-pub fn init(dir: &Path, existing: Existing) -> Result<Vec<(Doc, Fate)>, Error> {
+pub fn init(dir: &Path, existing: ExistingFiles) -> Result<Vec<(Doc, InitAction)>, Error> {
     let git = Git::open(dir)?;
     store::ensure_folder(&git.paths().private())?;
     let _lock = Lock::take(&git.paths().lock())?;
     let docs = read_docs(&git)?;
-    if existing == Existing::Replace {
+    if existing == ExistingFiles::Replace {
         let state = docs.get(&Doc::RunState).and_then(|bytes| RunState::decode(bytes).ok());
         if let Some(run) = state.and_then(|state| state.run_id) {
-            return Err(Refusal::RunUnderWay(run.to_string()).into());
+            return Err(UserError::RunUnderWay(run.to_string()).into());
         }
     }
     for folder in RUNNER_FOLDERS {
@@ -51,16 +51,16 @@ pub fn init(dir: &Path, existing: Existing) -> Result<Vec<(Doc, Fate)>, Error> {
     for doc in Doc::ALL {
         let (path, new) = (git.paths().doc(doc), doc.scaffold());
         let fate = match docs.get(&doc) {
-            Some(old) if existing == Existing::Keep || *old == new => Fate::Kept,
+            Some(old) if existing == ExistingFiles::Keep || *old == new => InitAction::Kept,
             Some(old) => {
                 let mut backup = path.clone().into_os_string();
                 backup.push(".bak");
                 store::write(Path::new(&backup), old)?;
-                Fate::Replaced
+                InitAction::Replaced
             }
-            None => Fate::Created,
+            None => InitAction::Created,
         };
-        if fate != Fate::Kept {
+        if fate != InitAction::Kept {
             store::write(&path, &new)?;
         }
         fates.push((doc, fate));

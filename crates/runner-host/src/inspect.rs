@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use runner_core::config::Config;
-use runner_core::document::Problem;
-use runner_core::goal::{Goal, GoalFault};
+use runner_core::document::DocumentProblem;
+use runner_core::goal::{Goal, GoalError};
 use runner_core::id::{NodeId, RunId};
-use runner_core::identity::{IdentityFault, Standing};
+use runner_core::identity::{IdentityError, IdentityInputs};
 use runner_core::layout::{Doc, NODES_DIR, RUNNER_DIR, tools_path};
 use runner_core::run_state::RunState;
 use runner_core::start::DocSet;
@@ -15,14 +15,14 @@ use runner_core::text::one_line;
 use runner_core::tools::Tools;
 use runner_core::tree::{BYTES_MAX, Tree, TreeProblem};
 
-use crate::error::{Error, Refusal};
+use crate::error::{Error, UserError};
 use crate::git::{Git, Head, lossy};
 use crate::journal;
 use crate::paths::RUNNER_FOLDERS;
 use crate::pausing;
 use crate::record::now_ms;
 use crate::store;
-use crate::workshop::Recovery;
+use crate::workshop::RecoveryNote;
 
 /// No document but the tree has a reason to be large.
 const SMALL_BYTES_MAX: u64 = 16 << 20;
@@ -34,7 +34,7 @@ pub(crate) fn read_docs(git: &Git) -> Result<DocSet, Error> {
 }
 
 /// The same, with the refusals beside what could be read.
-fn read_what_can_be_read(git: &Git) -> Result<(DocSet, Vec<Refusal>), Error> {
+fn read_what_can_be_read(git: &Git) -> Result<(DocSet, Vec<UserError>), Error> {
     let (mut docs, mut refused) = (DocSet::new(), Vec::new());
     for folder in RUNNER_FOLDERS {
         match store::is_folder(&git.root().join(folder)) {
@@ -73,13 +73,13 @@ pub(crate) fn show_paths(paths: &[Vec<u8>]) -> (Vec<String>, usize) {
 
 /// A document that is there, or not, or cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Read<T, P> {
+pub enum LoadedDoc<T, P> {
     Missing,
     Faulty(P),
     Good(T),
 }
 
-impl<T, P> Read<T, P> {
+impl<T, P> LoadedDoc<T, P> {
     fn of(bytes: Option<&Vec<u8>>, decode: impl FnOnce(&[u8]) -> Result<T, P>) -> Self {
         match bytes.map(|bytes| decode(bytes)) {
             None => Self::Missing,
@@ -113,19 +113,19 @@ pub struct Inspection {
     /// Whether the run is paused, or will be after the iteration that is being made.
     pub is_paused: bool,
     /// What was last finished after a crash.
-    pub recovery: Option<Recovery>,
+    pub recovery: Option<RecoveryNote>,
     /// What stands where documents should, and is none.
-    pub refused: Vec<Refusal>,
+    pub refused: Vec<UserError>,
     /// The documents that are missing.
     pub missing: Vec<Doc>,
     /// GOAL.md.
-    pub goal: Read<GoalView, GoalFault>,
+    pub goal: LoadedDoc<GoalView, GoalError>,
     /// config.toml.
-    pub config: Read<Config, Vec<Problem>>,
+    pub config: LoadedDoc<Config, Vec<DocumentProblem>>,
     /// run_state.json.
-    pub state: Read<RunState, Vec<Problem>>,
+    pub state: LoadedDoc<RunState, Vec<DocumentProblem>>,
     /// tree.json.
-    pub tree: Read<Tree, Vec<TreeProblem>>,
+    pub tree: LoadedDoc<Tree, Vec<TreeProblem>>,
     /// What is wrong with the files that say what agents may use.
     pub tools: Vec<String>,
     /// How much of the wait that is on record is left: when it ends, and in how many milliseconds.
@@ -147,31 +147,31 @@ pub struct GoalView {
 pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
     let mut git = Git::open(dir)?;
     if git.root().join(RUNNER_DIR).symlink_metadata().is_err() {
-        return Err(Refusal::NotSetUp(git.root().to_owned()).into());
+        return Err(UserError::NotSetUp(git.root().to_owned()).into());
     }
     let (docs, refused) = read_what_can_be_read(&git)?;
-    let config = Read::of(docs.get(&Doc::Config), Config::decode);
+    let config = LoadedDoc::of(docs.get(&Doc::Config), Config::decode);
     let filters = config.good().map(|config| config.git.filters.clone()).unwrap_or_default();
     git.allow_filters(&filters)?;
     let status = git.status()?;
-    let state = Read::of(docs.get(&Doc::RunState), RunState::decode);
+    let state = LoadedDoc::of(docs.get(&Doc::RunState), RunState::decode);
     let wait = state.good().and_then(|state: &RunState| state.wait.as_ref());
     let waiting = wait.and_then(|wait| {
         let since_ms = git.last_iteration_time().ok()?.saturating_mul(1000);
         let left_ms = wait.left_ms(since_ms, now_ms());
         (left_ms > 0).then_some((wait.end_ms(since_ms), left_ms))
     });
-    let tree = Read::of(docs.get(&Doc::Tree), Tree::decode);
+    let tree = LoadedDoc::of(docs.get(&Doc::Tree), Tree::decode);
     Ok(Inspection {
         root: git.root().to_owned(),
         dirty: show_paths(&status.outside),
         runner_changed: !status.inside.is_empty(),
         interrupted: journal::pending(&git.paths().journal())?.is_some(),
         is_paused: pausing::is_paused(git.paths()),
-        recovery: Recovery::read(&git),
+        recovery: RecoveryNote::read(&git),
         refused,
         missing: Doc::ALL.into_iter().filter(|doc| !docs.contains_key(doc)).collect(),
-        goal: Read::of(docs.get(&Doc::Goal), read_goal),
+        goal: LoadedDoc::of(docs.get(&Doc::Goal), read_goal),
         state,
         waiting,
         tools: tools_faults(&git, tree.good(), config.good())?,
@@ -216,27 +216,27 @@ pub(crate) fn tools_faults(
 }
 
 /// The tree alone, for commands that need nothing else.
-pub fn read_tree(dir: &Path) -> Result<Read<Tree, Vec<TreeProblem>>, Error> {
+pub fn read_tree(dir: &Path) -> Result<LoadedDoc<Tree, Vec<TreeProblem>>, Error> {
     let git = Git::open(dir)?;
     if !store::is_folder(&git.root().join(RUNNER_DIR))? {
-        return Err(Refusal::NotSetUp(git.root().to_owned()).into());
+        return Err(UserError::NotSetUp(git.root().to_owned()).into());
     }
     let bytes = store::read(&git.paths().doc(Doc::Tree), BYTES_MAX as u64)?;
     if bytes.is_none() {
-        return Err(Refusal::MissingDoc(Doc::Tree).into());
+        return Err(UserError::MissingDoc(Doc::Tree).into());
     }
-    Ok(Read::of(bytes.as_ref(), Tree::decode))
+    Ok(LoadedDoc::of(bytes.as_ref(), Tree::decode))
 }
 
-fn read_goal(bytes: &[u8]) -> Result<GoalView, GoalFault> {
+fn read_goal(bytes: &[u8]) -> Result<GoalView, GoalError> {
     let goal = Goal::parse(bytes)?;
     Ok(GoalView { id: goal.id().cloned(), title: goal.summary().title, is_written: goal.is_written() })
 }
 
 impl Inspection {
     /// What identity is read from. Documents that cannot be read name no run.
-    fn standing(&self) -> Standing<'_> {
-        Standing {
+    fn standing(&self) -> IdentityInputs<'_> {
+        IdentityInputs {
             branch: self.head.branch(),
             has_gitignore: !self.missing.contains(&Doc::Gitignore),
             state_id: self.state.good().and_then(|state| state.run_id.as_ref()),
@@ -245,7 +245,7 @@ impl Inspection {
     }
 
     /// What keeps the run from going on, as far as identity goes. Before the first start nothing does.
-    pub fn identity_faults(&self) -> Vec<IdentityFault> {
+    pub fn identity_faults(&self) -> Vec<IdentityError> {
         let standing = self.standing();
         if standing.is_unstarted() { Vec::new() } else { standing.faults() }
     }

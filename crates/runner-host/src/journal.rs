@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use runner_core::step::{Exit, Usage};
+use runner_core::step::{SessionExit, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::pins::Pins;
-use crate::sandbox::Level;
+use crate::pins::RepoSnapshot;
+use crate::sandbox::SandboxKind;
 use crate::store;
 
 /// The format that this version writes and reads.
@@ -17,17 +17,17 @@ const BYTES_MAX: u64 = 256 << 20;
 /// What was begun and not finished.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Pending {
+pub(crate) enum JournalEntry {
     /// A move of the repository to a commit.
-    Move(Move),
+    Move(PublishEntry),
     /// An iteration.
-    Iteration(Box<Iteration>),
+    Iteration(Box<IterationEntry>),
 }
 
 /// A move of the repository to a commit: branch, work tree, HEAD and index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Move {
+pub(crate) struct PublishEntry {
     /// The run it belongs to.
     pub(crate) run: String,
     /// The branch that HEAD will be on.
@@ -43,7 +43,7 @@ pub(crate) struct Move {
 /// An iteration under way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Iteration {
+pub(crate) struct IterationEntry {
     /// The run's branch.
     pub(crate) branch: String,
     /// The iteration's number, as folders have it.
@@ -51,50 +51,50 @@ pub(crate) struct Iteration {
     /// The commit it began from.
     pub(crate) base: String,
     /// What the session must not have changed.
-    pub(crate) pins: Pins,
+    pub(crate) pins: RepoSnapshot,
     /// What kept the session in.
     #[serde(default)]
-    pub(crate) sandbox: Level,
+    pub(crate) sandbox: SandboxKind,
     /// How far it is.
-    pub(crate) phase: Phase,
+    pub(crate) phase: IterationPhase,
 }
 
 /// How far an iteration is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Phase {
+pub(crate) enum IterationPhase {
     /// The session runs, or died with the runner.
     Session,
     /// The session is over; its answer lies in its place. When the commit exists, a [`Move`] takes over.
-    Ended { exit: Exit, usage: Usage, processes_left: u32 },
+    Ended { exit: SessionExit, usage: Usage, processes_left: u32 },
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Record {
+struct JournalRecord {
     format: u32,
-    pending: Pending,
+    pending: JournalEntry,
 }
 
 /// Writes the record; from now on what it says is carried out, now or after a crash.
-pub(crate) fn begin(path: &Path, pending: &Pending) -> Result<(), Error> {
+pub(crate) fn begin(path: &Path, pending: &JournalEntry) -> Result<(), Error> {
     store::write(path, &record_of(pending))
 }
 
 /// Writes down how far it is. A power cut may forget that, and the record of the beginning holds.
-pub(crate) fn note(path: &Path, pending: &Pending) -> Result<(), Error> {
+pub(crate) fn note(path: &Path, pending: &JournalEntry) -> Result<(), Error> {
     store::write_soon(path, &record_of(pending))
 }
 
-fn record_of(pending: &Pending) -> Vec<u8> {
-    runner_core::document::canonical_json(&Record { format: FORMAT, pending: pending.clone() })
+fn record_of(pending: &JournalEntry) -> Vec<u8> {
+    runner_core::document::canonical_json(&JournalRecord { format: FORMAT, pending: pending.clone() })
 }
 
 /// What was begun and not finished.
-pub(crate) fn pending(path: &Path) -> Result<Option<Pending>, Error> {
+pub(crate) fn pending(path: &Path) -> Result<Option<JournalEntry>, Error> {
     let Some(bytes) = store::read(path, BYTES_MAX)? else { return Ok(None) };
     let unreadable = || Error::Journal { path: path.to_owned() };
-    let record: Record = serde_json::from_slice(&bytes).map_err(|_| unreadable())?;
+    let record: JournalRecord = serde_json::from_slice(&bytes).map_err(|_| unreadable())?;
     if record.format != FORMAT {
         return Err(unreadable());
     }
@@ -110,8 +110,8 @@ pub(crate) fn end(path: &Path) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    fn moving() -> Pending {
-        Pending::Move(Move {
+    fn moving() -> JournalEntry {
+        JournalEntry::Move(PublishEntry {
             run: "x".to_owned(),
             branch: "runner/x".to_owned(),
             old_tip: None,

@@ -42,6 +42,6 @@ pub mod verify;
 pub mod workshop;
 mod worktree;
 
-pub use error::{Error, Refusal};
-pub use history::Target;
-pub use moving::Recovered;
+pub use error::{Error, UserError};
+pub use history::RunSelector;
+pub use moving::RecoveredPublish;

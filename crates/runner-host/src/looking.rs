@@ -4,17 +4,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
-use runner_core::id::{Iteration, NodeId, RunId};
+use runner_core::id::{IterationNumber, NodeId, RunId};
 use runner_core::layout::Doc;
 use runner_core::run_state::RunState;
 use runner_core::step::Outcome;
 use runner_core::tree::Tree;
-use runner_core::verify::{Kind, Target as About, kind};
+use runner_core::verify::{CommitKind, IterationTarget as About, kind};
 use serde_json::Value;
 
-use crate::error::{Error, Refusal};
+use crate::error::{Error, UserError};
 use crate::git::Git;
-use crate::history::{Entry, Target, line, resolve};
+use crate::history::{RunCommit, RunSelector, line, resolve};
 use crate::paths::is_runner_path;
 use crate::store;
 
@@ -22,12 +22,12 @@ use crate::store;
 const LOG_BYTES_MAX: u64 = 256 << 20;
 
 /// A run that is looked at.
-pub struct Look {
+pub struct RunView {
     git: Git,
     /// Which run, and where it ends.
-    pub target: Target,
+    pub target: RunSelector,
     /// Its iterations, oldest first.
-    pub iterations: Vec<Seen>,
+    pub iterations: Vec<IterationView>,
     /// Its tree now.
     pub tree: Option<Tree>,
     /// Its state now.
@@ -36,9 +36,9 @@ pub struct Look {
 
 /// One iteration.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct IterationView {
     /// Its number.
-    pub iter: Iteration,
+    pub iter: IterationNumber,
     /// Its commit.
     pub commit: String,
     /// The commit before it.
@@ -46,7 +46,7 @@ pub struct Seen {
     /// Seconds since 1970 at which it was committed.
     pub committed: i64,
     /// What its subject says.
-    pub kind: Kind,
+    pub kind: CommitKind,
     /// How it ended.
     pub outcome: Option<Outcome>,
     /// What was said, as its message has it.
@@ -59,29 +59,29 @@ pub struct Seen {
     pub meta: Option<Value>,
 }
 
-impl Seen {
+impl IterationView {
     /// The node that it worked on; none in a repair.
     pub fn node(&self) -> Option<&NodeId> {
         match &self.kind {
-            Kind::Iteration { target: About::Node(node), .. } => Some(node),
-            Kind::Iteration { .. }
-            | Kind::Start { .. }
-            | Kind::Baseline { .. }
-            | Kind::Edit { .. }
-            | Kind::Garbled { .. }
-            | Kind::Own { .. } => None,
+            CommitKind::Iteration { target: About::Node(node), .. } => Some(node),
+            CommitKind::Iteration { .. }
+            | CommitKind::Start { .. }
+            | CommitKind::Baseline { .. }
+            | CommitKind::Edit { .. }
+            | CommitKind::Garbled { .. }
+            | CommitKind::Own { .. } => None,
         }
     }
 
     /// The run that made it: in a fork, its older iterations are those of the run that it goes on from.
     pub fn run(&self) -> Option<&RunId> {
         match &self.kind {
-            Kind::Iteration { run_id, .. } => Some(run_id),
-            Kind::Start { .. }
-            | Kind::Baseline { .. }
-            | Kind::Edit { .. }
-            | Kind::Garbled { .. }
-            | Kind::Own { .. } => None,
+            CommitKind::Iteration { run_id, .. } => Some(run_id),
+            CommitKind::Start { .. }
+            | CommitKind::Baseline { .. }
+            | CommitKind::Edit { .. }
+            | CommitKind::Garbled { .. }
+            | CommitKind::Own { .. } => None,
         }
     }
 
@@ -96,14 +96,14 @@ impl Seen {
     }
 }
 
-impl Look {
+impl RunView {
     /// Looks at a run: the one that is named, or the one here.
     pub fn at(dir: &Path, wanted: Option<&str>) -> Result<Self, Error> {
         let git = Git::open(dir)?;
         let target = resolve(&git, wanted)?;
         let mut batch = git.batch()?;
         let run = line(&git, &mut batch, &target)?;
-        let mut iterations: Vec<Seen> = run.entries.into_iter().filter_map(seen).collect();
+        let mut iterations: Vec<IterationView> = run.entries.into_iter().filter_map(seen).collect();
         for seen in &mut iterations {
             seen.meta = meta(&git, &target, seen);
         }
@@ -119,41 +119,41 @@ impl Look {
     }
 
     /// The iteration that is being made, if its folder is here and nothing of it is committed.
-    pub fn running(&self) -> Option<Iteration> {
+    pub fn running(&self) -> Option<IterationNumber> {
         let next = self.state.as_ref()?.next_iter;
         let folder = self.folder(next);
         folder.join("prompt.md").exists().then_some(next)
     }
 
     /// An iteration's folder, whether it is there or not.
-    pub fn folder(&self, iter: Iteration) -> PathBuf {
-        let run = self.iterations.iter().find(|seen| seen.iter == iter).and_then(Seen::run);
+    pub fn folder(&self, iter: IterationNumber) -> PathBuf {
+        let run = self.iterations.iter().find(|seen| seen.iter == iter).and_then(IterationView::run);
         self.git.paths().iteration(run.unwrap_or(&self.target.run).as_str(), &iter.to_string())
     }
 
     /// A file of an iteration's folder; none if it is not here.
-    pub fn log(&self, iter: Iteration, name: &str) -> Result<Option<Vec<u8>>, Error> {
+    pub fn log(&self, iter: IterationNumber, name: &str) -> Result<Option<Vec<u8>>, Error> {
         store::read(&self.folder(iter).join(name), LOG_BYTES_MAX)
     }
 
     /// The state that an iteration committed: what is on record where its folder is not.
-    pub fn state_after(&self, seen: &Seen) -> Result<Option<RunState>, Error> {
+    pub fn state_after(&self, seen: &IterationView) -> Result<Option<RunState>, Error> {
         let path = format!("{}:{}", seen.commit, Doc::RunState.path());
         let bytes = self.git.batch()?.object(&path)?;
         Ok(bytes.and_then(|bytes| RunState::decode(&bytes).ok()))
     }
 
     /// What an iteration changed, as git shows it; without paths, all but the runner's own files.
-    pub fn diff(&self, seen: &Seen, form: DiffForm, paths: &[String]) -> Result<Vec<u8>, Error> {
-        let parent = seen.parent.as_deref().ok_or(Refusal::NoCommit)?;
+    pub fn diff(&self, seen: &IterationView, form: DiffFormat, paths: &[String]) -> Result<Vec<u8>, Error> {
+        let parent = seen.parent.as_deref().ok_or(UserError::NoCommit)?;
         self.git.show_diff(parent, &seen.commit, form, paths)
     }
 }
 
 /// A regular expression.
-pub struct Pattern(Regex);
+pub struct TextPattern(Regex);
 
-impl Pattern {
+impl TextPattern {
     /// Reads one, or says what is wrong with it.
     pub fn new(text: &str) -> Result<Self, String> {
         let last = |told: &str| told.lines().last().unwrap_or_default().replace("error: ", "");
@@ -168,7 +168,7 @@ impl Pattern {
 
 /// How a difference is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DiffForm {
+pub enum DiffFormat {
     /// Line by line.
     Patch,
     /// Line by line, in colour.
@@ -184,7 +184,7 @@ pub fn is_locked(folder: &Path) -> Result<bool, Error> {
     Ok(fs::File::open(lock).is_ok_and(|file| file.try_lock_shared().is_err()))
 }
 
-fn seen(entry: Entry) -> Option<Seen> {
+fn seen(entry: RunCommit) -> Option<IterationView> {
     let kind = kind(&entry.message);
     let iter = kind.iter()?;
     let text = String::from_utf8_lossy(&entry.message);
@@ -193,7 +193,7 @@ fn seen(entry: Entry) -> Option<Seen> {
     let is_mark = |line: &&str| line.starts_with("Runner-") && line.contains("-Mark: ");
     let marks = text.lines().filter(is_mark).filter_map(|line| line.split_once(": "));
     let said = text.lines().skip(1).filter_map(|line| line.strip_prefix("  ")).collect::<Vec<_>>().join("\n");
-    Some(Seen {
+    Some(IterationView {
         iter,
         outcome: outcome.and_then(|word| Outcome::of_word(&word)),
         said,
@@ -208,7 +208,7 @@ fn seen(entry: Entry) -> Option<Seen> {
 }
 
 /// The record of an iteration, if it is that of this commit and not of another one with the same number.
-fn meta(git: &Git, target: &Target, seen: &Seen) -> Option<Value> {
+fn meta(git: &Git, target: &RunSelector, seen: &IterationView) -> Option<Value> {
     let run = seen.run().unwrap_or(&target.run);
     let folder = git.paths().iteration(run.as_str(), &seen.iter.to_string());
     let meta: Value = serde_json::from_slice(&fs::read(folder.join("meta.json")).ok()?).ok()?;

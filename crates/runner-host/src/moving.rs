@@ -9,18 +9,18 @@ use std::path::Path;
 
 use runner_core::layout::{Doc, RUNNER_DIR};
 
-use crate::error::{Error, Refusal};
+use crate::error::{Error, UserError};
 use crate::failpoint;
-use crate::git::{Changed, EntryMode, Git, IndexEntry, Switch, TreeEntry, path_of};
-use crate::journal::{self, Move, Pending};
+use crate::git::{CheckoutMode, DiffFilter, EntryMode, Git, IndexEntry, TreeEntry, path_of};
+use crate::journal::{self, JournalEntry, PublishEntry};
 use crate::paths::is_runner_path;
 use crate::pins::collect_locks;
 use crate::store;
-use crate::worktree::Beside;
+use crate::worktree::WorktreeState;
 
 /// What the next command finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recovered {
+pub struct RecoveredPublish {
     /// The run whose start was interrupted.
     pub run: String,
     /// Where the work tree was stored, if it was neither the old one nor the new one.
@@ -28,24 +28,24 @@ pub struct Recovered {
 }
 
 /// Carries a move out, from a work tree whose files outside `.runner/` are those of `moving.from`.
-pub(crate) fn carry_out(git: &Git, moving: &Move) -> Result<(), Error> {
+pub(crate) fn carry_out(git: &Git, moving: &PublishEntry) -> Result<(), Error> {
     let index = git.paths().private_index("move");
     let files = git.files_of(&moving.new_tip, RUNNER_DIR)?;
     refuse_links(git, &files)?;
     let here = prepare_index(git, &index, &files)?;
-    let rehearsal = git.switch_files(&index, &here, &moving.new_tip, Switch::Rehearse);
+    let rehearsal = git.switch_files(&index, &here, &moving.new_tip, CheckoutMode::Rehearse);
     if let Err(Error::Git { stderr, .. }) = rehearsal {
-        return Err(Refusal::SwitchBlocked { branch: moving.branch.clone(), stderr }.into());
+        return Err(UserError::SwitchBlocked { branch: moving.branch.clone(), stderr }.into());
     }
     rehearsal?;
     refuse_overwriting(git, &here, moving)?;
     refuse_locked_index(git)?;
 
-    journal::begin(&git.paths().journal(), &Pending::Move(moving.clone()))?;
+    journal::begin(&git.paths().journal(), &JournalEntry::Move(moving.clone()))?;
     failpoint::reach("move.journal");
     move_branch(git, moving)?;
     failpoint::reach("move.branch");
-    git.switch_files(&index, &here, &moving.new_tip, Switch::Carefully)?;
+    git.switch_files(&index, &here, &moving.new_tip, CheckoutMode::Carefully)?;
     failpoint::reach("move.files");
     write_runner_files(git, moving, &files)?;
     finish(git, moving)
@@ -68,21 +68,21 @@ fn refuse_links(git: &Git, files: &[TreeEntry]) -> Result<(), Error> {
     for (mode, what) in kinds {
         if let Some(file) = files.iter().find(|file| file.mode == mode) {
             let path = git.root().join(path_of(&file.path));
-            return Err(Refusal::NotAFile { path, what }.into());
+            return Err(UserError::NotAFile { path, what }.into());
         }
     }
     Ok(())
 }
 
 /// To git an ignored file is fair game. It may be someone's only copy, so here it is not.
-fn refuse_overwriting(git: &Git, here: &str, moving: &Move) -> Result<(), Error> {
-    let removed = git.changed_paths(here, &moving.new_tip, Changed::Removed)?;
+fn refuse_overwriting(git: &Git, here: &str, moving: &PublishEntry) -> Result<(), Error> {
+    let removed = git.changed_paths(here, &moving.new_tip, DiffFilter::Removed)?;
     let is_foreign = |path: &Path| {
         let place = git.root().join(path);
         let in_the_way = place.symlink_metadata().is_ok_and(|found| !found.is_dir());
         in_the_way && !removed.iter().any(|gone| path_of(gone) == path)
     };
-    let added = git.changed_paths(here, &moving.new_tip, Changed::Added)?;
+    let added = git.changed_paths(here, &moving.new_tip, DiffFilter::Added)?;
     let foreign =
         added.iter().filter(|path| !is_runner_path(path)).flat_map(|path| path_of(path).ancestors());
     let mut foreign: Vec<String> =
@@ -91,18 +91,18 @@ fn refuse_overwriting(git: &Git, here: &str, moving: &Move) -> Result<(), Error>
     if foreign.is_empty() {
         return Ok(());
     }
-    Err(Refusal::SwitchBlocked { branch: moving.branch.clone(), stderr: foreign.join("\n") }.into())
+    Err(UserError::SwitchBlocked { branch: moving.branch.clone(), stderr: foreign.join("\n") }.into())
 }
 
 fn refuse_locked_index(git: &Git) -> Result<(), Error> {
     let lock = git.paths().index_lock();
     if lock.symlink_metadata().is_ok() {
-        return Err(Refusal::IndexLocked(lock).into());
+        return Err(UserError::IndexLocked(lock).into());
     }
     Ok(())
 }
 
-fn move_branch(git: &Git, moving: &Move) -> Result<(), Error> {
+fn move_branch(git: &Git, moving: &PublishEntry) -> Result<(), Error> {
     if moving.old_tip.as_ref() == Some(&moving.new_tip) {
         return Ok(());
     }
@@ -111,7 +111,7 @@ fn move_branch(git: &Git, moving: &Move) -> Result<(), Error> {
 }
 
 /// Makes the files in `.runner/` those of the new commit; what only the old one had goes.
-fn write_runner_files(git: &Git, moving: &Move, files: &[TreeEntry]) -> Result<(), Error> {
+fn write_runner_files(git: &Git, moving: &PublishEntry, files: &[TreeEntry]) -> Result<(), Error> {
     for old in git.files_of(&moving.from, RUNNER_DIR)? {
         if !files.iter().any(|new| new.path == old.path) {
             store::remove(&git.root().join(path_of(&old.path)))?;
@@ -151,13 +151,13 @@ fn set_mode(path: &Path, file: &TreeEntry) -> Result<(), Error> {
 /// ready, and what came into the work tree since. `index` describes the commit.
 pub(crate) fn publish(
     git: &Git,
-    moving: &Move,
-    (index, beside): (&Path, Beside),
+    moving: &PublishEntry,
+    (index, beside): (&Path, WorktreeState),
     docs: &[Doc],
 ) -> Result<(), Error> {
     let prepared = git.paths().private_index("move");
     fs::rename(index, &prepared).map_err(Error::io("move", index))?;
-    journal::begin(&git.paths().journal(), &Pending::Move(moving.clone()))?;
+    journal::begin(&git.paths().journal(), &JournalEntry::Move(moving.clone()))?;
     failpoint::reach("move.journal");
     move_branch(git, moving)?;
     failpoint::reach("move.branch");
@@ -165,7 +165,7 @@ pub(crate) fn publish(
         store::install(&git.paths().doc(*doc))?;
     }
     git.attach_head(&moving.branch)?;
-    if beside == Beside::Something {
+    if beside == WorktreeState::Something {
         keep_found(git, &prepared, moving)?;
         git.force_files(&prepared, &moving.new_tip)?;
     }
@@ -173,7 +173,7 @@ pub(crate) fn publish(
 }
 
 /// The last steps: HEAD, the user's index, everything on the disk, the journal.
-fn finish(git: &Git, moving: &Move) -> Result<(), Error> {
+fn finish(git: &Git, moving: &PublishEntry) -> Result<(), Error> {
     failpoint::reach("move.documents");
     git.attach_head(&moving.branch)?;
     failpoint::reach("move.head");
@@ -188,7 +188,7 @@ fn install_index(git: &Git) -> Result<(), Error> {
     let (prepared, lock) = (git.paths().private_index("move"), git.paths().index_lock());
     fs::hard_link(&prepared, &lock).map_err(|error| {
         if error.kind() == std::io::ErrorKind::AlreadyExists {
-            return Error::from(Refusal::IndexLocked(lock.clone()));
+            return Error::from(UserError::IndexLocked(lock.clone()));
         }
         Error::io("create", &lock)(error)
     })?;
@@ -198,7 +198,7 @@ fn install_index(git: &Git) -> Result<(), Error> {
 }
 
 /// Finishes a move that a crash interrupted. The lock is held, so nobody else is at it.
-pub(crate) fn recover(git: &Git, moving: Move) -> Result<Option<Recovered>, Error> {
+pub(crate) fn recover(git: &Git, moving: PublishEntry) -> Result<Option<RecoveredPublish>, Error> {
     remove_locks(git, &moving)?;
     let tip = git.branch_tip(&moving.branch)?;
     if tip == moving.old_tip {
@@ -214,12 +214,12 @@ pub(crate) fn recover(git: &Git, moving: Move) -> Result<Option<Recovered>, Erro
     git.force_files(&index, &moving.new_tip)?;
     [Doc::Tree, Doc::RunState].iter().try_for_each(|doc| store::discard(&git.paths().doc(*doc)))?;
     finish(git, &moving)?;
-    Ok(Some(Recovered { run: moving.run, found }))
+    Ok(Some(RecoveredPublish { run: moving.run, found }))
 }
 
 /// Removes what git commands of the interrupted move left locked: with the runner's lock held and the journal there,
 /// no other git is at work on the run.
-fn remove_locks(git: &Git, moving: &Move) -> Result<(), Error> {
+fn remove_locks(git: &Git, moving: &PublishEntry) -> Result<(), Error> {
     let refs = git.common_dir().join("refs");
     let branch = refs.join("heads").join(format!("{}.lock", moving.branch));
     let mut locks = vec![git.paths().index_lock(), git.paths().in_git_dir("HEAD.lock"), branch];
@@ -228,11 +228,11 @@ fn remove_locks(git: &Git, moving: &Move) -> Result<(), Error> {
 }
 
 /// Stores the work tree as it was found, unless all of it is in the commits already. Leaves `index` describing it.
-fn keep_found(git: &Git, index: &Path, moving: &Move) -> Result<Option<String>, Error> {
+fn keep_found(git: &Git, index: &Path, moving: &PublishEntry) -> Result<Option<String>, Error> {
     git.add_paths(index, &git.differing_paths(index)?.into_iter().collect::<Vec<_>>())?;
     let tree = git.write_tree(index)?;
-    let from_old = git.changed_paths(&tree, &moving.from, Changed::Any)?;
-    let from_new = git.changed_paths(&tree, &moving.new_tip, Changed::Any)?;
+    let from_old = git.changed_paths(&tree, &moving.from, DiffFilter::Any)?;
+    let from_new = git.changed_paths(&tree, &moving.new_tip, DiffFilter::Any)?;
     // The runner's own files are in the new commit with whatever the user had changed in them.
     let is_foreign = |path: &&Vec<u8>| from_old.contains(path) && !is_runner_path(path);
     if !from_new.iter().any(|path| is_foreign(&path)) {

@@ -31,12 +31,12 @@ pub(crate) fn is_runner_path(path: &[u8]) -> bool {
 
 /// The places of one work tree.
 #[derive(Clone, Debug)]
-pub(crate) struct Paths {
+pub(crate) struct RepoPaths {
     root: PathBuf,
     git_dir: PathBuf,
 }
 
-impl Paths {
+impl RepoPaths {
     pub(crate) fn new(root: &Path, git_dir: &Path) -> Self {
         Self { root: root.to_owned(), git_dir: git_dir.to_owned() }
     }

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use runner_core::layout::RUNNER_DIR;
 
-use crate::error::{Error, Refusal};
+use crate::error::{Error, UserError};
 use crate::git::Git;
-use crate::paths::Paths;
-use crate::reading::Reading;
+use crate::paths::RepoPaths;
+use crate::reading::ReadonlyRepo;
 use crate::record::now_ms;
 use crate::store;
 
 /// What became of a wish to pause or to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Paused {
+pub struct PauseStatus {
     /// Whether the run was paused before.
     pub was_paused: bool,
     /// The process of a runner that is at work, and goes on until its iteration is over.
@@ -25,43 +25,43 @@ pub struct Paused {
 const TICK: Duration = Duration::from_millis(50);
 
 /// Asks for a pause. A loop takes it after the iteration that it is making.
-pub fn pause(dir: &Path) -> Result<Paused, Error> {
+pub fn pause(dir: &Path) -> Result<PauseStatus, Error> {
     let git = opened(dir)?;
     let was_paused = is_paused(git.paths());
     if !was_paused {
         store::ensure_folder(&git.paths().private())?;
         store::write(&git.paths().pause(), format!("{}\n", now_ms()).as_bytes())?;
     }
-    Ok(Paused { was_paused, at_work: Reading::open(dir)?.at_work() })
+    Ok(PauseStatus { was_paused, at_work: ReadonlyRepo::open(dir)?.at_work() })
 }
 
 /// Ends a pause.
-pub fn resume(dir: &Path) -> Result<Paused, Error> {
+pub fn resume(dir: &Path) -> Result<PauseStatus, Error> {
     let git = opened(dir)?;
     let was_paused = is_paused(git.paths());
     // Asked first: a loop that waits is at work as soon as the mark is gone.
-    let at_work = Reading::open(dir)?.at_work();
+    let at_work = ReadonlyRepo::open(dir)?.at_work();
     store::clear(&git.paths().pause())?;
-    Ok(Paused { was_paused, at_work })
+    Ok(PauseStatus { was_paused, at_work })
 }
 
 /// Waits until no runner is at work.
 pub fn wait_until_free(dir: &Path) -> Result<(), Error> {
-    let reading = Reading::open(dir)?;
+    let reading = ReadonlyRepo::open(dir)?;
     while reading.at_work().is_some() {
         std::thread::sleep(TICK);
     }
     Ok(())
 }
 
-pub(crate) fn is_paused(paths: &Paths) -> bool {
+pub(crate) fn is_paused(paths: &RepoPaths) -> bool {
     paths.pause().symlink_metadata().is_ok()
 }
 
 fn opened(dir: &Path) -> Result<Git, Error> {
     let git = Git::open(dir)?;
     if git.root().join(RUNNER_DIR).symlink_metadata().is_err() {
-        return Err(Refusal::NotSetUp(git.root().to_owned()).into());
+        return Err(UserError::NotSetUp(git.root().to_owned()).into());
     }
     Ok(git)
 }

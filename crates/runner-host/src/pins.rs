@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Refusal};
+use crate::error::{Error, UserError};
 use crate::git::Git;
-use crate::store::{self, Stamp};
+use crate::store::{self, FileStamp};
 
 /// Files of the git folder that decide what git does. `HEAD` is among them.
 const WORKTREE_FILES: [&str; 3] = ["HEAD", "config.worktree", "info/sparse-checkout"];
@@ -41,7 +41,7 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// The state of a repository before a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Pins {
+pub(crate) struct RepoSnapshot {
     /// In the order of [`pinned_paths`].
     files: Vec<Option<Vec<u8>>>,
     refs: BTreeMap<String, String>,
@@ -50,7 +50,7 @@ pub(crate) struct Pins {
 
 /// What had to be put back, for the record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Mended {
+pub(crate) struct RestoreReport {
     /// Files of the git folder that were changed.
     pub(crate) files: Vec<String>,
     /// References that were moved or removed.
@@ -65,17 +65,17 @@ pub(crate) struct Mended {
 
 /// The run and the iteration that a session belongs to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SessionName<'a> {
+pub(crate) struct SessionRef<'a> {
     pub(crate) run: &'a str,
     pub(crate) branch: &'a str,
     pub(crate) iter: &'a str,
     /// The commit that the run's branch points to.
     pub(crate) base: &'a str,
     /// The user's index as it was, if that is known.
-    pub(crate) index: Option<Stamp>,
+    pub(crate) index: Option<FileStamp>,
 }
 
-impl Pins {
+impl RepoSnapshot {
     /// Remembers everything. Called with the lock held and no session running.
     pub(crate) fn take(git: &Git) -> Result<Self, Error> {
         let files: Result<_, Error> =
@@ -85,11 +85,11 @@ impl Pins {
     }
 
     /// Puts everything back. No process of the session may be alive.
-    pub(crate) fn put_back(&self, git: &Git, session: SessionName<'_>) -> Result<Mended, Error> {
+    pub(crate) fn put_back(&self, git: &Git, session: SessionRef<'_>) -> Result<RestoreReport, Error> {
         if identity_of(&git.git_dir()).ok() != Some(self.git_dir) {
-            return Err(Refusal::GitFolderGone(git.git_dir()).into());
+            return Err(UserError::GitFolderGone(git.git_dir()).into());
         }
-        let mut mended = Mended::default();
+        let mut mended = RestoreReport::default();
         let head_left = fs::read_to_string(git.git_dir().join("HEAD")).unwrap_or_default();
         self.restore_files(git, &mut mended)?;
         restore_index(git, session.index)?;
@@ -98,7 +98,7 @@ impl Pins {
         Ok(mended)
     }
 
-    fn restore_files(&self, git: &Git, mended: &mut Mended) -> Result<(), Error> {
+    fn restore_files(&self, git: &Git, mended: &mut RestoreReport) -> Result<(), Error> {
         // Without this folder git takes the repository for none.
         store::make_folders(git.common_dir(), &git.common_dir().join("refs/heads"))?;
         for (path, pinned) in pinned_paths(git).iter().zip(&self.files) {
@@ -120,9 +120,9 @@ impl Pins {
     fn restore_refs(
         &self,
         git: &Git,
-        session: SessionName<'_>,
+        session: SessionRef<'_>,
         head_left: &str,
-        mended: &mut Mended,
+        mended: &mut RestoreReport,
     ) -> Result<(), Error> {
         let now = git.all_refs()?;
         let branch = format!("refs/heads/{}", session.branch);
@@ -170,7 +170,7 @@ impl Pins {
 }
 
 /// Gives the user's index back as it was, from the copy that was taken; without one, git makes it anew.
-fn restore_index(git: &Git, before: Option<Stamp>) -> Result<(), Error> {
+fn restore_index(git: &Git, before: Option<FileStamp>) -> Result<(), Error> {
     if before.is_some() && store::stamp(&git.paths().index()) == before {
         return Ok(());
     }
@@ -208,7 +208,7 @@ fn name_in(git: &Git, path: &Path) -> String {
 }
 
 /// Moves what the agent left under way, and locks that its killed git commands left, out of git's sight.
-fn set_aside(git: &Git, iter: &str, mended: &mut Mended) -> Result<(), Error> {
+fn set_aside(git: &Git, iter: &str, mended: &mut RestoreReport) -> Result<(), Error> {
     let aside = git.paths().set_aside(iter);
     let mut found: Vec<PathBuf> = UNDER_WAY.iter().map(|name| git.git_dir().join(name)).collect();
     found.extend(["config.lock", "packed-refs.lock"].map(|name| git.common_dir().join(name)));

@@ -31,10 +31,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, Timespec};
 use serde::{Deserialize, Serialize};
 
-pub use capped::Bytes;
-pub use control::{Control, Wish};
-pub use session::{Supervision, run};
-pub use wire::Leftovers;
+pub use capped::ByteCounts;
+pub use control::{CancelHandle, StopRequest};
+pub use session::{SupervisorSlot, run};
+pub use wire::LeftoverProcesses;
 
 /// The word after the program's name that makes this binary a supervisor.
 const SUPERVISE: &str = "__supervise";
@@ -50,7 +50,7 @@ pub fn supervise() -> ExitCode {
 }
 
 /// A program about to be run.
-pub struct Launch<'a> {
+pub struct ProcessSpec<'a> {
     /// The program, by its absolute path, and its arguments.
     pub argv: Vec<OsString>,
     /// Where it runs.
@@ -58,24 +58,24 @@ pub struct Launch<'a> {
     /// All variables that it sees.
     pub environment: Vec<(OsString, OsString)>,
     /// What it can read.
-    pub input: Input,
+    pub input: ProcessInput,
     /// Where its output goes.
-    pub output: Output,
+    pub output: OutputTarget,
     /// A copy of its standard output line by line, with times. Of both streams, if they go together.
-    pub stream: Option<Log>,
+    pub stream: Option<OutputLog>,
     /// How long it may run.
-    pub limits: Limits,
+    pub limits: TimeLimits,
     /// How it is asked to end.
-    pub stop: Stop,
+    pub stop: StopPolicy,
     /// Whether files changed since this was last asked. Asked only when the program seems idle.
     pub has_changed_files: &'a dyn Fn() -> bool,
     /// Who hears what it writes, as it writes it.
-    pub hear: &'a dyn Fn(Source, &[u8]),
+    pub hear: &'a dyn Fn(OutputSource, &[u8]),
 }
 
 /// Where something was written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum OutputSource {
     /// Standard output, or both streams if they go together.
     Output,
     /// Standard error.
@@ -84,7 +84,7 @@ pub enum Source {
 
 /// A program's standard input.
 #[derive(Clone, Debug)]
-pub enum Input {
+pub enum ProcessInput {
     /// Nothing.
     Nothing,
     /// A file, read by the program itself, when and if it likes.
@@ -93,7 +93,7 @@ pub enum Input {
 
 /// A file that takes what a program writes.
 #[derive(Clone, Debug)]
-pub struct Log {
+pub struct OutputLog {
     /// Where it is; what was there is overwritten.
     pub path: PathBuf,
     /// Its size at most. Of more, the beginning and the end are kept.
@@ -102,21 +102,21 @@ pub struct Log {
 
 /// Where standard output and standard error go.
 #[derive(Clone, Debug)]
-pub enum Output {
+pub enum OutputTarget {
     /// Into one log, in the order in which they were written.
-    Together(Log),
+    Together(OutputLog),
     /// Each into its own.
     Apart {
         /// Standard output.
-        stdout: Log,
+        stdout: OutputLog,
         /// Standard error.
-        stderr: Log,
+        stderr: OutputLog,
     },
 }
 
 /// How long a program may run.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct TimeLimits {
     /// From its start.
     pub wall: Duration,
     /// Without output and without a change to files. It is never taken for idle earlier, but, if files changed
@@ -126,11 +126,11 @@ pub struct Limits {
 
 /// How a program is asked to end before it is killed.
 #[derive(Clone, Copy, Debug)]
-pub struct Stop {
+pub struct StopPolicy {
     /// By which signal.
-    pub polite: Polite,
+    pub polite: StopSignal,
     /// Who gets it.
-    pub reach: Reach,
+    pub reach: SignalTarget,
     /// How long it may take then.
     pub grace: Duration,
     /// Whether the program is a sandbox around the one that is meant. A sandbox that is asked to end takes the other
@@ -138,11 +138,11 @@ pub struct Stop {
     pub is_wrapped: bool,
 }
 
-impl Default for Stop {
+impl Default for StopPolicy {
     fn default() -> Self {
         Self {
-            polite: Polite::Terminate,
-            reach: Reach::Group,
+            polite: StopSignal::Terminate,
+            reach: SignalTarget::Group,
             grace: Duration::from_secs(5),
             is_wrapped: false,
         }
@@ -151,7 +151,7 @@ impl Default for Stop {
 
 /// A signal that a program can catch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Polite {
+pub enum StopSignal {
     /// SIGINT.
     Interrupt,
     /// SIGTERM.
@@ -160,7 +160,7 @@ pub enum Polite {
 
 /// Who is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Reach {
+pub enum SignalTarget {
     /// The program alone: for one that ends its own commands when it is asked.
     Program,
     /// Its process group.
@@ -169,24 +169,24 @@ pub enum Reach {
 
 /// How it went.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ProcessResult {
     /// How the program ended.
-    pub how: How,
+    pub how: ExitReason,
     /// From start to end, clean-up included.
     pub elapsed: Duration,
     /// What it left behind.
-    pub leftovers: Leftovers,
+    pub leftovers: LeftoverProcesses,
     /// What it wrote to standard output, or to both streams if they go together.
-    pub stdout: Bytes,
+    pub stdout: ByteCounts,
     /// What it wrote to standard error.
-    pub stderr: Bytes,
+    pub stderr: ByteCounts,
     /// Why a log is not complete, if one could not be written.
     pub log_fault: Option<crate::Error>,
 }
 
 /// How a program ended.
 #[derive(Debug)]
-pub enum How {
+pub enum ExitReason {
     /// By itself, with this code.
     Exited(i32),
     /// By this signal, which the runner did not send.
@@ -207,7 +207,7 @@ pub enum How {
 ///
 /// For what a killed runner left behind when its supervisor was killed, too. The variable must name one session
 /// only, such as the path of the file that it answers to.
-pub fn end_marked(name: &OsStr, value: &OsStr) -> Leftovers {
+pub fn end_marked(name: &OsStr, value: &OsStr) -> LeftoverProcesses {
     family::end_marked(name, value)
 }
 

@@ -50,7 +50,7 @@ pub fn become_companion(program: &str, args: &[OsString]) -> io::Error {
 
 /// What a program said.
 #[derive(Debug)]
-pub struct Asked {
+pub struct CapturedOutput {
     /// On its standard output.
     pub answer: Vec<u8>,
     /// Where programs complain.
@@ -58,7 +58,12 @@ pub struct Asked {
 }
 
 /// What a program that ships with this one prints, up to a number of bytes and if it ends in time.
-pub fn ask_companion(program: &str, args: &[OsString], bytes_max: u64, wait: Duration) -> Option<Asked> {
+pub fn ask_companion(
+    program: &str,
+    args: &[OsString],
+    bytes_max: u64,
+    wait: Duration,
+) -> Option<CapturedOutput> {
     let mut command = Command::new(companion(program)?);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().ok()?;
@@ -73,7 +78,7 @@ pub fn ask_companion(program: &str, args: &[OsString], bytes_max: u64, wait: Dur
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    Some(Asked { answer: answer.join().ok()?.ok()?, complaint: complaint.join().ok()?.ok()? })
+    Some(CapturedOutput { answer: answer.join().ok()?.ok()?, complaint: complaint.join().ok()?.ok()? })
 }
 
 /// How much of a complaint is read.

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runner_core::id::{Iteration, NodeId, RunId};
+use runner_core::id::{IterationNumber, NodeId, RunId};
 use runner_core::layout::Doc;
 
 use crate::error::Error;
 use crate::git::{Git, lossy};
-use crate::journal::{self, Pending};
+use crate::journal::{self, JournalEntry};
 use crate::pausing;
 use crate::store;
 
@@ -21,7 +21,7 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// A repository, to be read; or the record of a run that is none.
 #[derive(Debug)]
-pub struct Reading {
+pub struct ReadonlyRepo {
     root: PathBuf,
     git: Option<Git>,
 }
@@ -49,7 +49,7 @@ pub struct IterationCommit {
     /// When it was made, in seconds since 1970.
     pub unix_secs: u64,
     /// The iteration.
-    pub iter: Iteration,
+    pub iter: IterationNumber,
     /// The node; none in a repair.
     pub node: Option<NodeId>,
     /// The words of the subject behind the node: `status=done guard=pass`.
@@ -85,14 +85,14 @@ pub struct FileStat {
 
 /// Bytes that may be the beginning of more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct TruncatedBytes {
     /// The beginning.
     pub bytes: Vec<u8>,
     /// Whether that is not all.
     pub is_cut: bool,
 }
 
-impl Reading {
+impl ReadonlyRepo {
     /// Finds the repository that `dir` lies in.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         Git::open(dir).map(|git| Self { root: git.root().to_owned(), git: Some(git) })
@@ -200,8 +200,14 @@ impl Reading {
     }
 
     /// The patch of some files between two commits, up to a number of bytes.
-    pub fn patch(&self, from: &str, to: &str, paths: &[&str], bytes_max: usize) -> Result<Cut, Error> {
-        let Some(git) = &self.git else { return Ok(Cut { bytes: Vec::new(), is_cut: false }) };
+    pub fn patch(
+        &self,
+        from: &str,
+        to: &str,
+        paths: &[&str],
+        bytes_max: usize,
+    ) -> Result<TruncatedBytes, Error> {
+        let Some(git) = &self.git else { return Ok(TruncatedBytes { bytes: Vec::new(), is_cut: false }) };
         let args = ["diff-tree", "-r", "-p", "-M", "--no-color", "--no-ext-diff", "--no-textconv", from, to];
         let mut args: Vec<String> = args.map(str::to_owned).into();
         args.push("--".to_owned());
@@ -230,8 +236,8 @@ impl Reading {
     /// The iteration that was begun and not finished, as folders call it.
     pub fn unfinished(&self) -> Option<String> {
         match journal::pending(&self.git.as_ref()?.paths().journal()).ok().flatten()? {
-            Pending::Iteration(iteration) => Some(iteration.iter),
-            Pending::Move(_) => None,
+            JournalEntry::Iteration(iteration) => Some(iteration.iter),
+            JournalEntry::Move(_) => None,
         }
     }
 }

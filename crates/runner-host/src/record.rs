@@ -8,25 +8,25 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use runner_core::id::{Iteration, RunId};
-use runner_core::step::{Event, Meta, Recorded};
+use runner_core::id::{IterationNumber, RunId};
+use runner_core::step::{Event, IterationMeta, RecordedEvent};
 use runner_core::tree::Tree;
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::paths::Paths;
-use crate::store::{self, Stamp};
+use crate::paths::RepoPaths;
+use crate::store::{self, FileStamp};
 
 /// An iteration's folder.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(crate) struct IterationDir {
     root: PathBuf,
     path: PathBuf,
     started_ms: u64,
     agent_ms: Option<u64>,
     guard_ms: Option<u64>,
     /// The tree that the iteration left, and how its file looked when it was written.
-    after: Option<(Tree, Stamp)>,
+    after: Option<(Tree, FileStamp)>,
 }
 
 /// The tree before and after an iteration.
@@ -37,8 +37,8 @@ const AFTER: &str = "tree.after.json";
 const TAIL_BYTES: u64 = 4 << 10;
 
 /// The last line with something on it in a log of an iteration that may still be written.
-pub fn last_line(root: &Path, run: &RunId, iter: Iteration, log: &str) -> Option<String> {
-    let path = Paths::new(root, Path::new("")).iteration(run.as_str(), &iter.to_string()).join(log);
+pub fn last_line(root: &Path, run: &RunId, iter: IterationNumber, log: &str) -> Option<String> {
+    let path = RepoPaths::new(root, Path::new("")).iteration(run.as_str(), &iter.to_string()).join(log);
     let mut file = File::open(path).ok()?;
     let size = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(size.saturating_sub(TAIL_BYTES))).ok()?;
@@ -54,7 +54,7 @@ pub fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl Folder {
+impl IterationDir {
     /// Makes the folder, in the work tree at `root`. What is there already stays, if it is plain files.
     pub(crate) fn open(root: &Path, path: PathBuf) -> Result<Self, Error> {
         let folder = Self {
@@ -124,7 +124,7 @@ impl Folder {
 
     /// Adds a line to events.jsonl. What cannot be logged is not worth stopping for.
     pub(crate) fn tell(&self, event: &Event) {
-        let Ok(line) = serde_json::to_string(&Recorded { t_ms: now_ms(), event }) else { return };
+        let Ok(line) = serde_json::to_string(&RecordedEvent { t_ms: now_ms(), event }) else { return };
         let _ = store::make_folders(&self.root, &self.path).and_then(|()| {
             let path = self.file("events.jsonl");
             let file = File::options().create(true).append(true).open(&path);
@@ -142,7 +142,7 @@ impl Folder {
     }
 
     /// Writes meta.json: what was decided, with the times and commits around it.
-    pub(crate) fn write_meta(&self, meta: &Meta, more: Value) -> Result<(), Error> {
+    pub(crate) fn write_meta(&self, meta: &IterationMeta, more: Value) -> Result<(), Error> {
         let mut whole = serde_json::to_value(meta).unwrap_or_default();
         if let Value::Object(whole) = &mut whole {
             whole.insert("started_ms".to_owned(), json!(self.started_ms));

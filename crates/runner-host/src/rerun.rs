@@ -10,13 +10,16 @@ use runner_core::step::GuardExit;
 use crate::error::Error;
 use crate::executor;
 use crate::git::Git;
-use crate::process::{self, Control, How, Input, Launch, Limits, Log, Output, Supervision};
-use crate::signals::{Caught, Listener};
-use crate::verify::Pass;
+use crate::process::{
+    self, CancelHandle, ExitReason, OutputLog, OutputTarget, ProcessInput, ProcessSpec, SupervisorSlot,
+    TimeLimits,
+};
+use crate::signals::{ShutdownSignal, SignalListener};
+use crate::verify::PassingCommit;
 
 /// How a guard that was run again ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rerun {
+pub enum GuardRerunOutcome {
     /// It ran to its end.
     Ended(GuardExit),
     /// Its time was over.
@@ -29,18 +32,18 @@ pub enum Rerun {
 
 /// What is run on a commit.
 #[derive(Clone, Debug)]
-pub struct Check {
+pub struct CommitCheck {
     /// The command.
     pub command: Vec<String>,
     /// Where the limits come from.
     pub config: Config,
     /// Files that are put in place first.
-    pub pinned: Option<Pinned>,
+    pub pinned: Option<PinnedFiles>,
 }
 
 /// Files as a commit has them.
 #[derive(Clone, Debug)]
-pub struct Pinned {
+pub struct PinnedFiles {
     /// The commit.
     pub commit: String,
     /// Patterns that they match.
@@ -48,44 +51,48 @@ pub struct Pinned {
 }
 
 /// Runs guards again; signals stop them and clean up.
-pub struct Reruns {
+pub struct GuardRerunner {
     git: Git,
-    control: Control,
-    supervision: Supervision,
-    signals: Listener,
+    control: CancelHandle,
+    supervision: SupervisorSlot,
+    signals: SignalListener,
 }
 
 /// A folder that goes when it is no longer needed.
-struct Temporary(PathBuf);
+struct TempDir(PathBuf);
 
-impl Drop for Temporary {
+impl Drop for TempDir {
     fn drop(&mut self) {
         let _ = crate::store::clear(&self.0);
     }
 }
 
-impl Reruns {
+impl GuardRerunner {
     /// Gets ready, in the repository that `dir` lies in.
     pub fn begin(dir: &Path) -> Result<Self, Error> {
         let git = Git::open(dir)?;
-        let control = Control::new()?;
-        let signals = Listener::begin(&control)?;
-        Ok(Self { git, control, supervision: Supervision::default(), signals })
+        let control = CancelHandle::new()?;
+        let signals = SignalListener::begin(&control)?;
+        Ok(Self { git, control, supervision: SupervisorSlot::default(), signals })
     }
 
     /// Runs the guard that was in force again on a commit that passed. Gives how it ended and the last lines it printed.
-    pub fn run(&self, pass: &Pass) -> Result<(Rerun, Vec<String>), Error> {
+    pub fn run(&self, pass: &PassingCommit) -> Result<(GuardRerunOutcome, Vec<String>), Error> {
         let Some(config) = pass.config.clone() else {
             let why = "the configuration of that commit cannot be read".to_owned();
-            return Ok((Rerun::NotStarted(why), Vec::new()));
+            return Ok((GuardRerunOutcome::NotStarted(why), Vec::new()));
         };
         let command = config.guard.command.words().to_vec();
-        self.check(&pass.commit, &Check { command, config, pinned: None })
+        self.check(&pass.commit, &CommitCheck { command, config, pinned: None })
     }
 
     /// Checks a commit out into a temporary repository and runs a command there.
-    pub(crate) fn check(&self, commit: &str, check: &Check) -> Result<(Rerun, Vec<String>), Error> {
-        let folder = Temporary(fresh_folder()?);
+    pub(crate) fn check(
+        &self,
+        commit: &str,
+        check: &CommitCheck,
+    ) -> Result<(GuardRerunOutcome, Vec<String>), Error> {
+        let folder = TempDir(fresh_folder()?);
         let work = folder.0.join("work");
         self.git.clone_at(&work, commit)?;
         if let Some(pinned) = &check.pinned {
@@ -95,36 +102,38 @@ impl Reruns {
         let config = &check.config;
         let program = match executor::program(&check.command, &work) {
             Ok(program) => program,
-            Err(why) => return Ok((Rerun::NotStarted(why), Vec::new())),
+            Err(why) => return Ok((GuardRerunOutcome::NotStarted(why), Vec::new())),
         };
         let log = folder.0.join("guard.log");
         let bytes = |limit: i64| u64::try_from(limit).unwrap_or_default();
-        let launch = Launch {
+        let launch = ProcessSpec {
             argv: program.argv,
             folder: work,
             environment: program.environment,
-            input: Input::Nothing,
-            output: Output::Together(Log {
+            input: ProcessInput::Nothing,
+            output: OutputTarget::Together(OutputLog {
                 path: log.clone(),
                 bytes_max: bytes(config.guard_output_limit_bytes.get()),
             }),
             stream: None,
             hear: &|_, _| (),
-            limits: Limits {
+            limits: TimeLimits {
                 wall: Duration::from_secs(bytes(config.iteration_timeout_secs.get())),
                 idle: Duration::ZERO,
             },
-            stop: process::Stop::default(),
+            stop: process::StopPolicy::default(),
             has_changed_files: &|| false,
         };
         let ended = process::run(&launch, &self.control, &self.supervision)?;
         let how = match ended.how {
-            How::Exited(code) => Rerun::Ended(GuardExit::Code(code)),
-            How::Signalled(signal) => Rerun::Ended(GuardExit::Signal(signal)),
-            How::CouldNotStart(error) => Rerun::NotStarted(error.to_string()),
-            How::TimedOut | How::Idle => Rerun::TimedOut,
-            How::Stopped => Rerun::Stopped(self.signals.caught().map_or(130, Caught::exit_code)),
-            How::Lost => Rerun::NotStarted("its supervisor was killed".to_owned()),
+            ExitReason::Exited(code) => GuardRerunOutcome::Ended(GuardExit::Code(code)),
+            ExitReason::Signalled(signal) => GuardRerunOutcome::Ended(GuardExit::Signal(signal)),
+            ExitReason::CouldNotStart(error) => GuardRerunOutcome::NotStarted(error.to_string()),
+            ExitReason::TimedOut | ExitReason::Idle => GuardRerunOutcome::TimedOut,
+            ExitReason::Stopped => {
+                GuardRerunOutcome::Stopped(self.signals.caught().map_or(130, ShutdownSignal::exit_code))
+            }
+            ExitReason::Lost => GuardRerunOutcome::NotStarted("its supervisor was killed".to_owned()),
         };
         let text = String::from_utf8_lossy(&fs::read(&log).unwrap_or_default()).into_owned();
         Ok((how, last_lines(&text)))

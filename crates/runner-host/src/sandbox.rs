@@ -11,22 +11,22 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use runner_core::agents::can_be_started_through;
-use runner_core::config::{ExecutorKind, Protect};
+use runner_core::config::{ExecutorKind, ProtectPolicy};
 use runner_core::layout::Doc;
 use runner_core::step::Job;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::executor::Program;
+use crate::executor::PreparedCommand;
 use crate::git::{Git, PathSet, path_of};
 use crate::paths::RUNNER_FOLDERS;
-use crate::process::How;
+use crate::process::ExitReason;
 use crate::programs;
 
 /// What kept a session in, for the record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Level {
+pub(crate) enum SandboxKind {
     /// Nothing.
     #[default]
     None,
@@ -37,8 +37,8 @@ pub(crate) enum Level {
 }
 
 /// How the agent ended, from how the sandbox around it did, which tells a signal by its exit code, as a shell does.
-pub(crate) fn unwrapped(how: How) -> How {
-    if let How::Exited(code @ 129..=192) = how { How::Signalled(code - 128) } else { how }
+pub(crate) fn unwrapped(how: ExitReason) -> ExitReason {
+    if let ExitReason::Exited(code @ 129..=192) = how { ExitReason::Signalled(code - 128) } else { how }
 }
 
 /// How to get the sandbox.
@@ -60,7 +60,7 @@ pub(crate) struct Bubblewrap {
 
 /// What a session finds inside.
 #[derive(Clone, Debug)]
-pub(crate) struct Room {
+pub(crate) struct SandboxSpec {
     pub(crate) root: PathBuf,
     /// What becomes `/tmp`; without it, that is as outside.
     pub(crate) temporary: Option<PathBuf>,
@@ -127,7 +127,7 @@ impl Bubblewrap {
     }
 
     /// A program inside a room.
-    pub(crate) fn around(&self, mut program: Program, room: &Room) -> Program {
+    pub(crate) fn around(&self, mut program: PreparedCommand, room: &SandboxSpec) -> PreparedCommand {
         let argv = std::mem::take(&mut program.argv);
         let needed = still_needed(&argv, &program.environment, &room.root);
         let mut line = self.line_for(room, &needed);
@@ -143,14 +143,14 @@ impl Bubblewrap {
     }
 
     /// What stands before a command that is to run inside a room, in the folder that it is started in.
-    pub(crate) fn before_commands(&self, room: &Room) -> Vec<OsString> {
+    pub(crate) fn before_commands(&self, room: &SandboxSpec) -> Vec<OsString> {
         let mut line = self.line_for(room, &[]);
         line.words(&["--"]);
         line.0
     }
 
-    fn line_for(&self, room: &Room, needed: &[PathBuf]) -> Line {
-        let mut line = Line(vec![self.program.clone().into()]);
+    fn line_for(&self, room: &SandboxSpec, needed: &[PathBuf]) -> ArgvBuilder {
+        let mut line = ArgvBuilder(vec![self.program.clone().into()]);
         line.words(&ALWAYS);
         if !room.has_network {
             line.words(&["--unshare-net"]);
@@ -176,9 +176,9 @@ impl Bubblewrap {
 }
 
 /// The words of a command.
-struct Line(Vec<OsString>);
+struct ArgvBuilder(Vec<OsString>);
 
-impl Line {
+impl ArgvBuilder {
     fn words(&mut self, words: &[&str]) -> &mut Self {
         self.0.extend(words.iter().map(OsString::from));
         self
@@ -209,12 +209,12 @@ fn still_needed(argv: &[OsString], environment: &[(OsString, OsString)], root: &
     named.filter_map(|path| path.canonicalize().ok()).filter(is_covered).collect()
 }
 
-impl Room {
+impl SandboxSpec {
     /// What a session of this job finds.
     pub(crate) fn of(git: &Git, job: &Job, protected: &PathSet) -> Result<Self, Error> {
         let paths = git.paths();
         // With `flag`, the user lets such changes pass.
-        let protected_max = if job.protect == Protect::Flag { 0 } else { PROTECTED_MAX };
+        let protected_max = if job.protect == ProtectPolicy::Flag { 0 } else { PROTECTED_MAX };
         let docs = Doc::ALL.into_iter().filter(|doc| !doc.is_for_agents()).map(|doc| paths.doc(doc));
         let read_only = [git.root().join(".git"), git.git_dir().to_owned(), git.common_dir().to_owned()]
             .into_iter()

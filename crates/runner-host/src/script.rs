@@ -11,19 +11,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use runner_core::scenario::{Act, Answer, Child, Scenario, Session, Situation};
+use runner_core::scenario::{
+    NewChild, Scenario, ScenarioAction, ScenarioAnswer, ScenarioSession, SessionContext,
+};
 use serde_json::{Value, json};
 use thiserror::Error;
 
 /// What keeps a scenario from being played. The runner sees it as an agent that failed.
 #[derive(Debug, Error)]
-enum PlayFault {
+enum ScenarioPlayError {
     #[error("`{0}` is not set")]
     Variable(&'static str),
     #[error("{}: {source}", .path.display())]
     File { path: PathBuf, source: io::Error },
     #[error(transparent)]
-    Scenario(#[from] runner_core::scenario::ScenarioFault),
+    Scenario(#[from] runner_core::scenario::ScenarioError),
     #[error(
         "no session of the scenario fits iteration {iter}, node {node}, {attempts} attempts, mode {mode}"
     )]
@@ -44,7 +46,7 @@ pub fn scenario_to_play() -> Option<PathBuf> {
 
 /// Plays the session that fits the situation in the environment. The scenario's file is the argument.
 pub fn play(scenario: &Path) -> ExitCode {
-    match Stage::set(scenario).and_then(|stage| stage.play()) {
+    match ScenarioPlayer::set(scenario).and_then(|stage| stage.play()) {
         Ok(code) => ExitCode::from(code),
         Err(fault) => {
             let _ = writeln!(io::stderr(), "script: {fault}");
@@ -54,7 +56,7 @@ pub fn play(scenario: &Path) -> ExitCode {
 }
 
 /// Where the scenario is played.
-struct Stage {
+struct ScenarioPlayer {
     scenario: Scenario,
     iter: u32,
     node: String,
@@ -64,25 +66,25 @@ struct Stage {
     report: PathBuf,
 }
 
-fn variable(name: &'static str) -> Result<String, PlayFault> {
-    env::var(name).map_err(|_| PlayFault::Variable(name))
+fn variable(name: &'static str) -> Result<String, ScenarioPlayError> {
+    env::var(name).map_err(|_| ScenarioPlayError::Variable(name))
 }
 
-fn path_variable(name: &'static str) -> Result<PathBuf, PlayFault> {
-    env::var_os(name).map(|value: OsString| value.into()).ok_or(PlayFault::Variable(name))
+fn path_variable(name: &'static str) -> Result<PathBuf, ScenarioPlayError> {
+    env::var_os(name).map(|value: OsString| value.into()).ok_or(ScenarioPlayError::Variable(name))
 }
 
-fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, PlayFault> {
-    result.map_err(|error| PlayFault::File { path: path.to_owned(), source: error })
+fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, ScenarioPlayError> {
+    result.map_err(|error| ScenarioPlayError::File { path: path.to_owned(), source: error })
 }
 
-impl Stage {
-    fn set(scenario: &Path) -> Result<Self, PlayFault> {
+impl ScenarioPlayer {
+    fn set(scenario: &Path) -> Result<Self, ScenarioPlayError> {
         let text = at(scenario, fs::read_to_string(scenario))?;
         let iter = variable("RUNNER_ITER")?;
         Ok(Self {
             scenario: Scenario::decode(&text)?,
-            iter: iter.parse().map_err(|_| PlayFault::Variable("RUNNER_ITER"))?,
+            iter: iter.parse().map_err(|_| ScenarioPlayError::Variable("RUNNER_ITER"))?,
             node: variable("RUNNER_NODE_ID")?,
             mode: variable("RUNNER_MODE")?,
             tree: path_variable("RUNNER_TREE")?,
@@ -91,10 +93,10 @@ impl Stage {
         })
     }
 
-    fn play(&self) -> Result<u8, PlayFault> {
+    fn play(&self) -> Result<u8, ScenarioPlayError> {
         let attempts = self.attempts();
-        let situation = Situation { iter: self.iter, node: &self.node, attempts, mode: &self.mode };
-        let session = self.scenario.session_for(situation).ok_or_else(|| PlayFault::NoSession {
+        let situation = SessionContext { iter: self.iter, node: &self.node, attempts, mode: &self.mode };
+        let session = self.scenario.session_for(situation).ok_or_else(|| ScenarioPlayError::NoSession {
             iter: self.iter,
             node: self.node.clone(),
             attempts,
@@ -103,17 +105,17 @@ impl Stage {
         self.perform(session)
     }
 
-    fn perform(&self, session: &Session) -> Result<u8, PlayFault> {
+    fn perform(&self, session: &ScenarioSession) -> Result<u8, ScenarioPlayError> {
         for act in &session.acts {
             if let Some(code) = self.act(act)? {
                 return Ok(code);
             }
         }
         let answer = match &session.answer {
-            Some(Answer::Lawful { status, summary }) => {
+            Some(ScenarioAnswer::Lawful { status, summary }) => {
                 json!({ "status": status, "summary": summary }).to_string()
             }
-            Some(Answer::Raw { raw }) => raw.clone(),
+            Some(ScenarioAnswer::Raw { raw }) => raw.clone(),
             None => return Ok(0),
         };
         at(&self.output, fs::write(&self.output, answer))?;
@@ -121,41 +123,41 @@ impl Stage {
     }
 
     /// Does one thing; an exit code ends the session.
-    fn act(&self, act: &Act) -> Result<Option<u8>, PlayFault> {
+    fn act(&self, act: &ScenarioAction) -> Result<Option<u8>, ScenarioPlayError> {
         match act {
-            Act::Write { path, text } => write_file(Path::new(path), text.as_bytes())?,
-            Act::Append { path, text } => {
+            ScenarioAction::Write { path, text } => write_file(Path::new(path), text.as_bytes())?,
+            ScenarioAction::Append { path, text } => {
                 let mut bytes = fs::read(path).unwrap_or_default();
                 bytes.extend(text.as_bytes());
                 write_file(Path::new(path), &bytes)?;
             }
-            Act::Delete { path } => {
+            ScenarioAction::Delete { path } => {
                 let path = Path::new(path);
                 at(path, if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) })?;
             }
-            Act::Print { text } => drop(writeln!(io::stdout(), "{text}")),
-            Act::Sleep { ms } => std::thread::sleep(Duration::from_millis(*ms)),
-            Act::Run { argv } => {
-                let (program, arguments) = argv.split_first().ok_or(PlayFault::Variable("argv"))?;
+            ScenarioAction::Print { text } => drop(writeln!(io::stdout(), "{text}")),
+            ScenarioAction::Sleep { ms } => std::thread::sleep(Duration::from_millis(*ms)),
+            ScenarioAction::Run { argv } => {
+                let (program, arguments) = argv.split_first().ok_or(ScenarioPlayError::Variable("argv"))?;
                 at(Path::new(program), Command::new(program).args(arguments).status())?;
             }
-            Act::AddChildren { node, children } => {
+            ScenarioAction::AddChildren { node, children } => {
                 self.edit_node(node, |node| add_children(node, children))?;
             }
-            Act::SetField { node, field, json } => {
+            ScenarioAction::SetField { node, field, json } => {
                 let value: Value =
-                    serde_json::from_str(json).map_err(|_| PlayFault::NotJson(json.clone()))?;
+                    serde_json::from_str(json).map_err(|_| ScenarioPlayError::NotJson(json.clone()))?;
                 self.edit_node(node, |node| {
                     node.insert(field.clone(), value);
                 })?;
             }
-            Act::RemoveNode { node } => self.edit_tree(|root| remove_node(root, node))?,
-            Act::Report(report) => {
+            ScenarioAction::RemoveNode { node } => self.edit_tree(|root| remove_node(root, node))?,
+            ScenarioAction::Report(report) => {
                 let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                let report = report.at(since.as_secs()).map_err(PlayFault::NoFault)?;
+                let report = report.at(since.as_secs()).map_err(ScenarioPlayError::NoFault)?;
                 at(&self.report, fs::write(&self.report, report.to_bytes()))?;
             }
-            Act::Exit { code } => return Ok(Some(*code)),
+            ScenarioAction::Exit { code } => return Ok(Some(*code)),
         }
         Ok(None)
     }
@@ -166,16 +168,16 @@ impl Stage {
         node.and_then(|node| node.get("attempts")?.as_u64()).unwrap_or_default()
     }
 
-    fn read_tree(&self) -> Result<Value, PlayFault> {
+    fn read_tree(&self) -> Result<Value, ScenarioPlayError> {
         let text = at(&self.tree, fs::read_to_string(&self.tree))?;
-        serde_json::from_str(&text).map_err(|_| PlayFault::NotJson(self.tree.display().to_string()))
+        serde_json::from_str(&text).map_err(|_| ScenarioPlayError::NotJson(self.tree.display().to_string()))
     }
 
-    fn edit_tree(&self, edit: impl FnOnce(&mut Value) -> bool) -> Result<(), PlayFault> {
+    fn edit_tree(&self, edit: impl FnOnce(&mut Value) -> bool) -> Result<(), ScenarioPlayError> {
         let mut tree = self.read_tree()?;
         let edited = tree.pointer_mut("/root").is_some_and(edit);
         if !edited {
-            return Err(PlayFault::NoNode(self.node.clone()));
+            return Err(ScenarioPlayError::NoNode(self.node.clone()));
         }
         at(&self.tree, fs::write(&self.tree, format!("{tree:#}\n")))
     }
@@ -184,12 +186,12 @@ impl Stage {
         &self,
         id: &str,
         edit: impl FnOnce(&mut serde_json::Map<String, Value>),
-    ) -> Result<(), PlayFault> {
+    ) -> Result<(), ScenarioPlayError> {
         self.edit_tree(|root| find_node(root, id).and_then(Value::as_object_mut).map(edit).is_some())
     }
 }
 
-fn write_file(path: &Path, bytes: &[u8]) -> Result<(), PlayFault> {
+fn write_file(path: &Path, bytes: &[u8]) -> Result<(), ScenarioPlayError> {
     if let Some(folder) = path.parent() {
         at(folder, fs::create_dir_all(folder))?;
     }
@@ -212,7 +214,7 @@ fn remove_node(node: &mut Value, id: &str) -> bool {
     children.len() < before || children.iter_mut().any(|child| remove_node(child, id))
 }
 
-fn add_children(node: &mut serde_json::Map<String, Value>, children: &[Child]) {
+fn add_children(node: &mut serde_json::Map<String, Value>, children: &[NewChild]) {
     let max_attempts = node.get("max_attempts").cloned().unwrap_or(json!(3));
     let Some(list) = node.get_mut("children").and_then(Value::as_array_mut) else { return };
     for child in children {
@@ -238,8 +240,8 @@ mod tests {
     fn tree() -> Value {
         let mut root = json!({ "id": "root", "max_attempts": 2, "children": [] });
         let children = [
-            Child { id: "a".to_owned(), title: None, goal: None, acceptance: vec!["x".to_owned()] },
-            Child { id: "b".to_owned(), title: Some("B".to_owned()), goal: None, acceptance: Vec::new() },
+            NewChild { id: "a".to_owned(), title: None, goal: None, acceptance: vec!["x".to_owned()] },
+            NewChild { id: "b".to_owned(), title: Some("B".to_owned()), goal: None, acceptance: Vec::new() },
         ];
         add_children(root.as_object_mut().unwrap(), &children);
         root
@@ -257,7 +259,7 @@ mod tests {
     #[test]
     fn a_node_is_removed_wherever_it_is() {
         let mut root = tree();
-        let child = [Child { id: "deep".to_owned(), title: None, goal: None, acceptance: Vec::new() }];
+        let child = [NewChild { id: "deep".to_owned(), title: None, goal: None, acceptance: Vec::new() }];
         add_children(find_node(&mut root, "b").unwrap().as_object_mut().unwrap(), &child);
         assert!(remove_node(&mut root, "deep"));
         assert!(!remove_node(&mut root, "deep"));

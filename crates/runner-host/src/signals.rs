@@ -14,14 +14,14 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGXFSZ};
 use signal_hook::iterator::{Handle, Signals};
 
 use crate::error::Error;
-use crate::process::{Control, Wish};
+use crate::process::{CancelHandle, StopRequest};
 
 /// How long the runner may take to end by itself after the second signal.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// A signal that ends a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Caught {
+pub enum ShutdownSignal {
     /// Ctrl-C.
     Interrupt,
     /// Asked to end, by `kill` or the system.
@@ -30,7 +30,7 @@ pub enum Caught {
     HangUp,
 }
 
-impl Caught {
+impl ShutdownSignal {
     const ALL: [Self; 3] = [Self::Interrupt, Self::Terminate, Self::HangUp];
 
     /// The exit code that tells of it.
@@ -53,17 +53,17 @@ impl Caught {
 
 /// Turns signals into wishes as long as it lives.
 #[derive(Debug)]
-pub struct Listener {
+pub struct SignalListener {
     first: Arc<AtomicI32>,
     handle: Handle,
 }
 
-impl Listener {
+impl SignalListener {
     /// Begins to listen.
-    pub fn begin(control: &Control) -> Result<Self, Error> {
+    pub fn begin(control: &CancelHandle) -> Result<Self, Error> {
         let fail = || Error::io::<io::Error>("listen to", Path::new("signals"));
         let ignored = ignored_signals();
-        let known = Caught::ALL.map(Caught::number).into_iter().chain([SIGTSTP]);
+        let known = ShutdownSignal::ALL.map(ShutdownSignal::number).into_iter().chain([SIGTSTP]);
         let wanted = known.filter(|signal| !ignored.contains(*signal));
         let mut signals = Signals::new(wanted).map_err(fail())?;
         let handle = signals.handle();
@@ -76,48 +76,48 @@ impl Listener {
     }
 
     /// The first signal that came, if any did.
-    pub fn caught(&self) -> Option<Caught> {
+    pub fn caught(&self) -> Option<ShutdownSignal> {
         caught(&self.first)
     }
 }
 
-impl Drop for Listener {
+impl Drop for SignalListener {
     fn drop(&mut self) {
         self.handle.close();
     }
 }
 
 /// Tells of every signal that would end this program, on a thread of its own, instead of letting it end it.
-pub fn tell_of_ends(told: impl Fn(Caught) + Send + 'static) -> Result<(), Error> {
+pub fn tell_of_ends(told: impl Fn(ShutdownSignal) + Send + 'static) -> Result<(), Error> {
     let fail = || Error::io::<io::Error>("listen to", Path::new("signals"));
-    let mut signals = Signals::new(Caught::ALL.map(Caught::number)).map_err(fail())?;
+    let mut signals = Signals::new(ShutdownSignal::ALL.map(ShutdownSignal::number)).map_err(fail())?;
     let listen = move || {
         for signal in signals.forever() {
-            Caught::ALL.into_iter().filter(|caught| caught.number() == signal).for_each(&told);
+            ShutdownSignal::ALL.into_iter().filter(|caught| caught.number() == signal).for_each(&told);
         }
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(listen).map(|_| ()).map_err(fail())
 }
 
-fn caught(first: &AtomicI32) -> Option<Caught> {
+fn caught(first: &AtomicI32) -> Option<ShutdownSignal> {
     let number = first.load(Ordering::SeqCst);
-    Caught::ALL.into_iter().find(|caught| caught.number() == number)
+    ShutdownSignal::ALL.into_iter().find(|caught| caught.number() == number)
 }
 
-fn hear(signal: i32, first: &AtomicI32, control: &Control) {
+fn hear(signal: i32, first: &AtomicI32, control: &CancelHandle) {
     if signal == SIGTSTP {
         control.pause();
         return;
     }
     let is_first = first.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-    if is_first && control.wish() == Wish::GoOn {
+    if is_first && control.wish() == StopRequest::GoOn {
         control.stop();
         return;
     }
     control.kill();
     // Whatever the runner is at, the user will not wait any longer. What is begun, the next command finishes.
     std::thread::sleep(END_WITHIN);
-    let code = caught(first).map_or(1, Caught::exit_code);
+    let code = caught(first).map_or(1, ShutdownSignal::exit_code);
     std::process::exit(code.into());
 }
 

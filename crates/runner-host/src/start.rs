@@ -6,45 +6,45 @@ use std::path::Path;
 use runner_core::config::Config;
 use runner_core::goal::Goal;
 use runner_core::id::RunId;
-use runner_core::identity::{self, IdentityFault};
+use runner_core::identity::{self, IdentityError};
 use runner_core::layout::{Doc, RUNNER_DIR};
-use runner_core::plan::{Grafted, Import};
-use runner_core::start::{self, Composed, DocSet, Sources, Wish};
+use runner_core::plan::{ImportedTree, PlanImport};
+use runner_core::start::{self, DocSet, DocumentSources, StartDocuments, StartOptions};
 use runner_core::step::Event;
 use runner_core::tree::Tree;
 
-use crate::error::{Error, Refusal};
+use crate::error::{Error, UserError};
 use crate::failpoint;
-use crate::git::{EntryMode, Git, Head, IndexEntry, OLDEST, Status, TreeEntry, path_of};
+use crate::git::{EntryMode, Git, Head, IndexEntry, OLDEST, RepoStatus, TreeEntry, path_of};
 use crate::inspect::{docs_of, read_docs, show_paths, tools_faults};
-use crate::journal::Move;
+use crate::journal::PublishEntry;
 use crate::moving;
 use crate::paths::RUNNER_LOCAL;
 use crate::store;
-use crate::workshop::{Taken, Workshop, take_up};
+use crate::workshop::{Recovered, RepoWorld, take_up};
 
 /// What `runner start` did.
 #[derive(Debug)]
-pub struct Started {
+pub struct StartResult {
     /// The run.
     pub run: RunId,
     /// The tip of its branch.
     pub commit: String,
     /// How it came about.
-    pub how: How,
+    pub how: StartKind,
     /// Whether the goal is still the template.
     pub goal_unwritten: bool,
     /// Other runs in this repository.
     pub other_runs: Vec<RunId>,
     /// What an earlier, interrupted start had left.
-    pub recovered: Option<Taken>,
+    pub recovered: Option<Recovered>,
     /// What became of a plan that was to be taken in.
-    pub grafted: Option<Grafted>,
+    pub grafted: Option<ImportedTree>,
 }
 
 /// How a start came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum StartKind {
     /// A new run.
     New,
     /// A run that was there, with changes by the user that were committed.
@@ -54,9 +54,9 @@ pub enum How {
 }
 
 /// Begins or resumes the run that GOAL.md names.
-pub fn start(dir: &Path, wish: &Wish) -> Result<Started, Error> {
+pub fn start(dir: &Path, wish: &StartOptions) -> Result<StartResult, Error> {
     let mut nobody = |_: &Event| {};
-    let mut workshop = Workshop::open(dir, &mut nobody, Box::new(|| false))?;
+    let mut workshop = RepoWorld::open(dir, &mut nobody, Box::new(|| false))?;
     let recovered = take_up(&mut workshop)?;
     let (mut git, _lock) = workshop.into_parts();
     check_version(&git)?;
@@ -67,68 +67,74 @@ pub fn start(dir: &Path, wish: &Wish) -> Result<Started, Error> {
 
     let branches = git.runner_branches()?;
     if branches.iter().any(|(branch, _)| branch == "runner") {
-        return Err(Refusal::BranchInTheWay.into());
+        return Err(UserError::BranchInTheWay.into());
     }
     let runs: Vec<RunId> = branches.iter().filter_map(|(branch, _)| RunId::of_branch(branch)).collect();
     let goal = start::goal_file(&docs, wish)?;
-    let named = Goal::parse(&goal).map_err(start::StartFault::from)?.id().cloned();
-    let run = named.or_else(|| identity::generate(base, &runs)).ok_or(Refusal::NoCommit)?;
+    let named = Goal::parse(&goal).map_err(start::StartError::from)?.id().cloned();
+    let run = named.or_else(|| identity::generate(base, &runs)).ok_or(UserError::NoCommit)?;
     let old_tip = branches.into_iter().find(|(branch, _)| *branch == run.branch()).map(|(_, tip)| tip);
 
     if wish.plan.is_some() {
         refuse_import(&run, &status, old_tip.is_some())?;
     }
 
-    let scene =
-        Scene { git: &git, status: &status, docs: &docs, run: &run, base, old_tip: old_tip.as_deref() };
+    let scene = StartContext {
+        git: &git,
+        status: &status,
+        docs: &docs,
+        run: &run,
+        base,
+        old_tip: old_tip.as_deref(),
+    };
     let composed = scene.compose(&goal, wish)?;
     refuse_bad_tools(&git, &composed)?;
     let new_tip = scene.commit(&composed, wish)?;
     scene.go_to(&new_tip)?;
     let how = match &old_tip {
-        None => How::New,
-        Some(tip) if *tip == new_tip => How::Resumed,
-        Some(_) => How::Updated,
+        None => StartKind::New,
+        Some(tip) if *tip == new_tip => StartKind::Resumed,
+        Some(_) => StartKind::Updated,
     };
     let other_runs = runs.into_iter().filter(|other| *other != run).collect();
-    let Composed { goal_unwritten, grafted, .. } = composed;
-    Ok(Started { run, commit: new_tip, how, goal_unwritten, other_runs, recovered, grafted })
+    let StartDocuments { goal_unwritten, grafted, .. } = composed;
+    Ok(StartResult { run, commit: new_tip, how, goal_unwritten, other_runs, recovered, grafted })
 }
 
 /// Takes a plan into the tree of the run that stands here: a start whose only change is the new nodes.
-pub fn import(dir: &Path, plan: Import) -> Result<Started, Error> {
-    start(dir, &Wish { plan: Some(plan), ..Wish::default() })
+pub fn import(dir: &Path, plan: PlanImport) -> Result<StartResult, Error> {
+    start(dir, &StartOptions { plan: Some(plan), ..StartOptions::default() })
 }
 
 /// A plan goes into a run that stands, with nothing of the user's to be taken in at the same time: the commit then says
 /// all of what it does.
-fn refuse_import(run: &RunId, status: &Status, exists: bool) -> Result<(), Error> {
+fn refuse_import(run: &RunId, status: &RepoStatus, exists: bool) -> Result<(), Error> {
     if !exists {
-        return Err(Refusal::Identity(IdentityFault::NoRun).into());
+        return Err(UserError::Identity(IdentityError::NoRun).into());
     }
     if status.head.branch() != Some(&run.branch()) {
         let branch = status.head.branch().map(str::to_owned);
-        return Err(Refusal::Identity(IdentityFault::WrongBranch { run: run.clone(), branch }).into());
+        return Err(UserError::Identity(IdentityError::WrongBranch { run: run.clone(), branch }).into());
     }
     if !status.inside.is_empty() {
         let (paths, more) = show_paths(&status.inside);
-        return Err(Refusal::RunnerChanged { paths, more }.into());
+        return Err(UserError::RunnerChanged { paths, more }.into());
     }
     Ok(())
 }
 
 /// Tells now what would end the run at the first leaf that it concerns.
-fn refuse_bad_tools(git: &Git, composed: &Composed) -> Result<(), Error> {
+fn refuse_bad_tools(git: &Git, composed: &StartDocuments) -> Result<(), Error> {
     let tree = composed.docs.get(&Doc::Tree).and_then(|bytes| Tree::decode(bytes).ok());
     let config = composed.docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok());
     let faults = tools_faults(git, tree.as_ref(), config.as_ref())?;
-    if faults.is_empty() { Ok(()) } else { Err(Refusal::Tools { faults }.into()) }
+    if faults.is_empty() { Ok(()) } else { Err(UserError::Tools { faults }.into()) }
 }
 
 pub(crate) fn check_version(git: &Git) -> Result<(), Error> {
     let (version, found) = git.version()?;
     if version < OLDEST {
-        return Err(Refusal::OldGit { found }.into());
+        return Err(UserError::OldGit { found }.into());
     }
     Ok(())
 }
@@ -140,29 +146,29 @@ pub(crate) fn allow_configured_filters(git: &mut Git, docs: &DocSet) -> Result<(
 }
 
 /// The repository's state, if it is one that a run can start from.
-pub(crate) fn clean_status(git: &Git) -> Result<Status, Error> {
+pub(crate) fn clean_status(git: &Git) -> Result<RepoStatus, Error> {
     if let Some(operation) = git.operation() {
-        return Err(Refusal::Busy(operation).into());
+        return Err(UserError::Busy(operation).into());
     }
     let status = git.status()?;
     if status.head == Head::Unborn {
-        return Err(Refusal::NoCommit.into());
+        return Err(UserError::NoCommit.into());
     }
     if !status.outside.is_empty() {
         let (paths, more) = show_paths(&status.outside);
-        return Err(Refusal::Dirty { paths, more }.into());
+        return Err(UserError::Dirty { paths, more }.into());
     }
     Ok(status)
 }
 
 pub(crate) fn position(head: &Head) -> Result<(&str, Option<&str>), Error> {
-    head.commit().map(|commit| (commit, head.branch())).ok_or_else(|| Refusal::NoCommit.into())
+    head.commit().map(|commit| (commit, head.branch())).ok_or_else(|| UserError::NoCommit.into())
 }
 
 /// Everything that was read, once.
-struct Scene<'a> {
+struct StartContext<'a> {
     git: &'a Git,
-    status: &'a Status,
+    status: &'a RepoStatus,
     docs: &'a DocSet,
     run: &'a RunId,
     /// HEAD's commit.
@@ -170,12 +176,12 @@ struct Scene<'a> {
     old_tip: Option<&'a str>,
 }
 
-impl Scene<'_> {
+impl StartContext<'_> {
     fn on_branch(&self) -> bool {
         self.status.head.branch() == Some(&self.run.branch())
     }
 
-    fn compose(&self, goal: &[u8], wish: &Wish) -> Result<Composed, Error> {
+    fn compose(&self, goal: &[u8], wish: &StartOptions) -> Result<StartDocuments, Error> {
         let head = docs_of(self.git, self.base)?;
         let tip = match self.old_tip {
             Some(tip) if tip == self.base => Some(head.clone()),
@@ -183,12 +189,12 @@ impl Scene<'_> {
             None => None,
         };
         let sources =
-            Sources { work: self.docs, head: &head, tip: tip.as_ref(), on_branch: self.on_branch() };
+            DocumentSources { work: self.docs, head: &head, tip: tip.as_ref(), on_branch: self.on_branch() };
         Ok(start::compose(self.run, goal, sources, wish)?)
     }
 
     /// Stores the commit that the run goes on from. Where nothing changed, that is the branch's tip itself.
-    fn commit(&self, composed: &Composed, wish: &Wish) -> Result<String, Error> {
+    fn commit(&self, composed: &StartDocuments, wish: &StartOptions) -> Result<String, Error> {
         let parent = self.old_tip.unwrap_or(self.base);
         let index = self.git.paths().private_index("commit");
         self.git.read_into_index(&index, parent)?;
@@ -209,7 +215,7 @@ impl Scene<'_> {
             return Ok(parent.to_owned());
         }
         let added = composed.grafted.as_ref().map(|grafted| grafted.added.len());
-        let imported = wish.plan.as_ref().map(Import::format).zip(added);
+        let imported = wish.plan.as_ref().map(PlanImport::format).zip(added);
         let message = start::message(self.run, own_commits, imported);
         let commit = self.git.store_commit(&tree, parent, &message)?;
         failpoint::reach("start.commit");
@@ -255,9 +261,9 @@ impl Scene<'_> {
             && self.old_tip.is_some()
             && let Some(worktree) = self.git.worktree_holding(&branch)?
         {
-            return Err(Refusal::HeldElsewhere { branch, worktree }.into());
+            return Err(UserError::HeldElsewhere { branch, worktree }.into());
         }
-        let moving = Move {
+        let moving = PublishEntry {
             run: self.run.to_string(),
             branch,
             old_tip: self.old_tip.map(str::to_owned),

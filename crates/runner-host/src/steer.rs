@@ -5,50 +5,50 @@ use std::path::Path;
 use runner_core::config::Config;
 use runner_core::id::RunId;
 use runner_core::layout::{Doc, RUNNER_DIR};
-use runner_core::steer::{self, Question, Steered, UserEdit};
+use runner_core::steer::{self, EditableDocs, Question, UserEdit};
 use runner_core::step::{Event, Snapshot, World};
 use runner_core::tree::Tree;
 
-use crate::error::{Error, Refusal};
+use crate::error::{Error, UserError};
 use crate::failpoint;
 use crate::git::{EntryMode, Git, IndexEntry, TreeEntry};
 use crate::inspect::read_docs;
-use crate::journal::Move;
+use crate::journal::PublishEntry;
 use crate::lock::Lock;
 use crate::moving;
 use crate::store;
-use crate::workshop::{Taken, Workshop, take_up};
+use crate::workshop::{Recovered, RepoWorld, take_up};
 
 /// A run that nobody else works on while this lives.
-pub struct Steering {
+pub struct EditSession {
     git: Git,
     _lock: Option<Lock>,
     snapshot: Snapshot,
     head: String,
-    recovered: Option<Taken>,
+    recovered: Option<Recovered>,
 }
 
 /// An edit that is in git.
 #[derive(Debug)]
-pub struct Edited {
+pub struct CommittedEdit {
     /// The run.
     pub run: RunId,
     /// The commit.
     pub commit: String,
     /// The documents after it.
-    pub after: Steered,
+    pub after: EditableDocs,
     /// What an earlier, interrupted command had left.
-    pub recovered: Option<Taken>,
+    pub recovered: Option<Recovered>,
 }
 
-impl Steering {
+impl EditSession {
     /// Takes the lock, finishes what a crash left, and reads the run. Refuses what a step would refuse.
     pub fn begin(dir: &Path) -> Result<Self, Error> {
         let mut nobody = |_: &Event| {};
-        let mut workshop = Workshop::open(dir, &mut nobody, Box::new(|| false))?;
+        let mut workshop = RepoWorld::open(dir, &mut nobody, Box::new(|| false))?;
         let recovered = take_up(&mut workshop)?;
         let snapshot = workshop.load()?;
-        let head = workshop.head().ok_or(Refusal::NoCommit)?;
+        let head = workshop.head().ok_or(UserError::NoCommit)?;
         let (git, lock) = workshop.into_parts();
         Ok(Self { git, _lock: lock, snapshot, head, recovered })
     }
@@ -62,13 +62,13 @@ impl Steering {
     }
 
     /// Makes the edit and commits it, or refuses it and changes nothing.
-    pub fn commit(self, edit: &UserEdit) -> Result<Edited, Error> {
-        let before = Steered {
+    pub fn commit(self, edit: &UserEdit) -> Result<CommittedEdit, Error> {
+        let before = EditableDocs {
             tree: self.snapshot.tree.clone(),
             questions: self.snapshot.memory.questions.clone().into_bytes(),
             feedback: self.snapshot.memory.feedback.clone().into_bytes(),
         };
-        let after = edit.apply(&before).map_err(Refusal::Steer)?;
+        let after = edit.apply(&before).map_err(UserError::Steer)?;
         let (doc, bytes) = edit.written(&after);
         let run = self.snapshot.run_id.clone();
         let message = steer::message(&run, edit, &after, &self.snapshot.state, self.snapshot.own_commits);
@@ -77,7 +77,7 @@ impl Steering {
         store::remove(&index)?;
         failpoint::reach("steer.commit");
         go_to(&self.git, &run, (&self.head, &commit))?;
-        Ok(Edited { run, commit, after, recovered: self.recovered })
+        Ok(CommittedEdit { run, commit, after, recovered: self.recovered })
     }
 }
 
@@ -85,7 +85,7 @@ impl Steering {
 pub fn questions(dir: &Path) -> Result<Vec<Question>, Error> {
     let git = Git::open(dir)?;
     if !store::is_folder(&git.root().join(RUNNER_DIR))? {
-        return Err(Refusal::NotSetUp(git.root().to_owned()).into());
+        return Err(UserError::NotSetUp(git.root().to_owned()).into());
     }
     let file = read_docs(&git)?.remove(&Doc::Questions).unwrap_or_default();
     Ok(steer::questions(&String::from_utf8_lossy(&file)))
@@ -109,7 +109,7 @@ pub(crate) fn commit_doc(
 
 /// Takes the repository there, with a journal around it.
 pub(crate) fn go_to(git: &Git, run: &RunId, (from, to): (&str, &str)) -> Result<(), Error> {
-    let moving = Move {
+    let moving = PublishEntry {
         run: run.to_string(),
         branch: run.branch(),
         old_tip: Some(from.to_owned()),

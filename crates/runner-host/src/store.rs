@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
 
-use crate::error::{Error, Refusal};
+use crate::error::{Error, UserError};
 
 /// Reads a plain file of at most `bytes_max` bytes. Links are not followed; a pipe in its place does not block.
 pub(crate) fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, Error> {
@@ -33,13 +33,13 @@ pub(crate) fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, Error
     }
     let found = u64::max(bytes.len() as u64, u64::try_from(stat.st_size).unwrap_or_default());
     if found > bytes_max {
-        return Err(Refusal::TooLarge { path: path.to_owned(), bytes: found, max: bytes_max }.into());
+        return Err(UserError::TooLarge { path: path.to_owned(), bytes: found, max: bytes_max }.into());
     }
     Ok(Some(bytes))
 }
 
 fn not_a_file(path: &Path, what: &'static str) -> Error {
-    Refusal::NotAFile { path: path.to_owned(), what }.into()
+    UserError::NotAFile { path: path.to_owned(), what }.into()
 }
 
 fn kind_name(kind: FileType) -> &'static str {
@@ -68,7 +68,7 @@ pub(crate) fn is_folder(path: &Path) -> Result<bool, Error> {
         Ok(found) if found.is_dir() => Ok(true),
         Ok(found) => {
             let what = if found.is_symlink() { "a symbolic link" } else { "a file" };
-            Err(Refusal::NotAFolder { path: path.to_owned(), what }.into())
+            Err(UserError::NotAFolder { path: path.to_owned(), what }.into())
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(Error::io("look at", path)(error)),
@@ -195,7 +195,7 @@ pub(crate) fn replace(root: &Path, path: &Path, bytes: &[u8]) -> Result<(), Erro
 
 /// What tells one state of a file from every later one: whoever changes the file changes this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct FileStamp {
     place: (u64, u64),
     bytes: u64,
     modified: (i64, i64),
@@ -203,10 +203,10 @@ pub(crate) struct Stamp {
 }
 
 /// The stamp of a plain file.
-pub(crate) fn stamp(path: &Path) -> Option<Stamp> {
+pub(crate) fn stamp(path: &Path) -> Option<FileStamp> {
     use std::os::unix::fs::MetadataExt;
     let found = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
-    Some(Stamp {
+    Some(FileStamp {
         place: (found.dev(), found.ino()),
         bytes: found.len(),
         modified: (found.mtime(), found.mtime_nsec()),
@@ -272,7 +272,7 @@ mod tests {
         write(&path, b"one").unwrap();
         write(&path, b"two!").unwrap();
         assert_eq!(read(&path, 4).unwrap(), Some(b"two!".to_vec()));
-        assert!(matches!(read(&path, 3), Err(Error::Refused(Refusal::TooLarge { bytes: 4, max: 3, .. }))));
+        assert!(matches!(read(&path, 3), Err(Error::Refused(UserError::TooLarge { bytes: 4, max: 3, .. }))));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file stays");
     }
 
@@ -284,7 +284,7 @@ mod tests {
         std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
         fs::create_dir(&place).unwrap();
         for (path, kind) in [(&fifo, "a named pipe"), (&link, "a symbolic link"), (&place, "a folder")] {
-            let Err(Error::Refused(Refusal::NotAFile { what, .. })) = read(path, 10) else {
+            let Err(Error::Refused(UserError::NotAFile { what, .. })) = read(path, 10) else {
                 panic!("{kind}")
             };
             assert_eq!(what, kind);
@@ -297,7 +297,7 @@ mod tests {
         let (target, link) = (folder.path().join("target"), folder.path().join("link"));
         fs::create_dir(&target).unwrap();
         std::os::unix::fs::symlink(&target, &link).unwrap();
-        assert!(matches!(ensure_folder(&link), Err(Error::Refused(Refusal::NotAFolder { .. }))));
+        assert!(matches!(ensure_folder(&link), Err(Error::Refused(UserError::NotAFolder { .. }))));
         ensure_folder(&folder.path().join("new")).unwrap();
         ensure_folder(&target).unwrap();
         // A link where the temporary file would be is not followed either.

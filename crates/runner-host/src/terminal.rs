@@ -2,11 +2,11 @@
 
 /// Keys that are read one by one, without waiting for the end of a line, as long as this lives.
 #[derive(Debug)]
-pub struct Keys {
+pub struct KeyReader {
     before: rustix::termios::Termios,
 }
 
-impl Keys {
+impl KeyReader {
     /// Begins to read keys and gives each to `pressed`, on a thread of its own. Nothing where no person can type.
     pub fn read(pressed: impl Fn(u8) + Send + 'static) -> Option<Self> {
         use std::io::{IsTerminal, Read};
@@ -28,7 +28,7 @@ impl Keys {
     }
 }
 
-impl Drop for Keys {
+impl Drop for KeyReader {
     fn drop(&mut self) {
         let stdin = std::io::stdin();
         let _ = rustix::termios::tcsetattr(&stdin, rustix::termios::OptionalActions::Now, &self.before);

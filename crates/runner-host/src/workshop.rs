@@ -16,54 +16,55 @@ mod survey;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use runner_core::agents::Identity;
-use runner_core::config::{Config, Hooks};
+use runner_core::agents::SessionIdentity;
+use runner_core::config::{Config, HooksConfig};
 use runner_core::goal::Goal;
 use runner_core::id::{NodeId, RunId};
-use runner_core::identity::{IdentityFault, Standing};
+use runner_core::identity::{IdentityError, IdentityInputs};
 use runner_core::layout::Doc;
 use runner_core::repo_path::RepoPath;
 use runner_core::run_state::RunState;
-use runner_core::start::{DocSet, StartFault};
+use runner_core::start::{DocSet, StartError};
 use runner_core::step::{
-    Attempt, Event, Interruption, Job, Memory, Record, Snapshot, Telling, Transition, Verdict, World,
+    Attempt, Event, GuardRun, HookTrigger, Interruption, IterationRecord, Job, Memory, Snapshot, Transition,
+    World,
 };
 use runner_core::tree::{Selection, Tree, select};
 
 pub(crate) use hooks::program as hook_program;
-pub use recover::{Recovery, Taken, take_up};
+pub use recover::{Recovered, RecoveryNote, take_up};
 
-use self::files::RunnerFiles;
-use crate::error::{Error, Refusal};
+use self::files::StepInputs;
+use crate::error::{Error, UserError};
 use crate::failpoint;
-use crate::git::{Git, Head, PathSet, Status, path_of};
+use crate::git::{Git, Head, PathSet, RepoStatus, path_of};
 use crate::inspect::{read_docs, show_paths};
-use crate::journal::{Iteration, Move};
+use crate::journal::{IterationEntry, PublishEntry};
 use crate::lock::Lock;
-use crate::process::{Control, Supervision};
-use crate::record::Folder;
-use crate::sandbox::{Bubblewrap, Level};
-use crate::signals::{Caught, Listener};
-use crate::store::{self, Stamp};
-use crate::worktree::{self, Beside};
+use crate::process::{CancelHandle, SupervisorSlot};
+use crate::record::IterationDir;
+use crate::sandbox::{Bubblewrap, SandboxKind};
+use crate::signals::{ShutdownSignal, SignalListener};
+use crate::store::{self, FileStamp};
+use crate::worktree::{self, WorktreeState};
 
 /// Who is told what happens.
-pub type Audience<'a> = &'a mut dyn FnMut(&Event);
+pub type EventSink<'a> = &'a mut dyn FnMut(&Event);
 
 /// A repository in which iterations are made.
-pub struct Workshop<'a> {
+pub struct RepoWorld<'a> {
     git: Git,
     /// Held, but while the run is paused.
     lock: Option<Lock>,
-    control: Control,
-    supervision: Supervision,
-    signals: Option<Listener>,
-    audience: Audience<'a>,
+    control: CancelHandle,
+    supervision: SupervisorSlot,
+    signals: Option<SignalListener>,
+    audience: EventSink<'a>,
     /// What the user pressed or asked for between iterations.
     wants_stop: Box<dyn Fn() -> bool + 'a>,
-    bench: Option<Bench>,
+    bench: Option<OpenIteration>,
     /// What is known of the session under way. The agent can change the journal, but not this.
-    session: Option<Begun>,
+    session: Option<SessionCheckpoint>,
     /// The commit that HEAD was at when the repository was last looked at.
     head: Option<String>,
     /// The protected paths of the run's start, which does not change while iterations are made.
@@ -71,11 +72,11 @@ pub struct Workshop<'a> {
     /// Those of the commit that HEAD is at.
     at_head: Option<PathSet>,
     /// What the last iteration left, while nobody had time to change it.
-    left: Option<Left>,
+    left: Option<KnownCleanState>,
     /// What was announced before there was a folder to write it into.
     early: Vec<Event>,
     /// The folder of the iteration that was just committed.
-    last: Option<Folder>,
+    last: Option<IterationDir>,
     /// The last commit that was made here.
     made: Option<String>,
     /// The last tree that was read or made here.
@@ -87,25 +88,25 @@ pub struct Workshop<'a> {
     /// What the agent's program said of its version, by the program's path.
     version: Option<(PathBuf, Option<String>)>,
     /// Programs that are told what happens, as the committed configuration has them.
-    hooks: Hooks,
-    telling: Telling,
+    hooks: HooksConfig,
+    telling: HookTrigger,
 }
 
 /// What an iteration left, where it is all as it should be.
-struct Left {
+struct KnownCleanState {
     head: Head,
     /// Of the user's index.
-    index: Option<Stamp>,
+    index: Option<FileStamp>,
     /// The run's state as it was written.
     state: Vec<u8>,
 }
 
-impl Left {
+impl KnownCleanState {
     /// What a move to a commit leaves; nothing is known where it found something beside the commit.
-    fn behind(git: &Git, moving: &Move, beside: Beside, state: Vec<u8>) -> Option<Self> {
+    fn behind(git: &Git, moving: &PublishEntry, beside: WorktreeState, state: Vec<u8>) -> Option<Self> {
         let head = Head::Branch { name: moving.branch.clone(), commit: moving.new_tip.clone() };
         let index = store::stamp(&git.paths().index());
-        (beside == Beside::Nothing).then_some(Self { head, index, state })
+        (beside == WorktreeState::Nothing).then_some(Self { head, index, state })
     }
 
     /// Whether HEAD, its branch, the index and the runner's own documents are still as they were.
@@ -118,52 +119,52 @@ impl Left {
 }
 
 /// The iteration on the bench.
-struct Bench {
+struct OpenIteration {
     run: RunId,
     base: String,
     index: PathBuf,
-    folder: Folder,
+    folder: IterationDir,
     deadline: Instant,
-    sandbox: Level,
+    sandbox: SandboxKind,
     set_aside: Vec<(String, &'static str)>,
-    mended: crate::pins::Mended,
+    mended: crate::pins::RestoreReport,
     /// What came back, for the record.
     attempt: Option<Attempt>,
-    verdict: Verdict,
+    verdict: GuardRun,
     /// Whether the session's files differ from the commit's before it.
     has_changes: bool,
     /// Which session of which agent it was, as far as known.
-    identity: Identity,
+    identity: SessionIdentity,
 }
 
 /// A session that was begun.
-struct Begun {
-    iteration: Box<Iteration>,
+struct SessionCheckpoint {
+    iteration: Box<IterationEntry>,
     /// Of the private index.
-    index: Option<Stamp>,
+    index: Option<FileStamp>,
     /// Of the journal.
-    journal: Option<Stamp>,
+    journal: Option<FileStamp>,
     /// Of the user's index.
-    users: Option<Stamp>,
+    users: Option<FileStamp>,
 }
 
-impl<'a> Workshop<'a> {
+impl<'a> RepoWorld<'a> {
     /// Opens the repository that `dir` lies in, for iterations.
     pub fn open(
         dir: &Path,
-        audience: Audience<'a>,
+        audience: EventSink<'a>,
         wants_stop: Box<dyn Fn() -> bool + 'a>,
     ) -> Result<Self, Error> {
         let mut git = Git::open(dir)?;
         store::ensure_folder(&git.paths().private())?;
         let lock = Some(Lock::take(&git.paths().lock())?);
-        let control = Control::new()?;
+        let control = CancelHandle::new()?;
         allow_filters(&mut git)?;
         Ok(Self {
             git,
             lock,
             control,
-            supervision: Supervision::default(),
+            supervision: SupervisorSlot::default(),
             signals: None,
             audience,
             wants_stop,
@@ -180,8 +181,8 @@ impl<'a> Workshop<'a> {
             sandbox: None,
             resuming: None,
             version: None,
-            hooks: Hooks::default(),
-            telling: Telling::default(),
+            hooks: HooksConfig::default(),
+            telling: HookTrigger::default(),
         })
     }
 
@@ -202,13 +203,13 @@ impl<'a> Workshop<'a> {
 
     /// From now on, signals stop the session politely and end the loop.
     pub fn listen(&mut self) -> Result<(), Error> {
-        self.signals = Some(Listener::begin(&self.control)?);
+        self.signals = Some(SignalListener::begin(&self.control)?);
         Ok(())
     }
 
     /// How the user broke in, if they did.
     fn interruption(&self) -> Option<Interruption> {
-        self.signals.as_ref().and_then(Listener::caught).map(interruption_of)
+        self.signals.as_ref().and_then(SignalListener::caught).map(interruption_of)
     }
 
     /// How many commits of the user's own the next iteration takes in.
@@ -220,14 +221,14 @@ impl<'a> Workshop<'a> {
     }
 
     /// The tree that a document stands for. The one that was committed last need not be read again.
-    fn tree_of(&self, bytes: &[u8]) -> Result<Tree, StartFault> {
+    fn tree_of(&self, bytes: &[u8]) -> Result<Tree, StartError> {
         match &self.tree {
             Some(tree) if tree.bytes() == bytes => Ok(tree.clone()),
-            Some(_) | None => Tree::decode(bytes).map_err(StartFault::Tree),
+            Some(_) | None => Tree::decode(bytes).map_err(StartError::Tree),
         }
     }
 
-    fn bench(&mut self) -> Result<&mut Bench, Error> {
+    fn bench(&mut self) -> Result<&mut OpenIteration, Error> {
         self.bench
             .as_mut()
             .ok_or_else(|| Error::GitAnswer { command: "no iteration is under way".to_owned() })
@@ -237,36 +238,36 @@ impl<'a> Workshop<'a> {
     fn check(&mut self, docs: &DocSet) -> Result<(), Error> {
         let status = match &self.left {
             Some(left) if left.is_there(&self.git, docs, self.tree.as_ref()) => {
-                Status::clean(left.head.clone())
+                RepoStatus::clean(left.head.clone())
             }
             _ => self.git.status()?,
         };
         self.head = status.head.commit().map(str::to_owned);
         let state = docs.get(&Doc::RunState).and_then(|bytes| RunState::decode(bytes).ok());
         let goal = docs.get(&Doc::Goal).and_then(|bytes| Goal::parse(bytes).ok());
-        let standing = Standing {
+        let standing = IdentityInputs {
             branch: status.head.branch(),
             has_gitignore: docs.contains_key(&Doc::Gitignore),
             state_id: state.as_ref().and_then(|state| state.run_id.as_ref()),
             goal_id: goal.as_ref().and_then(Goal::id),
         };
         let mut faults = standing.faults().into_iter().peekable();
-        let on_protected = |fault: &IdentityFault| matches!(fault, IdentityFault::ProtectedBranch(_));
+        let on_protected = |fault: &IdentityError| matches!(fault, IdentityError::ProtectedBranch(_));
         if let Some(fault) = faults.next_if(on_protected) {
-            return Err(Refusal::Identity(fault).into());
+            return Err(UserError::Identity(fault).into());
         }
         if !status.outside.is_empty() {
             let (paths, more) = show_paths(&status.outside);
-            return Err(Refusal::Dirty { paths, more }.into());
+            return Err(UserError::Dirty { paths, more }.into());
         }
         if let Some(fault) = faults.next() {
-            return Err(Refusal::Identity(fault).into());
+            return Err(UserError::Identity(fault).into());
         }
         if !status.inside.is_empty() {
             let (paths, more) = show_paths(&status.inside);
-            return Err(Refusal::RunnerChanged { paths, more }.into());
+            return Err(UserError::RunnerChanged { paths, more }.into());
         }
-        self.git.operation().map_or(Ok(()), |operation| Err(Refusal::Busy(operation).into()))
+        self.git.operation().map_or(Ok(()), |operation| Err(UserError::Busy(operation).into()))
     }
 }
 
@@ -277,20 +278,20 @@ fn allow_filters(git: &mut Git) -> Result<(), Error> {
     git.allow_filters(&config.git.filters)
 }
 
-fn interruption_of(caught: Caught) -> Interruption {
+fn interruption_of(caught: ShutdownSignal) -> Interruption {
     match caught {
-        Caught::Interrupt => Interruption::Int,
-        Caught::Terminate => Interruption::Term,
-        Caught::HangUp => Interruption::Hup,
+        ShutdownSignal::Interrupt => Interruption::Int,
+        ShutdownSignal::Terminate => Interruption::Term,
+        ShutdownSignal::HangUp => Interruption::Hup,
     }
 }
 
 fn decoded<T>(
     docs: &DocSet,
     doc: Doc,
-    decode: impl FnOnce(&[u8]) -> Result<T, StartFault>,
+    decode: impl FnOnce(&[u8]) -> Result<T, StartError>,
 ) -> Result<T, Error> {
-    let bytes = docs.get(&doc).ok_or(Refusal::MissingDoc(doc))?;
+    let bytes = docs.get(&doc).ok_or(UserError::MissingDoc(doc))?;
     Ok(decode(bytes)?)
 }
 
@@ -298,20 +299,20 @@ fn text_of(docs: &DocSet, doc: Doc) -> String {
     docs.get(&doc).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
 }
 
-impl World for Workshop<'_> {
+impl World for RepoWorld<'_> {
     type Error = Error;
 
     fn load(&mut self) -> Result<Snapshot, Error> {
         let files = match &self.resuming {
-            Some(base) => RunnerFiles::of_commit(&self.git, base)?,
-            None => RunnerFiles::of_work_tree(&self.git)?,
+            Some(base) => StepInputs::of_commit(&self.git, base)?,
+            None => StepInputs::of_work_tree(&self.git)?,
         };
         let docs = &files.docs;
         if self.resuming.is_none() {
             self.check(docs)?;
         }
         let state =
-            decoded(docs, Doc::RunState, |bytes| RunState::decode(bytes).map_err(StartFault::RunState))?;
+            decoded(docs, Doc::RunState, |bytes| RunState::decode(bytes).map_err(StartError::RunState))?;
         let tree = decoded(docs, Doc::Tree, |bytes| self.tree_of(bytes))?;
         self.tree = Some(tree.clone());
         let path: Vec<NodeId> = match select(&tree) {
@@ -320,14 +321,14 @@ impl World for Workshop<'_> {
             }
             Selection::Complete => Vec::new(),
         };
-        let run_id = state.run_id.clone().ok_or(Refusal::MissingDoc(Doc::RunState))?;
+        let run_id = state.run_id.clone().ok_or(UserError::MissingDoc(Doc::RunState))?;
         let own_commits = self.own_commits(&run_id)?;
         let repaired = state.repair.as_ref().and_then(|repair| tree.path_to(&repair.node));
         let repaired = repaired.into_iter().flatten().map(|node| node.id.clone());
         let (node, git) = (path.last(), &self.git);
         let note = |id: &NodeId| files.note(git, id).map(|text| (id.clone(), text));
         let kept = |id: &NodeId| (id.clone(), files.artifacts(git, id));
-        let config = decoded(docs, Doc::Config, |bytes| Config::decode(bytes).map_err(StartFault::Config))?;
+        let config = decoded(docs, Doc::Config, |bytes| Config::decode(bytes).map_err(StartError::Config))?;
         self.hooks = config.hooks.clone();
         Ok(Snapshot {
             run_id,
@@ -356,7 +357,7 @@ impl World for Workshop<'_> {
         self.end_session(job, ended)
     }
 
-    fn run_guard(&mut self, job: &Job, restore: &[RepoPath]) -> Result<Verdict, Error> {
+    fn run_guard(&mut self, job: &Job, restore: &[RepoPath]) -> Result<GuardRun, Error> {
         self.restore_files(restore)?;
         let verdict = self.guard(job)?;
         self.bench()?.verdict = verdict.clone();
@@ -364,7 +365,7 @@ impl World for Workshop<'_> {
         Ok(verdict)
     }
 
-    fn commit(&mut self, job: &Job, transition: &Transition) -> Result<Record, Error> {
+    fn commit(&mut self, job: &Job, transition: &Transition) -> Result<IterationRecord, Error> {
         self.commit_iteration(job, transition)
     }
 
@@ -397,7 +398,7 @@ fn bytes_of(paths: &[RepoPath]) -> Vec<Vec<u8>> {
     paths.iter().map(RepoPath::to_bytes).collect()
 }
 
-impl Workshop<'_> {
+impl RepoWorld<'_> {
     /// Puts protected files back, in the index and in the work tree.
     fn restore_files(&mut self, paths: &[RepoPath]) -> Result<(), Error> {
         if paths.is_empty() {

@@ -7,12 +7,12 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use runner_core::layout::{Doc, Owner, RUNNER_DIR, TOOLS_FILE};
+use runner_core::layout::{Doc, DocOwner, RUNNER_DIR, TOOLS_FILE};
 
 use crate::error::Error;
-use crate::git::{Difference, Differing, Git, IndexEntry, PathSet, Sight, path_of};
+use crate::git::{Differing, Git, IndexEntry, PathChange, PathSet, ScanResult, path_of};
 use crate::paths::is_runner_path;
-use crate::store::{self, Stamp};
+use crate::store::{self, FileStamp};
 
 /// A file larger than this is set aside instead of committed.
 const FILE_BYTES_MAX: u64 = 50 << 20;
@@ -22,7 +22,7 @@ const OWN: [Doc; 2] = [Doc::Tree, Doc::RunState];
 
 /// What a session left in the work tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct StagedChanges {
     /// The paths that were taken in: all that differs from what the index stood for.
     pub(crate) changed: Differing,
     /// What was not taken in, and why.
@@ -31,7 +31,7 @@ pub(crate) struct Found {
 
 /// Takes the private index from the user's own. The work tree is clean, so the two describe the same.
 /// `known` is what it looked like when the runner wrote it: then nobody told it to overlook anything.
-pub(crate) fn pin_index(git: &Git, known: Option<Stamp>) -> Result<PathBuf, Error> {
+pub(crate) fn pin_index(git: &Git, known: Option<FileStamp>) -> Result<PathBuf, Error> {
     let index = git.paths().private_index("work");
     let is_known = known.is_some() && store::stamp(&git.paths().index()) == known;
     store::copy_as_old(&git.paths().index(), &index)?;
@@ -42,7 +42,7 @@ pub(crate) fn pin_index(git: &Git, known: Option<Stamp>) -> Result<PathBuf, Erro
 }
 
 /// Stores the work tree as it is now.
-pub(crate) fn take(git: &Git, index: &Path, iter: &str) -> Result<Found, Error> {
+pub(crate) fn take(git: &Git, index: &Path, iter: &str) -> Result<StagedChanges, Error> {
     let mut set_aside = Vec::new();
     let mut paths = changed_paths(git, index)?;
     let nested: Vec<Vec<u8>> = paths.keys().filter(|path| path.ends_with(b"/")).cloned().collect();
@@ -73,9 +73,9 @@ pub(crate) fn take(git: &Git, index: &Path, iter: &str) -> Result<Found, Error> 
         changed.insert(path, how);
     }
     let took = git.add_paths(index, &changed.keys().cloned().collect::<Vec<_>>())?;
-    let left = if took == Sight::Full { PathSet::new() } else { git.differing_paths(index)? };
+    let left = if took == ScanResult::Full { PathSet::new() } else { git.differing_paths(index)? };
     for path in left {
-        if changed.get(&path) != Some(&Difference::New) {
+        if changed.get(&path) != Some(&PathChange::New) {
             continue;
         }
         let name = String::from_utf8_lossy(&path).into_owned();
@@ -87,14 +87,14 @@ pub(crate) fn take(git: &Git, index: &Path, iter: &str) -> Result<Found, Error> 
     if !refused.is_empty() {
         git.check_out(index, &refused)?;
     }
-    Ok(Found { changed, set_aside })
+    Ok(StagedChanges { changed, set_aside })
 }
 
 /// Everything that differs from the index, without a second look at what does not. Folders that an agent closed to
 /// its own user are opened again.
 fn changed_paths(git: &Git, index: &Path) -> Result<Differing, Error> {
     let (paths, sight) = git.look_around(index, &OWN.map(Doc::path))?;
-    if sight == Sight::Full {
+    if sight == ScanResult::Full {
         return Ok(paths);
     }
     open_folders(git.root());
@@ -103,15 +103,15 @@ fn changed_paths(git: &Git, index: &Path) -> Result<Differing, Error> {
 
 /// What the work tree holds beside what an index has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Beside {
+pub(crate) enum WorktreeState {
     Nothing,
     Something,
 }
 
 /// Whether the work tree differs from an index by more than what only the runner writes.
-pub(crate) fn beside(git: &Git, index: &Path) -> Result<Beside, Error> {
+pub(crate) fn beside(git: &Git, index: &Path) -> Result<WorktreeState, Error> {
     let (paths, _) = git.look_around(index, &OWN.map(Doc::path))?;
-    Ok(if paths.is_empty() { Beside::Nothing } else { Beside::Something })
+    Ok(if paths.is_empty() { WorktreeState::Nothing } else { WorktreeState::Something })
 }
 
 /// Opens every folder to its owner, as far as that is allowed.
@@ -155,7 +155,7 @@ fn is_taken(path: &[u8]) -> bool {
     let in_node = path.strip_prefix(notes.as_slice()).map(|rest| rest.splitn(2, |byte| *byte == b'/').nth(1));
     !is_runner_path(path)
         || in_node.is_some_and(|name| name != Some(TOOLS_FILE.as_bytes()))
-        || Doc::at(path).is_some_and(|doc| doc.owner() == Owner::Memory)
+        || Doc::at(path).is_some_and(|doc| doc.owner() == DocOwner::Memory)
 }
 
 /// Whether a folder on the way to a path is a link: then the path is not there, whatever the link leads to.

@@ -13,18 +13,18 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use detail::{
-    DiffFile, DiffKind, DiffLine, DiffPatch, DiffView, Fault, FaultBody, Found, Hit, LogHits, LogPage,
-    TreeChange, Verdict,
+    DiffFile, DiffKind, DiffLine, DiffPatch, DiffView, ErrorBody, ErrorResponse, LogHit, LogHits, LogPage,
+    SearchResults, TreeChange, VerifyResult,
 };
 pub use eval::{
     EvalCheck, EvalComparison, EvalCounts, EvalDifference, EvalGrid, EvalInterval, EvalMissing, EvalPair,
     EvalPairs, EvalRun, EvalScore, EvalTrial, EvalView,
 };
-pub use whole::{WholeIteration, WholeLog, WholeRun};
+pub use whole::{IterationExport, LogExport, RunExport};
 
 /// Everything that the first screen needs.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Snapshot {
+pub struct PageSnapshot {
     /// This server.
     pub server: ServerView,
     /// The run that is looked at; none where there is none.
@@ -38,9 +38,9 @@ pub struct Snapshot {
     /// Why it does not go on, and what to type; none while it does.
     pub stop: Option<StopView>,
     /// How far it is.
-    pub progress: Progress,
+    pub progress: RunProgress,
     /// The iteration under way.
-    pub current: Option<Current>,
+    pub current: Option<CurrentIteration>,
     /// What was found wrong with the files themselves.
     pub problems: Vec<String>,
 }
@@ -55,17 +55,17 @@ pub struct ServerView {
     /// Its clock.
     pub now_ms: u64,
     /// How it learns of changes.
-    pub watching: Watching,
+    pub watching: WatchMethod,
     /// The repository's folder, by its last name.
     pub project: String,
     /// What it is about.
-    pub shows: Shows,
+    pub shows: ServerSubject,
 }
 
 /// What is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Shows {
+pub enum ServerSubject {
     /// The runs of a repository.
     Repository,
     /// What a run left, without its repository: there are no commits to compare.
@@ -77,7 +77,7 @@ pub enum Shows {
 /// How changes are noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Watching {
+pub enum WatchMethod {
     /// The system tells.
     Events,
     /// The system cannot tell, so files are looked at every two seconds.
@@ -140,14 +140,14 @@ pub struct StopView {
     /// The iterations that show it, newest first.
     pub iterations: Vec<u32>,
     /// The most telling line of a log.
-    pub evidence: Option<Evidence>,
+    pub evidence: Option<LogLine>,
     /// What to type.
-    pub next: Vec<Advice>,
+    pub next: Vec<NextCommand>,
 }
 
 /// A line of a log.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Evidence {
+pub struct LogLine {
     pub iter: u32,
     /// `guard` or `agent`.
     pub log: String,
@@ -158,7 +158,7 @@ pub struct Evidence {
 
 /// Something to do.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Advice {
+pub struct NextCommand {
     /// In words.
     pub what: String,
     /// What to type; none where it takes an editor.
@@ -167,7 +167,7 @@ pub struct Advice {
 
 /// How far a run is.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-pub struct Progress {
+pub struct RunProgress {
     pub leaves_total: usize,
     pub leaves_passed: usize,
     pub iterations: u32,
@@ -187,12 +187,12 @@ pub struct Progress {
 
 /// The iteration under way.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Current {
+pub struct CurrentIteration {
     pub iter: u32,
     pub node: Option<String>,
     pub path: String,
     pub title: String,
-    pub attempt: Option<Nth>,
+    pub attempt: Option<AttemptOrdinal>,
     /// The name of the newest event.
     pub phase: String,
     pub phase_since_ms: Option<u64>,
@@ -202,14 +202,14 @@ pub struct Current {
 
 /// Which try, of how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Nth {
+pub struct AttemptOrdinal {
     pub nth: u32,
     pub of: u32,
 }
 
 /// The iterations of a run.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Iterations {
+pub struct IterationList {
     pub run: Option<String>,
     pub iterations: Vec<IterationRow>,
 }
@@ -222,7 +222,7 @@ pub struct IterationRow {
     pub path: String,
     /// What the session was for: `leaf`, `repair`, `replan`.
     pub session: Option<String>,
-    pub attempt: Option<Nth>,
+    pub attempt: Option<AttemptOrdinal>,
     /// How it ended; none while it is under way.
     pub outcome: Option<String>,
     pub status: Option<String>,
@@ -275,7 +275,7 @@ pub struct FileSize {
 
 /// A tree in columns: one entry per node in each, in the order in which it is drawn.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-pub struct SlimTree {
+pub struct TreeColumns {
     pub run: Option<String>,
     /// Changes whenever the tree does.
     pub revision: String,
@@ -316,7 +316,7 @@ pub struct NodeDetail {
     /// The iterations on it, oldest first.
     pub iterations: Vec<u32>,
     /// What the next session on it is told.
-    pub lesson: Option<LessonView>,
+    pub lesson: Option<NodeHistoryView>,
 }
 
 /// A node, by name.
@@ -329,7 +329,7 @@ pub struct NodeName {
 
 /// What a session left for the next one.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct LessonView {
+pub struct NodeHistoryView {
     pub iter: u32,
     pub outcome: String,
     pub summary: String,
@@ -339,7 +339,7 @@ pub struct LessonView {
 
 /// The runs of a repository.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Runs {
+pub struct RunList {
     pub runs: Vec<RunRow>,
 }
 
@@ -349,7 +349,7 @@ pub struct RunRow {
     pub head: RunHead,
     pub state: StateWord,
     pub headline: String,
-    pub progress: Progress,
+    pub progress: RunProgress,
     /// When its branch moved last.
     pub moved_ms: Option<u64>,
 }
@@ -357,7 +357,7 @@ pub struct RunRow {
 /// Something that changed, as `/events` tells it. The name of the event is the variant's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Change {
+pub enum ChangeEvent {
     /// The stream begins.
     Hello { build: String },
     /// The tree is another.
@@ -381,22 +381,22 @@ pub enum Change {
 /// Every type above, for the generator.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
-pub struct Everything {
-    snapshot: Snapshot,
-    iterations: Iterations,
+pub struct ApiTypes {
+    snapshot: PageSnapshot,
+    iterations: IterationList,
     iteration: IterationDetail,
-    slim_tree: SlimTree,
+    slim_tree: TreeColumns,
     node: NodeDetail,
-    runs: Runs,
+    runs: RunList,
     log_page: LogPage,
     log_hits: LogHits,
     diff: DiffView,
     diff_patch: DiffPatch,
-    found: Found,
-    verdict: Verdict,
-    fault: Fault,
-    change: Change,
-    whole: WholeRun,
+    found: SearchResults,
+    verdict: VerifyResult,
+    fault: ErrorResponse,
+    change: ChangeEvent,
+    whole: RunExport,
     eval: EvalView,
     comparison: EvalComparison,
 }

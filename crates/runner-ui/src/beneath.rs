@@ -14,19 +14,19 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 /// A folder to read in.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(crate) struct ConfinedDir {
     handle: OwnedFd,
 }
 
 /// What tells one version of a file from the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct FileVersion {
     inode: u64,
     pub(crate) bytes: u64,
     modified: (i64, i64),
 }
 
-impl Stamp {
+impl FileVersion {
     #[expect(clippy::useless_conversion, reason = "the types differ between systems")]
     fn of_plain(found: &rustix::fs::Stat) -> Option<Self> {
         let is_plain = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
@@ -45,9 +45,9 @@ impl Stamp {
 
 /// A plain file that is open.
 #[derive(Debug)]
-pub(crate) struct Plain {
+pub(crate) struct RegularFile {
     file: File,
-    pub(crate) stamp: Stamp,
+    pub(crate) stamp: FileVersion,
 }
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -57,7 +57,7 @@ const PLAIN: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC)
     .union(OFlags::NOCTTY);
 
-impl Folder {
+impl ConfinedDir {
     /// Opens the folder that everything else is read beneath.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -74,21 +74,21 @@ impl Folder {
     }
 
     /// A plain file in it.
-    pub(crate) fn file(&self, path: &str) -> io::Result<Plain> {
+    pub(crate) fn file(&self, path: &str) -> io::Result<RegularFile> {
         let not_plain = || io::Error::new(io::ErrorKind::PermissionDenied, "it is not a plain file");
         let (folder, name) = self.place(path)?;
         // Looked at before it is opened: opening a device or a pipe can already do something.
-        Stamp::of_plain(&rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?)
+        FileVersion::of_plain(&rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?)
             .ok_or_else(not_plain)?;
         let file = File::from(rustix::fs::openat(&folder, name, PLAIN, Mode::empty())?);
-        let stamp = Stamp::of_plain(&rustix::fs::fstat(&file)?).ok_or_else(not_plain)?;
-        Ok(Plain { file, stamp })
+        let stamp = FileVersion::of_plain(&rustix::fs::fstat(&file)?).ok_or_else(not_plain)?;
+        Ok(RegularFile { file, stamp })
     }
 
     /// The version of a plain file, if it is there. What stands there and is none counts as nothing.
-    pub(crate) fn stamp(&self, path: &str) -> Option<Stamp> {
+    pub(crate) fn stamp(&self, path: &str) -> Option<FileVersion> {
         let (folder, name) = self.place(path).ok()?;
-        Stamp::of_plain(&rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?)
+        FileVersion::of_plain(&rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?)
     }
 
     /// The folder that a path leads to, and the last name on it.
@@ -149,7 +149,7 @@ fn step(name: &str) -> io::Result<&str> {
     Ok(name)
 }
 
-impl Plain {
+impl RegularFile {
     /// Everything in it, unless that is too much.
     pub(crate) fn whole(&self, bytes_max: u64) -> io::Result<Vec<u8>> {
         if self.stamp.bytes > bytes_max {
@@ -193,7 +193,7 @@ mod tests {
         symlink(place.path(), inside.join("a/out")).unwrap();
         symlink("b", inside.join("a/also")).unwrap();
         rustix::fs::mknodat(rustix::fs::CWD, inside.join("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
-        let folder = Folder::open(&inside).unwrap();
+        let folder = ConfinedDir::open(&inside).unwrap();
         assert_eq!(folder.read("a/b/c", 5).unwrap(), b"hello");
         assert_eq!(folder.file("a/b/c").unwrap().piece(1, 3).unwrap(), b"ell");
         assert_eq!(folder.read("a/b/c", 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);

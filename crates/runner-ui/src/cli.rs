@@ -7,22 +7,22 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use runner_cli::{Color, Exit, Manner, Out, Report, tell_clap};
+use runner_cli::{ColorChoice, CommandError, CommandExit, GlobalArgs, Ui, tell_clap};
 use runner_core::id::RunId;
 use runner_host::programs::show_in_browser;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::api::{Watching, WholeRun};
-use crate::evaluation::{Evaluation, LATEST, Name, Places};
+use crate::api::{RunExport, WatchMethod};
+use crate::evaluation::{EntryName, EvalPaths, Evaluation, LATEST};
 use crate::export;
-use crate::feed::Feed;
-use crate::gate::Gate;
-use crate::project::Project;
-use crate::routes::{App, READERS_MAX};
+use crate::feed::EventStream;
+use crate::gate::AccessPolicy;
+use crate::project::RepoReader;
+use crate::routes::{READERS_MAX, RepoState};
 use crate::server;
-use crate::site::{Shown, Site};
-use crate::watch::Watcher;
+use crate::site::{AppState, SiteSubject};
+use crate::watch::FileWatcher;
 
 /// The port that is tried first.
 const PORT: u16 = 7878;
@@ -41,9 +41,9 @@ const PORT: u16 = 7878;
   runner-ui export html --out ../run.html
 
 From another machine without that: ssh -L 7878:localhost:7878 HOST")]
-struct Cli {
+struct UiCli {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<UiCommand>,
     /// The repository, or a folder in it
     #[arg(
         long,
@@ -87,9 +87,9 @@ struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
-    Export(ExportArgs),
-    Watch(WatchArgs),
+enum UiCommand {
+    Export(UiExportArgs),
+    Watch(UiWatchArgs),
 }
 
 /// Watch a run in this terminal
@@ -102,7 +102,7 @@ enum Command {
   ssh build -t runner -C app watch   a run on another machine
 
 `?` lists the keys. Without a terminal: runner log --follow")]
-struct WatchArgs {
+struct UiWatchArgs {
     /// The run, by its id; without one, the current
     run: Option<String>,
     /// Look at the files every two seconds instead of being told of changes
@@ -110,7 +110,7 @@ struct WatchArgs {
     poll: bool,
     /// When to use colour
     #[arg(long, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
-    color: Color,
+    color: ColorChoice,
 }
 
 /// Write a whole run into one file
@@ -121,9 +121,9 @@ struct WatchArgs {
 #[command(after_help = "Examples:
   runner-ui export html --out ../run.html      the current run, as a page
   runner-ui export json nightly | gzip > nightly.json.gz")]
-struct ExportArgs {
+struct UiExportArgs {
     /// What to write
-    form: Form,
+    form: ExportFormat,
     /// The run, by its id; without one, the current
     run: Option<String>,
     /// The file; without one, standard output
@@ -132,7 +132,7 @@ struct ExportArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum ExportFormat {
     /// The page with the run in it
     Html,
     /// The run as one JSON document
@@ -141,11 +141,11 @@ enum Form {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match UiCli::try_parse() {
         Ok(cli) => cli,
         Err(told) => return tell_clap(&told),
     };
-    let out = Out::new(&Manner { json: cli.json, ..Manner::default() });
+    let out = Ui::new(&GlobalArgs { json: cli.json, ..GlobalArgs::default() });
     match run(&cli) {
         Ok(exit) => ExitCode::from(exit.0),
         Err(report) => out.tell_error(&report),
@@ -153,101 +153,104 @@ pub fn main() -> ExitCode {
 }
 
 /// What the server is to show.
-enum Subject {
-    Repository(Arc<Project>),
-    Evaluation(Places),
+enum ServeSubject {
+    Repository(Arc<RepoReader>),
+    Evaluation(EvalPaths),
 }
 
-fn run(cli: &Cli) -> Result<Exit, Report> {
+fn run(cli: &UiCli) -> Result<CommandExit, CommandError> {
     let project = || {
-        Project::open(&cli.project_dir).map_err(|error| {
-            Report::refused("no_repository", "could not open the repository")
+        RepoReader::open(&cli.project_dir).map_err(|error| {
+            CommandError::refused("no_repository", "could not open the repository")
                 .cause(error.to_string())
                 .hint("name a git repository: runner-ui --project-dir DIR")
         })
     };
     match &cli.command {
-        Some(Command::Export(args)) => return export(args, &project()?).map(|()| Exit::SUCCESS),
-        Some(Command::Watch(args)) => return watch(cli, args, project()?),
+        Some(UiCommand::Export(args)) => return export(args, &project()?).map(|()| CommandExit::SUCCESS),
+        Some(UiCommand::Watch(args)) => return watch(cli, args, project()?),
         None => {}
     }
     let subject = match &cli.eval {
-        Some(folder) => Subject::Evaluation(places(cli, folder)?),
-        None => Subject::Repository(Arc::new(project()?)),
+        Some(folder) => ServeSubject::Evaluation(places(cli, folder)?),
+        None => ServeSubject::Repository(Arc::new(project()?)),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| {
-        Report::new("start", Exit::FAILURE, "could not start")
+        CommandError::new("start", CommandExit::FAILURE, "could not start")
             .cause(error.to_string())
             .hint("close some programs and try again")
     })?;
-    runtime.block_on(serve(cli, subject)).map(|()| Exit::SUCCESS)
+    runtime.block_on(serve(cli, subject)).map(|()| CommandExit::SUCCESS)
 }
 
 /// Where the evaluation is.
-fn places(cli: &Cli, folder: &Path) -> Result<Places, Report> {
+fn places(cli: &UiCli, folder: &Path) -> Result<EvalPaths, CommandError> {
     let fail = |why: &str, hint: &str| {
-        Report::refused("no_evaluation", "could not open the evaluation").cause(why).hint(hint)
+        CommandError::refused("no_evaluation", "could not open the evaluation").cause(why).hint(hint)
     };
-    if cli.case.as_ref().is_some_and(|case| Name::new(case).is_none()) {
+    if cli.case.as_ref().is_some_and(|case| EntryName::new(case).is_none()) {
         return Err(fail("the case is not a name", "`runner eval list` lists the cases"));
     }
-    let found = Places::find(&cli.project_dir.join(folder)).map_err(|error| {
+    let found = EvalPaths::find(&cli.project_dir.join(folder)).map_err(|error| {
         fail(&error.to_string(), "name the folder of its results: runner-ui --eval eval/results")
     })?;
     let workspaces = cli.workspaces.as_ref().map(|folder| cli.project_dir.join(folder));
-    Ok(Places { workspaces: workspaces.unwrap_or(found.workspaces), ..found })
+    Ok(EvalPaths { workspaces: workspaces.unwrap_or(found.workspaces), ..found })
 }
 
 /// The run that was typed.
-fn run_id(typed: Option<&str>, what: &str) -> Result<Option<RunId>, Report> {
+fn run_id(typed: Option<&str>, what: &str) -> Result<Option<RunId>, CommandError> {
     typed.map(RunId::new).transpose().map_err(|fault| {
-        Report::refused("run_id", what).cause(format!("the run {fault}")).hint("`runner ui` lists the runs")
+        CommandError::refused("run_id", what)
+            .cause(format!("the run {fault}"))
+            .hint("`runner ui` lists the runs")
     })
 }
 
 #[cfg(feature = "watch")]
-fn watch(cli: &Cli, args: &WatchArgs, project: Project) -> Result<Exit, Report> {
+fn watch(cli: &UiCli, args: &UiWatchArgs, project: RepoReader) -> Result<CommandExit, CommandError> {
     let wanted = run_id(args.run.as_deref(), "could not show the run")?;
     if cli.json {
-        return Err(Report::refused("no_json", "could not show the run")
+        return Err(CommandError::refused("no_json", "could not show the run")
             .cause("this view is for people, and has no JSON")
             .hint("for programs: runner log --follow --json, or runner status --json"));
     }
-    let manner = Manner { color: args.color, ..Manner::default() };
+    let manner = GlobalArgs { color: args.color, ..GlobalArgs::default() };
     crate::terminal::run(project, wanted, cli.poll || args.poll, &manner)
 }
 
 #[cfg(not(feature = "watch"))]
-fn watch(_: &Cli, _: &WatchArgs, _: Project) -> Result<Exit, Report> {
-    Err(Report::new("no_watch", Exit::FAILURE, "could not show the run")
+fn watch(_: &UiCli, _: &UiWatchArgs, _: RepoReader) -> Result<CommandExit, CommandError> {
+    Err(CommandError::new("no_watch", CommandExit::FAILURE, "could not show the run")
         .cause("this `runner-ui` was built without the view for terminals")
         .hint("build it with its usual features: cargo install --locked --path crates/runner-ui")
         .hint("or follow the run as lines: runner log --follow"))
 }
 
-fn export(args: &ExportArgs, project: &Project) -> Result<(), Report> {
+fn export(args: &UiExportArgs, project: &RepoReader) -> Result<(), CommandError> {
     const WHAT: &str = "could not export the run";
-    let fail = |exit, why: &str, hint: &str| Report::new("export", exit, WHAT).cause(why).hint(hint);
+    let fail = |exit, why: &str, hint: &str| CommandError::new("export", exit, WHAT).cause(why).hint(hint);
     if args.out.is_none() && io::stdout().is_terminal() {
         return Err(fail(
-            Exit::REFUSED,
+            CommandExit::REFUSED,
             "a whole run is too much for a terminal",
             "say where: --out ../run.html",
         ));
     }
     let wanted = run_id(args.run.as_deref(), WHAT)?;
-    let run = export::whole_run(project, wanted.as_ref())
-        .map_err(|fault| fail(Exit::REFUSED, fault.message(), "`runner status` says which run is here"))?;
+    let run = export::whole_run(project, wanted.as_ref()).map_err(|fault| {
+        fail(CommandExit::REFUSED, fault.message(), "`runner status` says which run is here")
+    })?;
     let text = match args.form {
-        Form::Html => export::html(&run).ok_or_else(|| {
+        ExportFormat::Html => export::html(&run).ok_or_else(|| {
             fail(
-                Exit::FAILURE,
+                CommandExit::FAILURE,
                 "this binary was built without its page",
                 "run `just ui-build` and build again",
             )
         })?,
-        Form::Json => serde_json::to_string(&run).unwrap_or_default() + "\n",
+        ExportFormat::Json => serde_json::to_string(&run).unwrap_or_default() + "\n",
     };
     let written = match &args.out {
         Some(path) => std::fs::write(path, &text),
@@ -257,13 +260,14 @@ fn export(args: &ExportArgs, project: &Project) -> Result<(), Report> {
             written => written,
         },
     };
-    written.map_err(|error| fail(Exit::FAILURE, &error.to_string(), "choose another file: --out FILE"))?;
+    written
+        .map_err(|error| fail(CommandExit::FAILURE, &error.to_string(), "choose another file: --out FILE"))?;
     tell_export(args, project, &run, text.len());
     Ok(())
 }
 
 /// Says what was written, and warns of a file that would stop the next step.
-fn tell_export(args: &ExportArgs, project: &Project, run: &WholeRun, bytes: usize) {
+fn tell_export(args: &UiExportArgs, project: &RepoReader, run: &RunExport, bytes: usize) {
     let mut lines = Vec::new();
     if let Some(path) = &args.out {
         let iterations = run.iterations.iterations.len();
@@ -283,10 +287,10 @@ fn tell_export(args: &ExportArgs, project: &Project, run: &WholeRun, bytes: usiz
     }
 }
 
-async fn serve(cli: &Cli, subject: Subject) -> Result<(), Report> {
+async fn serve(cli: &UiCli, subject: ServeSubject) -> Result<(), CommandError> {
     let wanted = SocketAddr::new(cli.bind, cli.port.unwrap_or(PORT));
     let failed = |error: io::Error| {
-        Report::new("listen", Exit::FAILURE, format!("could not listen at {wanted}"))
+        CommandError::new("listen", CommandExit::FAILURE, format!("could not listen at {wanted}"))
             .cause(error.to_string())
             .hint("choose another one, or any: runner-ui --port 0")
     };
@@ -294,11 +298,11 @@ async fn serve(cli: &Cli, subject: Subject) -> Result<(), Report> {
     let address = listener.local_addr().map_err(failed)?;
     let needs_token = cli.token || !cli.bind.is_loopback();
     let token = needs_token.then(make_token).transpose().map_err(|error| {
-        Report::new("token", Exit::FAILURE, "could not make a token")
+        CommandError::new("token", CommandExit::FAILURE, "could not make a token")
             .cause(error.to_string())
             .hint("listen on this machine alone: leave --bind away")
     })?;
-    let gate = Gate { address, hosts: cli.allow_host.clone(), token };
+    let gate = AccessPolicy { address, hosts: cli.allow_host.clone(), token };
     let url =
         url(&gate) + &cli.case.as_ref().map(|case| format!("#/trial/{case}/{LATEST}")).unwrap_or_default();
     let (site, told) = begin(cli, subject, gate);
@@ -314,36 +318,36 @@ async fn serve(cli: &Cli, subject: Subject) -> Result<(), Report> {
 }
 
 /// Begins to watch what is shown; gives back where that is, and how changes are noticed.
-fn begin(cli: &Cli, subject: Subject, gate: Gate) -> (Site, (PathBuf, Watching)) {
-    let (feed, readers) = (Arc::new(Feed::new()), Arc::new(Semaphore::new(READERS_MAX)));
+fn begin(cli: &UiCli, subject: ServeSubject, gate: AccessPolicy) -> (AppState, (PathBuf, WatchMethod)) {
+    let (feed, readers) = (Arc::new(EventStream::new()), Arc::new(Semaphore::new(READERS_MAX)));
     let (shown, told) = match subject {
-        Subject::Repository(project) => {
-            let app = Arc::new(App::new(project, readers));
-            let watcher = Watcher::begin(app.project.as_ref(), &app.watch, cli.poll);
+        ServeSubject::Repository(project) => {
+            let app = Arc::new(RepoState::new(project, readers));
+            let watcher = FileWatcher::begin(app.project.as_ref(), &app.watch, cli.poll);
             let (watched, feed) = (Arc::clone(&app), Arc::clone(&feed));
             std::thread::spawn(move || {
                 watcher.run(watched.project.as_ref(), |change| feed.publish(&change), &watched.watch);
             });
             let told = (app.project.reading.root().to_owned(), app.watch.watching());
-            (Shown::Repository(app), told)
+            (SiteSubject::Repository(app), told)
         }
-        Subject::Evaluation(places) => {
+        ServeSubject::Evaluation(places) => {
             let root = places.results.clone();
             let evaluation = Arc::new(Evaluation::new(places, Arc::clone(&feed), readers, cli.poll));
-            let watcher = Watcher::begin(evaluation.as_ref(), &evaluation.watch, cli.poll);
+            let watcher = FileWatcher::begin(evaluation.as_ref(), &evaluation.watch, cli.poll);
             let (watched, feed) = (Arc::clone(&evaluation), Arc::clone(&feed));
             std::thread::spawn(move || {
                 watcher.run(watched.as_ref(), |change| feed.publish(&change), &watched.watch);
             });
             let told = (root, evaluation.watch.watching());
-            (Shown::Evaluation(evaluation), told)
+            (SiteSubject::Evaluation(evaluation), told)
         }
     };
-    (Site { feed, gate, shown }, told)
+    (AppState { feed, gate, shown }, told)
 }
 
 /// Where the page is. An address that stands for every one of the machine's is named by this machine's own.
-fn url(gate: &Gate) -> String {
+fn url(gate: &AccessPolicy) -> String {
     let (ip, port) = (gate.address.ip(), gate.address.port());
     let host = match ip {
         ip if ip.is_unspecified() => "127.0.0.1".to_owned(),
@@ -354,9 +358,9 @@ fn url(gate: &Gate) -> String {
     format!("http://{host}:{port}/{token}")
 }
 
-fn tell(cli: &Cli, (root, watching): &(PathBuf, Watching), url: &str) {
+fn tell(cli: &UiCli, (root, watching): &(PathBuf, WatchMethod), url: &str) {
     let root = runner_core::text::one_line(&root.display().to_string());
-    let watching = if *watching == Watching::Polling { "polling" } else { "events" };
+    let watching = if *watching == WatchMethod::Polling { "polling" } else { "events" };
     let mut out = io::stdout();
     let text = if cli.json {
         json!({ "schema": "runner.ui/1", "url": url, "root": root, "watching": watching }).to_string()

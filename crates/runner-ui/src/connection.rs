@@ -15,12 +15,12 @@ const STALL_MAX: Duration = Duration::from_secs(30);
 
 /// The connection.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct TimedConnection {
     stream: TcpStream,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl Connection {
+impl TimedConnection {
     pub(crate) fn new(stream: TcpStream) -> Self {
         Self { stream, stalled: None }
     }
@@ -39,7 +39,7 @@ impl Connection {
     }
 }
 
-impl AsyncRead for Connection {
+impl AsyncRead for TimedConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -49,7 +49,7 @@ impl AsyncRead for Connection {
     }
 }
 
-impl AsyncWrite for Connection {
+impl AsyncWrite for TimedConnection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.patience(cx, written)

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use runner_core::id::Iteration;
+use runner_core::id::IterationNumber;
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::text::one_line;
 use runner_core::tree::{Node, Tree};
 
 use crate::api::{DiffFile, DiffKind, DiffLine, DiffPatch, DiffView, TreeChange};
-use crate::error::Fault;
+use crate::error::RequestError;
 use crate::history;
-use crate::project::{Project, Run};
+use crate::project::{RepoReader, RunSource};
 
 /// The most bytes of a patch that are given.
 const PATCH_BYTES_MAX: usize = 4 << 20;
@@ -20,20 +20,28 @@ const LINE_CHARS_MAX: usize = 20_000;
 const FILES_MAX: usize = 5_000;
 
 /// The commits around an iteration, if git has them.
-fn commits(project: &Project, run: &Run, iter: Iteration) -> Result<(String, String), Fault> {
+fn commits(
+    project: &RepoReader,
+    run: &RunSource,
+    iter: IterationNumber,
+) -> Result<(String, String), RequestError> {
     let rows = history::rows(project, run)?;
     let row = rows.into_iter().find(|row| row.iter == iter.get());
-    let row = row.ok_or_else(|| Fault::no_iteration(&run.id, iter))?;
+    let row = row.ok_or_else(|| RequestError::no_iteration(&run.id, iter))?;
     let both = row.commit_before.zip(row.commit);
     let known = |name: &String| project.reading.has_commit(name);
     both.filter(|(from, to)| known(from) && known(to)).ok_or_else(|| {
         let message = format!("iteration {} is not committed yet", iter.get());
-        Fault::new(axum::http::StatusCode::NOT_FOUND, "no_commit", message)
+        RequestError::new(axum::http::StatusCode::NOT_FOUND, "no_commit", message)
     })
 }
 
 /// What changed, file by file; the work before what the runner keeps.
-pub(crate) fn view(project: &Project, run: &Run, iter: Iteration) -> Result<DiffView, Fault> {
+pub(crate) fn view(
+    project: &RepoReader,
+    run: &RunSource,
+    iter: IterationNumber,
+) -> Result<DiffView, RequestError> {
     let (from, to) = commits(project, run, iter)?;
     let text = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
     let mut files: Vec<DiffFile> = project
@@ -50,7 +58,7 @@ pub(crate) fn view(project: &Project, run: &Run, iter: Iteration) -> Result<Diff
         })
         .collect();
     files.sort_by_key(|file| file.is_runners);
-    let tree_at = |commit: &str| -> Result<Option<Tree>, Fault> {
+    let tree_at = |commit: &str| -> Result<Option<Tree>, RequestError> {
         Ok(project.reading.doc(commit, Doc::Tree)?.and_then(|bytes| Tree::decode(&bytes).ok()))
     };
     let trees = tree_at(&from)?.zip(tree_at(&to)?);
@@ -59,14 +67,19 @@ pub(crate) fn view(project: &Project, run: &Run, iter: Iteration) -> Result<Diff
 }
 
 /// The patch of one file.
-pub(crate) fn patch(project: &Project, run: &Run, iter: Iteration, path: &str) -> Result<DiffPatch, Fault> {
+pub(crate) fn patch(
+    project: &RepoReader,
+    run: &RunSource,
+    iter: IterationNumber,
+    path: &str,
+) -> Result<DiffPatch, RequestError> {
     if path.is_empty() || path.contains('\0') {
-        return Err(Fault::bad_request("`path` is not the path of a file"));
+        return Err(RequestError::bad_request("`path` is not the path of a file"));
     }
     let (from, to) = commits(project, run, iter)?;
     let changed = project.reading.changes(&from, &to)?;
     let file = changed.iter().find(|file| String::from_utf8_lossy(&file.path) == path);
-    let file = file.ok_or_else(Fault::not_found)?;
+    let file = file.ok_or_else(RequestError::not_found)?;
     let old = file.old_path.as_deref().map(|old| String::from_utf8_lossy(old).into_owned());
     // Both names, so that git sees that a file was renamed.
     let paths: Vec<&str> = [path].into_iter().chain(old.as_deref()).collect();

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use axum::http::StatusCode;
-use runner_core::id::{Iteration, RunId};
+use runner_core::id::{IterationNumber, RunId};
 use runner_core::layout::Doc;
 use runner_core::text::one_line;
 
@@ -12,7 +12,7 @@ use crate::api;
 
 /// Why a request is not answered with what it asked for.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct RequestError {
     pub(crate) status: StatusCode,
     code: &'static str,
     message: String,
@@ -20,7 +20,7 @@ pub(crate) struct Fault {
     problems: Vec<String>,
 }
 
-impl Fault {
+impl RequestError {
     pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self { status, code, message: message.into(), hint: None, problems: Vec::new() }
     }
@@ -65,12 +65,12 @@ impl Fault {
             .hint("ask it yourself: runner eval results")
     }
 
-    pub(crate) fn no_iteration(run: &RunId, iter: Iteration) -> Self {
+    pub(crate) fn no_iteration(run: &RunId, iter: IterationNumber) -> Self {
         let message = format!("run `{run}` has no iteration {}", iter.get());
         Self::new(StatusCode::NOT_FOUND, "no_iteration", message).hint("`/api/iterations` lists them")
     }
 
-    pub(crate) fn no_logs(run: &RunId, iter: Iteration) -> Self {
+    pub(crate) fn no_logs(run: &RunId, iter: IterationNumber) -> Self {
         let message = format!("iteration {} of run `{run}` has no folder here", iter.get());
         Self::new(StatusCode::NOT_FOUND, "no_logs", message)
             .hint("logs are not committed: they stay where the run was made")
@@ -118,9 +118,9 @@ impl Fault {
     }
 
     /// As it is sent.
-    pub(crate) fn body(self) -> api::Fault {
-        api::Fault {
-            error: api::FaultBody {
+    pub(crate) fn body(self) -> api::ErrorResponse {
+        api::ErrorResponse {
+            error: api::ErrorBody {
                 code: self.code.to_owned(),
                 message: self.message,
                 hint: self.hint.map(str::to_owned),
@@ -130,13 +130,13 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl From<runner_host::Error> for Fault {
+impl From<runner_host::Error> for RequestError {
     fn from(error: runner_host::Error) -> Self {
         let message = one_line(&error.to_string());
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "git", message)
@@ -144,7 +144,7 @@ impl From<runner_host::Error> for Fault {
     }
 }
 
-impl From<io::Error> for Fault {
+impl From<io::Error> for RequestError {
     fn from(error: io::Error) -> Self {
         Self::unreadable("the file", &error)
     }

@@ -5,14 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use runner_core::id::{Iteration, NodeId, RunId};
+use runner_core::id::{IterationNumber, NodeId, RunId};
 
 use crate::api::{
-    Hit, Iterations, LogHits, RunRow, Runs, SlimTree, Snapshot, Watching, WholeIteration, WholeLog, WholeRun,
+    IterationExport, IterationList, LogExport, LogHit, LogHits, PageSnapshot, RunExport, RunList, RunRow,
+    TreeColumns, WatchMethod,
 };
-use crate::error::Fault;
+use crate::error::RequestError;
 use crate::log_index::LogIndex;
-use crate::project::{Project, Run};
+use crate::project::{RepoReader, RunSource};
 use crate::{diff, history, log, page, snapshot, tree_view, verify};
 
 /// The logs that are kept, by their names in addresses, with their files.
@@ -34,28 +35,28 @@ const NODES_MAX: usize = 5_000;
 const PATCHES_MAX: usize = 200;
 
 /// Everything that is to be known of a run: the one that is named, or the one here.
-pub(crate) fn whole_run(project: &Project, wanted: Option<&RunId>) -> Result<WholeRun, Fault> {
+pub(crate) fn whole_run(project: &RepoReader, wanted: Option<&RunId>) -> Result<RunExport, RequestError> {
     let found = match wanted {
-        Some(id) => project.run(Some(id))?.ok_or_else(|| Fault::no_run(id))?,
-        None => project.run(None)?.ok_or_else(|| Fault::no_doc(runner_core::layout::Doc::Tree))?,
+        Some(id) => project.run(Some(id))?.ok_or_else(|| RequestError::no_run(id))?,
+        None => project.run(None)?.ok_or_else(|| RequestError::no_doc(runner_core::layout::Doc::Tree))?,
     };
     let run = &found;
-    let shown: Snapshot = snapshot::snapshot(project, Some(&run.id), Watching::Events)?;
+    let shown: PageSnapshot = snapshot::snapshot(project, Some(&run.id), WatchMethod::Events)?;
     let rows = history::rows(project, run)?;
-    let mut left = LeftOut::default();
+    let mut left = OmittedParts::default();
     let (tree, nodes) = tree_of(project, run, &rows, &mut left)?;
     let mut details = BTreeMap::new();
     // The newest first: they are what is looked at.
     for row in rows.iter().rev() {
-        let Some(iter) = Iteration::new(row.iter) else { continue };
+        let Some(iter) = IterationNumber::new(row.iter) else { continue };
         details.insert(row.iter, iteration(project, run, iter, &mut left)?);
     }
     let all: Vec<RunRow> = snapshot::runs(project)?.runs;
-    Ok(WholeRun {
+    Ok(RunExport {
         schema: "runner.export/1".to_owned(),
         left_out: left.told(),
-        runs: Runs { runs: all.into_iter().filter(|row| row.head.id == run.id.as_str()).collect() },
-        iterations: Iterations { run: Some(run.id.to_string()), iterations: rows },
+        runs: RunList { runs: all.into_iter().filter(|row| row.head.id == run.id.as_str()).collect() },
+        iterations: IterationList { run: Some(run.id.to_string()), iterations: rows },
         tree,
         nodes,
         verdict: verify::verdict(project, run),
@@ -67,11 +68,11 @@ pub(crate) fn whole_run(project: &Project, wanted: Option<&RunId>) -> Result<Who
 type Nodes = BTreeMap<String, crate::api::NodeDetail>;
 
 fn tree_of(
-    project: &Project,
-    run: &Run,
+    project: &RepoReader,
+    run: &RunSource,
     rows: &[crate::api::IterationRow],
-    left: &mut LeftOut,
-) -> Result<(Option<SlimTree>, Nodes), Fault> {
+    left: &mut OmittedParts,
+) -> Result<(Option<TreeColumns>, Nodes), RequestError> {
     let read = project.tree(run)?;
     let Ok(tree) = read.as_ref() else { return Ok((None, Nodes::new())) };
     let name = || Some(run.id.to_string());
@@ -87,11 +88,11 @@ fn tree_of(
 }
 
 fn iteration(
-    project: &Project,
-    run: &Run,
-    iter: Iteration,
-    left: &mut LeftOut,
-) -> Result<WholeIteration, Fault> {
+    project: &RepoReader,
+    run: &RunSource,
+    iter: IterationNumber,
+    left: &mut OmittedParts,
+) -> Result<IterationExport, RequestError> {
     let detail = history::detail(project, run, iter)?;
     let diff = diff::view(project, run, iter).ok();
     let mut patches = BTreeMap::new();
@@ -119,11 +120,11 @@ fn iteration(
             }
         }
     }
-    Ok(WholeIteration { detail, diff, patches, logs })
+    Ok(IterationExport { detail, diff, patches, logs })
 }
 
 /// A log, its middle left out if it is large.
-fn whole_log(file: &crate::beneath::Plain, left: &mut LeftOut) -> Result<WholeLog, Fault> {
+fn whole_log(file: &crate::beneath::RegularFile, left: &mut OmittedParts) -> Result<LogExport, RequestError> {
     let mut index = LogIndex::default();
     index.extend(file)?;
     let (mut lines, mut size): (Vec<String>, usize) = (Vec::new(), 0);
@@ -146,7 +147,7 @@ fn whole_log(file: &crate::beneath::Plain, left: &mut LeftOut) -> Result<WholeLo
         let note = format!("… {} lines are left out here …", dropped.len());
         lines.splice(dropped.clone(), [note]);
     }
-    Ok(WholeLog { bytes: index.seen(), lines, errors: moved(errors, &dropped, total) })
+    Ok(LogExport { bytes: index.seen(), lines, errors: moved(errors, &dropped, total) })
 }
 
 /// The lines that have to go.
@@ -176,13 +177,13 @@ fn moved(errors: LogHits, dropped: &std::ops::Range<usize>, total: usize) -> Log
             line => Some(line - dropped.len() + 1),
         }
     };
-    let kept = |hit: Hit| Some(Hit { line: u64::try_from(place(hit.line)?).ok()?, text: hit.text });
+    let kept = |hit: LogHit| Some(LogHit { line: u64::try_from(place(hit.line)?).ok()?, text: hit.text });
     LogHits { hits: errors.hits.into_iter().filter_map(kept).collect(), ..errors }
 }
 
 /// What there was no room for.
 #[derive(Debug, Default)]
-struct LeftOut {
+struct OmittedParts {
     used: usize,
     nodes: usize,
     patches: usize,
@@ -190,7 +191,7 @@ struct LeftOut {
     lines: usize,
 }
 
-impl LeftOut {
+impl OmittedParts {
     fn has_room(&self) -> bool {
         self.used < BYTES_MAX
     }
@@ -211,7 +212,7 @@ const ALLOWED: &str =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:";
 
 /// The page with a run in it. None if this binary was built without its page.
-pub(crate) fn html(run: &WholeRun) -> Option<String> {
+pub(crate) fn html(run: &RunExport) -> Option<String> {
     let text = |path: &str| std::str::from_utf8(page::file(path)?.0).ok();
     let (index, style, script) = (text("/index.html")?, text("/assets/app.css")?, text("/assets/app.js")?);
     let data = serde_json::to_string(run).ok()?;
@@ -244,7 +245,7 @@ mod tests {
         assert_eq!(middle(&lines, LOG_BYTES_MAX), 0..0);
         let dropped = middle(&lines, 2_000_000);
         assert_eq!(dropped, 393..1869);
-        let hit = |line: u64| Hit { line, text: String::new() };
+        let hit = |line: u64| LogHit { line, text: String::new() };
         let errors =
             LogHits { total: 4, searched: 2_000, hits: [0, 392, 393, 1868, 1869, 1999].map(hit).into() };
         let moved: Vec<u64> = moved(errors, &dropped, 2_000).hits.iter().map(|hit| hit.line).collect();
@@ -253,8 +254,8 @@ mod tests {
 
     #[test]
     fn only_what_is_missing_is_told() {
-        assert!(LeftOut::default().told().is_empty());
-        let left = LeftOut { logs: 2, ..LeftOut::default() };
+        assert!(OmittedParts::default().told().is_empty());
+        let left = OmittedParts { logs: 2, ..OmittedParts::default() };
         assert_eq!(left.told(), ["2 logs of the oldest iterations are left out"]);
     }
 }

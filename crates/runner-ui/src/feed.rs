@@ -10,8 +10,8 @@ use http_body_util::channel::{Channel, Sender};
 use tokio::sync::broadcast::{self, Receiver, error::RecvError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::api::Change;
-use crate::error::Fault;
+use crate::api::ChangeEvent;
+use crate::error::RequestError;
 use crate::page;
 use crate::reply::{Reply, plain};
 use crate::snapshot::now_ms;
@@ -31,21 +31,21 @@ type Numbered = (u64, Bytes);
 
 /// The stream.
 #[derive(Debug)]
-pub(crate) struct Feed {
+pub(crate) struct EventStream {
     /// Tells the numbers of this server from those of one before it.
     boot: String,
-    kept: Mutex<Kept>,
+    kept: Mutex<EventBacklog>,
     sender: broadcast::Sender<Numbered>,
     room: Arc<Semaphore>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct EventBacklog {
     last: u64,
     changes: VecDeque<Numbered>,
 }
 
-impl Feed {
+impl EventStream {
     pub(crate) fn new() -> Self {
         Self {
             boot: format!("{:x}-{:x}", now_ms(), std::process::id()),
@@ -56,7 +56,7 @@ impl Feed {
     }
 
     /// Tells everyone.
-    pub(crate) fn publish(&self, change: &Change) {
+    pub(crate) fn publish(&self, change: &ChangeEvent) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.last += 1;
         let text = format!("id: {}.{}\n{}", self.boot, kept.last, written(change));
@@ -82,15 +82,15 @@ impl Feed {
             Some(number) if number <= kept.last && number + 1 >= oldest => {
                 kept.changes.iter().filter(|(of, _)| *of > number).map(|(_, text)| text.clone()).collect()
             }
-            Some(_) | None => vec![Bytes::from(written(&Change::Resync {}))],
+            Some(_) | None => vec![Bytes::from(written(&ChangeEvent::Resync {}))],
         };
         (missed, receiver)
     }
 
     /// Lets someone listen.
-    pub(crate) fn listen(&self, asked: &HeaderMap) -> Result<Reply, Fault> {
+    pub(crate) fn listen(&self, asked: &HeaderMap) -> Result<Reply, RequestError> {
         let room = Arc::clone(&self.room).try_acquire_owned();
-        let room = room.map_err(|_| Fault::busy("too many listen already"))?;
+        let room = room.map_err(|_| RequestError::busy("too many listen already"))?;
         let heard = asked.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
         let (missed, receiver) = self.subscribe(heard);
         let (sender, body) = Channel::<Bytes, std::io::Error>::new(4);
@@ -100,7 +100,7 @@ impl Feed {
 }
 
 /// A change as a stream has it.
-fn written(change: &Change) -> String {
+fn written(change: &ChangeEvent) -> String {
     let value = serde_json::to_value(change).unwrap_or_default();
     let name = value.get("event").and_then(serde_json::Value::as_str).unwrap_or("change");
     format!("event: {name}\ndata: {value}\n\n")
@@ -113,7 +113,7 @@ async fn send(
     mut receiver: Receiver<Numbered>,
     _room: OwnedSemaphorePermit,
 ) {
-    let hello = Change::Hello { build: page::build().to_owned() };
+    let hello = ChangeEvent::Hello { build: page::build().to_owned() };
     let greeting = Bytes::from(format!("retry: 1000\n{}", written(&hello)));
     for text in std::iter::once(greeting).chain(missed) {
         if sender.send_data(text).await.is_err() {
@@ -123,7 +123,7 @@ async fn send(
     loop {
         let text = match tokio::time::timeout(HEARTBEAT, receiver.recv()).await {
             Ok(Ok((_, text))) => text,
-            Ok(Err(RecvError::Lagged(_))) => Bytes::from(written(&Change::Resync {})),
+            Ok(Err(RecvError::Lagged(_))) => Bytes::from(written(&ChangeEvent::Resync {})),
             Ok(Err(RecvError::Closed)) => return,
             Err(_) => Bytes::from(format!("event: heartbeat\ndata: {{\"now_ms\":{}}}\n\n", now_ms())),
         };
@@ -137,17 +137,17 @@ async fn send(
 mod tests {
     use super::*;
 
-    fn added(iter: u32) -> Change {
-        Change::IterationAdded { run: "x".to_owned(), iter }
+    fn added(iter: u32) -> ChangeEvent {
+        ChangeEvent::IterationAdded { run: "x".to_owned(), iter }
     }
 
-    fn missed(feed: &Feed, heard: &str) -> String {
+    fn missed(feed: &EventStream, heard: &str) -> String {
         feed.subscribe(Some(heard)).0.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect()
     }
 
     #[test]
     fn who_comes_back_hears_what_was_missed() {
-        let feed = Feed::new();
+        let feed = EventStream::new();
         (1..=3).for_each(|iter| feed.publish(&added(iter)));
         let of = |number: u64| format!("{}.{number}", feed.boot);
         let text = missed(&feed, &of(1));
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn who_missed_too_much_or_comes_from_another_server_reads_everything_again() {
-        let feed = Feed::new();
+        let feed = EventStream::new();
         (0..2_000).for_each(|iter| feed.publish(&added(iter)));
         let of = |number: u64| format!("{}.{number}", feed.boot);
         for heard in [of(1), of(900), of(5_000), "other.3".to_owned(), String::new(), "x".to_owned()] {

@@ -10,11 +10,11 @@ use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
 
-use crate::error::Fault;
+use crate::error::RequestError;
 
 /// The rules of one server.
 #[derive(Clone, Debug)]
-pub(crate) struct Gate {
+pub(crate) struct AccessPolicy {
     /// Where it listens.
     pub(crate) address: SocketAddr,
     /// Names that the user vouches for.
@@ -25,7 +25,7 @@ pub(crate) struct Gate {
 
 /// A request that may go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Pass {
+pub(crate) enum GrantedAccess {
     Enter,
     /// The token came in the address: the browser keeps it as a cookie and asks again without it.
     TakeCookie,
@@ -35,15 +35,15 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-fn refused(code: &'static str, message: &str) -> Fault {
-    Fault::new(StatusCode::FORBIDDEN, code, message)
+fn refused(code: &'static str, message: &str) -> RequestError {
+    RequestError::new(StatusCode::FORBIDDEN, code, message)
 }
 
-impl Gate {
+impl AccessPolicy {
     /// Lets a request pass, or says why not.
-    pub(crate) fn check(&self, request: &Parts) -> Result<Pass, Fault> {
+    pub(crate) fn check(&self, request: &Parts) -> Result<GrantedAccess, RequestError> {
         if !matches!(request.method, Method::GET | Method::HEAD) {
-            return Err(Fault::new(
+            return Err(RequestError::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "read_only",
                 "this server only reads: GET and HEAD",
@@ -56,7 +56,7 @@ impl Gate {
     }
 
     /// The host that was asked for, if it is one of ours.
-    fn host<'r>(&self, request: &'r Parts) -> Result<&'r str, Fault> {
+    fn host<'r>(&self, request: &'r Parts) -> Result<&'r str, RequestError> {
         let mut hosts = request.headers.get_all(HOST).iter();
         let host = match (hosts.next(), hosts.next()) {
             (Some(host), None) => host.to_str().ok(),
@@ -91,12 +91,12 @@ impl Gate {
         format!("{}={token}; Path=/; HttpOnly; SameSite=Strict", self.cookie())
     }
 
-    fn check_token(&self, request: &Parts) -> Result<Pass, Fault> {
-        let Some(token) = &self.token else { return Ok(Pass::Enter) };
+    fn check_token(&self, request: &Parts) -> Result<GrantedAccess, RequestError> {
+        let Some(token) = &self.token else { return Ok(GrantedAccess::Enter) };
         let query = request.uri.query().unwrap_or_default();
         let in_query = query.split('&').filter_map(|pair| pair.strip_prefix("token="));
         if in_query.clone().any(|given| is_same(given, token)) {
-            return Ok(Pass::TakeCookie);
+            return Ok(GrantedAccess::TakeCookie);
         }
         let text = |name| request.headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
         let name = self.cookie();
@@ -105,10 +105,10 @@ impl Gate {
             .filter_map(|cookie| cookie.trim().strip_prefix(name.as_str())?.strip_prefix('='));
         let in_header = text(AUTHORIZATION).filter_map(|value| value.strip_prefix("Bearer "));
         if in_cookie.chain(in_header).any(|given| is_same(given, token)) {
-            return Ok(Pass::Enter);
+            return Ok(GrantedAccess::Enter);
         }
         let message = "a token is needed: open the address that runner-ui printed";
-        Err(Fault::new(StatusCode::UNAUTHORIZED, "token", message))
+        Err(RequestError::new(StatusCode::UNAUTHORIZED, "token", message))
     }
 }
 
@@ -120,7 +120,7 @@ fn name_of(host: &str) -> &str {
     }
 }
 
-fn check_origin(headers: &HeaderMap, host: &str) -> Result<(), Fault> {
+fn check_origin(headers: &HeaderMap, host: &str) -> Result<(), RequestError> {
     let is_own = |origin: &str| origin.strip_prefix("http://") == Some(host);
     let origins = headers.get_all(ORIGIN);
     if origins.iter().all(|origin| origin.to_str().is_ok_and(is_own)) {
@@ -130,7 +130,7 @@ fn check_origin(headers: &HeaderMap, host: &str) -> Result<(), Fault> {
 }
 
 /// Browsers say where a request comes from. Following a link to the page is the one thing allowed from elsewhere.
-fn check_site(headers: &HeaderMap) -> Result<(), Fault> {
+fn check_site(headers: &HeaderMap) -> Result<(), RequestError> {
     let says = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     let is_from_here = matches!(says(FETCH_SITE), None | Some("same-origin" | "none"));
     let is_link = says(FETCH_MODE) == Some("navigate") && says(FETCH_DEST) == Some("document");
@@ -151,12 +151,12 @@ mod tests {
     use super::*;
     use axum::http::Request;
 
-    fn gate(token: Option<&str>) -> Gate {
+    fn gate(token: Option<&str>) -> AccessPolicy {
         let address = "127.0.0.1:7878".parse().unwrap();
-        Gate { address, hosts: vec!["box.lan".to_owned()], token: token.map(str::to_owned) }
+        AccessPolicy { address, hosts: vec!["box.lan".to_owned()], token: token.map(str::to_owned) }
     }
 
-    fn ask(gate: &Gate, uri: &str, headers: &[(&str, &str)]) -> Result<Pass, u16> {
+    fn ask(gate: &AccessPolicy, uri: &str, headers: &[(&str, &str)]) -> Result<GrantedAccess, u16> {
         let request =
             headers.iter().fold(Request::get(uri), |request, (name, value)| request.header(*name, *value));
         gate.check(&request.body(()).unwrap().into_parts().0).map_err(|fault| fault.status.as_u16())
@@ -174,7 +174,7 @@ mod tests {
             "box.lan:9",
             "BOX.lan",
         ] {
-            assert_eq!(ask(&gate(None), "/", &[("host", host)]), Ok(Pass::Enter), "{host}");
+            assert_eq!(ask(&gate(None), "/", &[("host", host)]), Ok(GrantedAccess::Enter), "{host}");
         }
         for host in [
             "evil.example",
@@ -197,7 +197,7 @@ mod tests {
     fn no_other_origin_may_ask() {
         let from =
             |origin: &str| ask(&gate(None), "/api/tree", &[("host", "localhost:7878"), ("origin", origin)]);
-        assert_eq!(from("http://localhost:7878"), Ok(Pass::Enter));
+        assert_eq!(from("http://localhost:7878"), Ok(GrantedAccess::Enter));
         for origin in [
             "http://localhost:3000",
             "http://127.0.0.1:7878",
@@ -221,9 +221,9 @@ mod tests {
             ];
             ask(&gate(None), "/", &headers)
         };
-        assert_eq!(ask("same-origin", "cors", "empty"), Ok(Pass::Enter));
-        assert_eq!(ask("none", "navigate", "document"), Ok(Pass::Enter));
-        assert_eq!(ask("cross-site", "navigate", "document"), Ok(Pass::Enter));
+        assert_eq!(ask("same-origin", "cors", "empty"), Ok(GrantedAccess::Enter));
+        assert_eq!(ask("none", "navigate", "document"), Ok(GrantedAccess::Enter));
+        assert_eq!(ask("cross-site", "navigate", "document"), Ok(GrantedAccess::Enter));
         for (mode, dest) in
             [("no-cors", "script"), ("no-cors", "image"), ("cors", "empty"), ("navigate", "iframe")]
         {
@@ -237,11 +237,14 @@ mod tests {
         let gate = gate(Some("secret"));
         let host = ("host", "192.168.1.5:7878");
         assert_eq!(ask(&gate, "/", &[host]), Err(401));
-        assert_eq!(ask(&gate, "/?token=secret", &[host]), Ok(Pass::TakeCookie));
+        assert_eq!(ask(&gate, "/?token=secret", &[host]), Ok(GrantedAccess::TakeCookie));
         assert_eq!(ask(&gate, "/?token=secre", &[host]), Err(401));
-        assert_eq!(ask(&gate, "/", &[host, ("cookie", "a=b; runner_ui_7878=secret")]), Ok(Pass::Enter));
+        assert_eq!(
+            ask(&gate, "/", &[host, ("cookie", "a=b; runner_ui_7878=secret")]),
+            Ok(GrantedAccess::Enter)
+        );
         assert_eq!(ask(&gate, "/", &[host, ("cookie", "runner_ui_1=secret")]), Err(401));
-        assert_eq!(ask(&gate, "/", &[host, ("authorization", "Bearer secret")]), Ok(Pass::Enter));
+        assert_eq!(ask(&gate, "/", &[host, ("authorization", "Bearer secret")]), Ok(GrantedAccess::Enter));
         assert_eq!(
             ask(&gate, "/", &[("host", "evil.example"), ("authorization", "Bearer secret")]),
             Err(403)

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use runner_core::id::Iteration;
+use runner_core::id::IterationNumber;
 use runner_core::text::one_line;
 use runner_host::reading::IterationCommit;
 use serde_json::Value;
 
-use crate::api::{FileSize, IterationDetail, IterationRow, Nth};
-use crate::beneath::Folder;
-use crate::error::Fault;
-use crate::project::{Project, Run};
+use crate::api::{AttemptOrdinal, FileSize, IterationDetail, IterationRow};
+use crate::beneath::ConfinedDir;
+use crate::error::RequestError;
+use crate::project::{RepoReader, RunSource};
 
 /// The files of an iteration's folder that are shown.
 pub(crate) const FILES: [&str; 11] = [
@@ -33,15 +33,15 @@ const DOCUMENT_BYTES_MAX: u64 = 4 << 20;
 const EVENTS_BYTES_MAX: usize = 256 << 10;
 
 /// All iterations of a run, oldest first.
-pub(crate) fn rows(project: &Project, run: &Run) -> Result<Vec<IterationRow>, Fault> {
+pub(crate) fn rows(project: &RepoReader, run: &RunSource) -> Result<Vec<IterationRow>, RequestError> {
     let commits = project.commits(run)?;
-    let commits: BTreeMap<Iteration, &IterationCommit> =
+    let commits: BTreeMap<IterationNumber, &IterationCommit> =
         commits.iter().map(|commit| (commit.iter, commit)).collect();
     let folder = project.folder_of(&run.id).ok();
     let names = folder.as_ref().and_then(|folder| folder.names().ok()).unwrap_or_default();
-    let mut iters: BTreeSet<Iteration> = names.iter().filter_map(|name| of_name(name)).collect();
+    let mut iters: BTreeSet<IterationNumber> = names.iter().filter_map(|name| of_name(name)).collect();
     iters.extend(commits.keys());
-    let row = |iter: Iteration| {
+    let row = |iter: IterationNumber| {
         let folder = folder.as_ref().and_then(|folder| folder.folder(&iter.to_string()).ok());
         row(project, run, iter, folder.as_ref(), commits.get(&iter).copied())
     };
@@ -49,16 +49,16 @@ pub(crate) fn rows(project: &Project, run: &Run) -> Result<Vec<IterationRow>, Fa
 }
 
 /// The iteration that a folder is named after.
-pub(crate) fn of_name(name: &str) -> Option<Iteration> {
-    let iter: Iteration = name.parse().ok()?;
+pub(crate) fn of_name(name: &str) -> Option<IterationNumber> {
+    let iter: IterationNumber = name.parse().ok()?;
     (iter.to_string() == name).then_some(iter)
 }
 
 fn row(
-    project: &Project,
-    run: &Run,
-    iter: Iteration,
-    folder: Option<&Folder>,
+    project: &RepoReader,
+    run: &RunSource,
+    iter: IterationNumber,
+    folder: Option<&ConfinedDir>,
     commit: Option<&IterationCommit>,
 ) -> IterationRow {
     let logged = folder.and_then(|folder| {
@@ -120,10 +120,10 @@ fn texts(value: &Value, key: &str) -> Vec<String> {
 }
 
 /// Which try, of how many.
-pub(crate) fn attempt(value: &Value) -> Option<Nth> {
+pub(crate) fn attempt(value: &Value) -> Option<AttemptOrdinal> {
     let attempt = value.get("attempt")?;
     let part = |key: &str| number(attempt, key).and_then(|number| u32::try_from(number).ok());
-    Some(Nth { nth: part("nth")?, of: part("of")? })
+    Some(AttemptOrdinal { nth: part("nth")?, of: part("of")? })
 }
 
 /// A row of a finished iteration.
@@ -187,7 +187,7 @@ fn mark_text(mark: &Value) -> Option<String> {
 }
 
 /// A row of an iteration under way, from what was announced so far.
-fn of_events(folder: &Folder) -> Option<IterationRow> {
+fn of_events(folder: &ConfinedDir) -> Option<IterationRow> {
     let events = events(folder);
     let planned = events.iter().find(|event| text(event, "event").as_deref() == Some("planned"));
     if planned.is_none() && folder.stamp("prompt.md").is_none() {
@@ -205,13 +205,13 @@ fn of_events(folder: &Folder) -> Option<IterationRow> {
 }
 
 /// The first events of an iteration, as far as they can be read.
-pub(crate) fn events(folder: &Folder) -> Vec<Value> {
+pub(crate) fn events(folder: &ConfinedDir) -> Vec<Value> {
     let bytes = folder.file("events.jsonl").and_then(|file| file.piece(0, EVENTS_BYTES_MAX));
     lines_of_json(&bytes.unwrap_or_default())
 }
 
 /// The last events of an iteration.
-pub(crate) fn last_events(folder: &Folder) -> Vec<Value> {
+pub(crate) fn last_events(folder: &ConfinedDir) -> Vec<Value> {
     let Ok(file) = folder.file("events.jsonl") else { return Vec::new() };
     let from = file.stamp.bytes.saturating_sub(EVENTS_BYTES_MAX as u64);
     lines_of_json(&file.piece(from, EVENTS_BYTES_MAX).unwrap_or_default())
@@ -222,21 +222,29 @@ fn lines_of_json(bytes: &[u8]) -> Vec<Value> {
 }
 
 /// A JSON document of a folder, if there is one that can be read.
-pub(crate) fn document(folder: &Folder, name: &str) -> Option<Value> {
+pub(crate) fn document(folder: &ConfinedDir, name: &str) -> Option<Value> {
     serde_json::from_slice(&folder.read(name, DOCUMENT_BYTES_MAX).ok()?).ok()
 }
 
 /// The folder of an iteration.
-pub(crate) fn folder(project: &Project, run: &Run, iter: Iteration) -> Result<Folder, Fault> {
+pub(crate) fn folder(
+    project: &RepoReader,
+    run: &RunSource,
+    iter: IterationNumber,
+) -> Result<ConfinedDir, RequestError> {
     let folder = project.folder_of(&run.id).and_then(|folder| folder.folder(&iter.to_string()));
-    folder.map_err(|_| Fault::no_logs(&run.id, iter))
+    folder.map_err(|_| RequestError::no_logs(&run.id, iter))
 }
 
 /// One iteration whole.
-pub(crate) fn detail(project: &Project, run: &Run, iter: Iteration) -> Result<IterationDetail, Fault> {
+pub(crate) fn detail(
+    project: &RepoReader,
+    run: &RunSource,
+    iter: IterationNumber,
+) -> Result<IterationDetail, RequestError> {
     let rows = rows(project, run)?;
     let place = rows.iter().position(|row| row.iter == iter.get());
-    let place = place.ok_or_else(|| Fault::no_iteration(&run.id, iter))?;
+    let place = place.ok_or_else(|| RequestError::no_iteration(&run.id, iter))?;
     let number = |place: Option<usize>| place.and_then(|place| rows.get(place)).map(|row| row.iter);
     let folder = folder(project, run, iter).ok();
     Ok(IterationDetail {
@@ -251,7 +259,7 @@ pub(crate) fn detail(project: &Project, run: &Run, iter: Iteration) -> Result<It
 }
 
 /// The files of a folder that are there.
-pub(crate) fn sizes(folder: &Folder) -> Vec<FileSize> {
+pub(crate) fn sizes(folder: &ConfinedDir) -> Vec<FileSize> {
     let size = |name: &str| Some(FileSize { name: name.to_owned(), bytes: folder.stamp(name)?.bytes });
     FILES.into_iter().filter_map(size).collect()
 }
@@ -271,14 +279,14 @@ mod tests {
             (row.outcome.as_deref(), row.guard_exit.as_deref()),
             (Some("dissolved"), Some("signal 9"))
         );
-        assert_eq!((row.input_tokens, row.attempt), (Some(5), Some(Nth { nth: 2, of: 3 })));
+        assert_eq!((row.input_tokens, row.attempt), (Some(5), Some(AttemptOrdinal { nth: 2, of: 3 })));
         assert_eq!(row.marks, ["guard file restored: check", "sung: 2 loud"]);
         assert_eq!(of_meta(&json!([]), None).outcome, None);
     }
 
     #[test]
     fn a_folder_is_an_iteration_by_its_written_form_alone() {
-        assert_eq!(of_name("0012").map(Iteration::get), Some(12));
+        assert_eq!(of_name("0012").map(IterationNumber::get), Some(12));
         for other in ["12", "00012", "0000", "x", "..", "0012.tmp"] {
             assert_eq!(of_name(other), None, "{other}");
         }

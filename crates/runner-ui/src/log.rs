@@ -2,8 +2,8 @@
 
 use std::io;
 
-use crate::api::{Evidence, Hit, LogHits, LogPage};
-use crate::beneath::Plain;
+use crate::api::{LogHit, LogHits, LogLine, LogPage};
+use crate::beneath::RegularFile;
 use crate::failure::tells_of_failure;
 use crate::log_index::{LogIndex, PIECE_BYTES, bytes};
 
@@ -21,7 +21,7 @@ const HIT_BYTES_MAX: usize = 300;
 /// Goes through the lines of a file from a place on, until told to stop. A line is given up to
 /// [`LINE_BYTES_MAX`], with whether that was not all of it.
 fn each_line(
-    file: &Plain,
+    file: &RegularFile,
     from: u64,
     until: u64,
     mut told: impl FnMut(&[u8], bool) -> bool,
@@ -58,7 +58,7 @@ fn each_line(
 }
 
 /// Some lines of a log.
-pub(crate) fn page(file: &Plain, index: &LogIndex, from: u64, count: u64) -> io::Result<LogPage> {
+pub(crate) fn page(file: &RegularFile, index: &LogIndex, from: u64, count: u64) -> io::Result<LogPage> {
     let count = count.min(LINES_MAX);
     let (place, mut skip) = index.near(from.min(index.lines()));
     let (mut lines, mut cut, mut size) = (Vec::new(), Vec::new(), 0);
@@ -83,7 +83,7 @@ pub(crate) fn page(file: &Plain, index: &LogIndex, from: u64, count: u64) -> io:
 
 /// The lines that hold a text. Upper and lower case are the same unless asked otherwise; colours in between do not
 /// matter.
-pub(crate) fn search(file: &Plain, index: &LogIndex, text: &str, by_case: bool) -> io::Result<LogHits> {
+pub(crate) fn search(file: &RegularFile, index: &LogIndex, text: &str, by_case: bool) -> io::Result<LogHits> {
     let wanted = if by_case { text.as_bytes().to_vec() } else { text.to_lowercase().into_bytes() };
     find(file, index, |line| {
         let plain = without_escapes(line);
@@ -98,12 +98,12 @@ pub(crate) fn search(file: &Plain, index: &LogIndex, text: &str, by_case: bool) 
 }
 
 /// The lines that tell of a fault.
-pub(crate) fn failures(file: &Plain, index: &LogIndex) -> io::Result<LogHits> {
+pub(crate) fn failures(file: &RegularFile, index: &LogIndex) -> io::Result<LogHits> {
     find(file, index, |line| tells_of_failure(&String::from_utf8_lossy(&without_escapes(line))))
 }
 
 /// The line that says best what went wrong: the first that tells of a fault, or else the last one.
-pub(crate) fn most_telling(file: &Plain, iter: u32, log: &str) -> io::Result<Option<Evidence>> {
+pub(crate) fn most_telling(file: &RegularFile, iter: u32, log: &str) -> io::Result<Option<LogLine>> {
     let (mut line, mut best, mut last) = (0, None, None);
     each_line(file, 0, file.stamp.bytes, |bytes, _| {
         let text = shown(bytes);
@@ -117,17 +117,17 @@ pub(crate) fn most_telling(file: &Plain, iter: u32, log: &str) -> io::Result<Opt
         line += 1;
         true
     })?;
-    let evidence = |(line, text)| Evidence { iter, log: log.to_owned(), line, text };
+    let evidence = |(line, text)| LogLine { iter, log: log.to_owned(), line, text };
     Ok(best.or(last).map(evidence))
 }
 
-fn find(file: &Plain, index: &LogIndex, matches: impl Fn(&[u8]) -> bool) -> io::Result<LogHits> {
+fn find(file: &RegularFile, index: &LogIndex, matches: impl Fn(&[u8]) -> bool) -> io::Result<LogHits> {
     let (mut hits, mut total, mut searched) = (Vec::new(), 0, 0);
     each_line(file, 0, index.seen(), |line, _| {
         if matches(line) {
             total += 1;
             if hits.len() < HITS_MAX {
-                hits.push(Hit { line: searched, text: shown(line) });
+                hits.push(LogHit { line: searched, text: shown(line) });
             }
         }
         searched += 1;
@@ -184,12 +184,12 @@ fn text_of(line: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::beneath::Folder;
+    use crate::beneath::ConfinedDir;
 
-    fn log(text: impl AsRef<[u8]>) -> (tempfile::TempDir, Plain, LogIndex) {
+    fn log(text: impl AsRef<[u8]>) -> (tempfile::TempDir, RegularFile, LogIndex) {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join("log"), text).unwrap();
-        let file = Folder::open(place.path()).unwrap().file("log").unwrap();
+        let file = ConfinedDir::open(place.path()).unwrap().file("log").unwrap();
         let mut index = LogIndex::default();
         index.extend(&file).unwrap();
         (place, file, index)

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::beneath::{Plain, Stamp};
+use crate::beneath::{FileVersion, RegularFile};
 
 /// The place of every so-many-th line is kept.
 const LINES_APART: u64 = 512;
@@ -28,7 +28,7 @@ pub(crate) struct LogIndex {
 
 impl LogIndex {
     /// Looks at what the file has beyond what was looked at.
-    pub(crate) fn extend(&mut self, file: &Plain) -> io::Result<()> {
+    pub(crate) fn extend(&mut self, file: &RegularFile) -> io::Result<()> {
         if self.places.is_empty() {
             self.places.push(0);
             self.ends_line = true;
@@ -80,12 +80,12 @@ pub(crate) fn bytes(count: usize) -> u64 {
 /// The indexes of the files that were asked for last.
 #[derive(Debug, Default)]
 pub(crate) struct LogIndexes {
-    known: Mutex<VecDeque<(String, Stamp, Arc<LogIndex>)>>,
+    known: Mutex<VecDeque<(String, FileVersion, Arc<LogIndex>)>>,
 }
 
 impl LogIndexes {
     /// The index of a file as it is now. Built outside the lock: two who ask at once may both build it.
-    pub(crate) fn of(&self, path: &str, file: &Plain) -> io::Result<Arc<LogIndex>> {
+    pub(crate) fn of(&self, path: &str, file: &RegularFile) -> io::Result<Arc<LogIndex>> {
         let known = self.take(path);
         let mut index = match known {
             Some((stamp, index)) if stamp == file.stamp => {
@@ -101,13 +101,13 @@ impl LogIndexes {
         Ok(index)
     }
 
-    fn take(&self, path: &str) -> Option<(Stamp, Arc<LogIndex>)> {
+    fn take(&self, path: &str) -> Option<(FileVersion, Arc<LogIndex>)> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let place = known.iter().position(|(name, ..)| name == path)?;
         known.remove(place).map(|(_, stamp, index)| (stamp, index))
     }
 
-    fn keep(&self, path: &str, stamp: Stamp, index: Arc<LogIndex>) {
+    fn keep(&self, path: &str, stamp: FileVersion, index: Arc<LogIndex>) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|(name, ..)| name != path);
         known.push_front((path.to_owned(), stamp, index));
@@ -118,13 +118,13 @@ impl LogIndexes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::beneath::Folder;
+    use crate::beneath::ConfinedDir;
     use std::io::Write;
 
     #[test]
     fn an_index_that_grows_with_its_file_is_the_one_of_the_whole_file() {
         let place = tempfile::tempdir().unwrap();
-        let folder = Folder::open(place.path()).unwrap();
+        let folder = ConfinedDir::open(place.path()).unwrap();
         let mut file = std::fs::File::create(place.path().join("log")).unwrap();
         let indexes = LogIndexes::default();
         for round in 0..40 {

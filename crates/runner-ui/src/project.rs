@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 
 use runner_core::config::Config;
 use runner_core::goal::Goal;
-use runner_core::id::{Iteration, RunId};
+use runner_core::id::{IterationNumber, RunId};
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::run_state::RunState;
 use runner_core::tree::{BYTES_MAX, Tree};
-use runner_host::reading::{IterationCommit, Reading, RunBranch};
+use runner_host::reading::{IterationCommit, ReadonlyRepo, RunBranch};
 use serde_json::Value;
 
-use crate::api::{IterationRow, Verdict};
-use crate::beneath::{Folder, Stamp};
-use crate::error::Fault;
+use crate::api::{IterationRow, VerifyResult};
+use crate::beneath::{ConfinedDir, FileVersion};
+use crate::error::RequestError;
 use crate::log_index::LogIndexes;
 
 /// No document but the tree has a reason to be large.
@@ -27,22 +27,22 @@ const BRANCHES_KEPT: Duration = Duration::from_secs(10);
 
 /// The repository.
 #[derive(Debug)]
-pub(crate) struct Project {
-    pub(crate) reading: Reading,
-    pub(crate) root: Folder,
+pub(crate) struct RepoReader {
+    pub(crate) reading: ReadonlyRepo,
+    pub(crate) root: ConfinedDir,
     pub(crate) indexes: LogIndexes,
-    known: Mutex<Known>,
+    known: Mutex<RepoCaches>,
     /// The proofs that were asked for: one at a time, and not twice for the same state of a branch.
-    verdicts: Mutex<BTreeMap<RunId, (Option<String>, Verdict)>>,
+    verdicts: Mutex<BTreeMap<RunId, (Option<String>, VerifyResult)>>,
 }
 
 /// What need not be read again as long as it did not change.
 #[derive(Debug, Default)]
-struct Known {
+struct RepoCaches {
     branches: Option<(Instant, Arc<Vec<RunBranch>>)>,
     commits: BTreeMap<RunId, (String, Arc<Vec<IterationCommit>>)>,
-    rows: BTreeMap<(RunId, Iteration), (Stamp, IterationRow)>,
-    trees: BTreeMap<RunId, (Version, ReadTree)>,
+    rows: BTreeMap<(RunId, IterationNumber), (FileVersion, IterationRow)>,
+    trees: BTreeMap<RunId, (TreeVersion, ReadTree)>,
 }
 
 /// A tree, or what is wrong with it.
@@ -50,33 +50,33 @@ pub(crate) type ReadTree = Arc<Result<Tree, Vec<String>>>;
 
 /// Which tree.json was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Version {
-    WorkTree(Stamp),
+pub(crate) enum TreeVersion {
+    WorkTree(FileVersion),
     Commit(String),
 }
 
 /// A run, and where its documents are.
 #[derive(Clone, Debug)]
-pub(crate) struct Run {
+pub(crate) struct RunSource {
     pub(crate) id: RunId,
     pub(crate) branch: Option<RunBranch>,
     /// Whether it is the one in the work tree.
     pub(crate) is_here: bool,
 }
 
-impl Project {
+impl RepoReader {
     /// Opens the repository that `dir` lies in.
     pub(crate) fn open(dir: &Path) -> Result<Self, runner_host::Error> {
-        Self::of(Reading::open(dir)?)
+        Self::of(ReadonlyRepo::open(dir)?)
     }
 
     /// Opens what a run left in a folder that is no repository.
     pub(crate) fn open_record(folder: &Path) -> Result<Self, runner_host::Error> {
-        Self::of(Reading::record(folder))
+        Self::of(ReadonlyRepo::record(folder))
     }
 
-    fn of(reading: Reading) -> Result<Self, runner_host::Error> {
-        let root = Folder::open(reading.root()).map_err(|source| runner_host::Error::Io {
+    fn of(reading: ReadonlyRepo) -> Result<Self, runner_host::Error> {
+        let root = ConfinedDir::open(reading.root()).map_err(|source| runner_host::Error::Io {
             action: "enter",
             path: reading.root().to_owned(),
             source,
@@ -90,7 +90,7 @@ impl Project {
         })
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, RepoCaches> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -107,7 +107,7 @@ impl Project {
     }
 
     /// Which version of a document is there.
-    pub(crate) fn stamp(&self, doc: Doc) -> Option<Stamp> {
+    pub(crate) fn stamp(&self, doc: Doc) -> Option<FileVersion> {
         self.root.stamp(self.path(doc))
     }
 
@@ -126,7 +126,7 @@ impl Project {
     }
 
     /// The runs that have a branch, the newest first.
-    pub(crate) fn branches(&self) -> Result<Arc<Vec<RunBranch>>, Fault> {
+    pub(crate) fn branches(&self) -> Result<Arc<Vec<RunBranch>>, RequestError> {
         if let Some((when, branches)) = &self.known().branches
             && when.elapsed() < BRANCHES_KEPT
         {
@@ -145,55 +145,55 @@ impl Project {
     }
 
     /// The run of this name; without a name the one in the work tree, or else the newest.
-    pub(crate) fn run(&self, wanted: Option<&RunId>) -> Result<Option<Run>, Fault> {
+    pub(crate) fn run(&self, wanted: Option<&RunId>) -> Result<Option<RunSource>, RequestError> {
         let (here, branches) = (self.here(), self.branches()?);
         let id = wanted.or(here.as_ref()).or(branches.first().map(|branch| &branch.run));
         let Some(id) = id.cloned() else { return Ok(None) };
         let branch = branches.iter().find(|branch| branch.run == id).cloned();
-        let run = Run { is_here: here.as_ref() == Some(&id), id, branch };
+        let run = RunSource { is_here: here.as_ref() == Some(&id), id, branch };
         let is_known = run.is_here || run.branch.is_some() || self.folder_of(&run.id).is_ok();
         match (is_known, wanted) {
             (true, _) => Ok(Some(run)),
-            (false, Some(id)) => Err(Fault::no_run(id)),
+            (false, Some(id)) => Err(RequestError::no_run(id)),
             (false, None) => Ok(None),
         }
     }
 
     /// The folder of a run's iterations.
-    pub(crate) fn folder_of(&self, run: &RunId) -> io::Result<Folder> {
+    pub(crate) fn folder_of(&self, run: &RunId) -> io::Result<ConfinedDir> {
         self.root.folder(&format!("{}/{run}", self.iterations()))
     }
 
     /// A document of a run.
-    pub(crate) fn doc(&self, run: &Run, doc: Doc) -> Result<Option<Vec<u8>>, Fault> {
+    pub(crate) fn doc(&self, run: &RunSource, doc: Doc) -> Result<Option<Vec<u8>>, RequestError> {
         let bytes_max = if doc == Doc::Tree { BYTES_MAX as u64 } else { SMALL_BYTES_MAX };
         if run.is_here {
             return match self.root.read(self.path(doc), bytes_max) {
                 Ok(bytes) => Ok(Some(bytes)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(Fault::unreadable(doc.path(), &error)),
+                Err(error) => Err(RequestError::unreadable(doc.path(), &error)),
             };
         }
         run.branch.as_ref().map_or(Ok(None), |branch| Ok(self.reading.doc(&branch.commit, doc)?))
     }
 
     /// Which tree a run has now.
-    fn version(&self, run: &Run) -> Option<Version> {
+    fn version(&self, run: &RunSource) -> Option<TreeVersion> {
         if run.is_here {
-            return self.stamp(Doc::Tree).map(Version::WorkTree);
+            return self.stamp(Doc::Tree).map(TreeVersion::WorkTree);
         }
-        run.branch.as_ref().map(|branch| Version::Commit(branch.commit.clone()))
+        run.branch.as_ref().map(|branch| TreeVersion::Commit(branch.commit.clone()))
     }
 
     /// The tree of a run, or what is wrong with it.
-    pub(crate) fn tree(&self, run: &Run) -> Result<ReadTree, Fault> {
+    pub(crate) fn tree(&self, run: &RunSource) -> Result<ReadTree, RequestError> {
         let version = self.version(run);
         if let (Some(version), Some((known, tree))) = (&version, self.known().trees.get(&run.id))
             && known == version
         {
             return Ok(Arc::clone(tree));
         }
-        let bytes = self.doc(run, Doc::Tree)?.ok_or_else(|| Fault::no_doc(Doc::Tree))?;
+        let bytes = self.doc(run, Doc::Tree)?.ok_or_else(|| RequestError::no_doc(Doc::Tree))?;
         let tree = Tree::decode(&bytes).map_err(|problems| {
             problems
                 .iter()
@@ -214,25 +214,25 @@ impl Project {
     }
 
     /// The state of a run, if it can be read.
-    pub(crate) fn state(&self, run: &Run) -> Option<RunState> {
+    pub(crate) fn state(&self, run: &RunSource) -> Option<RunState> {
         let bytes = self.doc(run, Doc::RunState).ok().flatten()?;
         RunState::decode(&bytes).ok()
     }
 
     /// The configuration of a run, if it can be read.
-    pub(crate) fn config(&self, run: &Run) -> Option<Config> {
+    pub(crate) fn config(&self, run: &RunSource) -> Option<Config> {
         let bytes = self.doc(run, Doc::Config).ok().flatten()?;
         Config::decode(&bytes).ok()
     }
 
     /// The heading of a run's goal.
-    pub(crate) fn goal(&self, run: &Run) -> String {
+    pub(crate) fn goal(&self, run: &RunSource) -> String {
         let bytes = self.doc(run, Doc::Goal).ok().flatten().unwrap_or_default();
         Goal::parse(&bytes).map(|goal| goal.summary().title).unwrap_or_default()
     }
 
     /// The commits of a run's iterations.
-    pub(crate) fn commits(&self, run: &Run) -> Result<Arc<Vec<IterationCommit>>, Fault> {
+    pub(crate) fn commits(&self, run: &RunSource) -> Result<Arc<Vec<IterationCommit>>, RequestError> {
         let Some(branch) = &run.branch else { return Ok(Arc::default()) };
         if let Some((tip, commits)) = self.known().commits.get(&run.id)
             && *tip == branch.commit
@@ -245,7 +245,7 @@ impl Project {
     }
 
     /// The verdict on a run as its branch is now.
-    pub(crate) fn verdict_of(&self, run: &Run, make: impl FnOnce() -> Verdict) -> Verdict {
+    pub(crate) fn verdict_of(&self, run: &RunSource, make: impl FnOnce() -> VerifyResult) -> VerifyResult {
         let tip = run.branch.as_ref().map(|branch| branch.commit.clone());
         let mut verdicts = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, verdict)) = verdicts.get(&run.id)
@@ -261,8 +261,8 @@ impl Project {
     /// The row of an iteration whose meta.json is this one, made anew if it is not.
     pub(crate) fn row_of(
         &self,
-        (run, iter): (&RunId, Iteration),
-        stamp: Stamp,
+        (run, iter): (&RunId, IterationNumber),
+        stamp: FileVersion,
         make: impl FnOnce() -> Option<IterationRow>,
     ) -> Option<IterationRow> {
         let key = (run.clone(), iter);

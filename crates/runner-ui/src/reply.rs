@@ -11,8 +11,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::channel::Channel;
 use serde::Serialize;
 
-use crate::beneath::Plain;
-use crate::error::Fault;
+use crate::beneath::RegularFile;
+use crate::error::RequestError;
 use crate::log_index::PIECE_BYTES;
 
 pub(crate) type Reply = Response<Body>;
@@ -70,7 +70,7 @@ pub(crate) fn tagged(asked: &HeaderMap, kind: &'static str, bytes: impl Into<Byt
 pub(crate) fn json(asked: &HeaderMap, value: &impl Serialize) -> Reply {
     match serde_json::to_vec(value) {
         Ok(bytes) => tagged(asked, "application/json", bytes),
-        Err(_) => fault(Fault::new(
+        Err(_) => fault(RequestError::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "json",
             "the answer cannot be written as JSON",
@@ -79,14 +79,14 @@ pub(crate) fn json(asked: &HeaderMap, value: &impl Serialize) -> Reply {
 }
 
 /// What went wrong, as JSON.
-pub(crate) fn fault(fault: Fault) -> Reply {
+pub(crate) fn fault(fault: RequestError) -> Reply {
     let status = fault.status;
     let bytes = serde_json::to_vec(&fault.body()).unwrap_or_default();
     plain(status, "application/json", bytes)
 }
 
 /// Which bytes of a file are asked for: `bytes=5-9`, `bytes=5-`, `bytes=-5`. Anything else is answered whole.
-fn range(asked: &HeaderMap, size: u64) -> Result<Option<(u64, u64)>, Fault> {
+fn range(asked: &HeaderMap, size: u64) -> Result<Option<(u64, u64)>, RequestError> {
     let Some(text) = asked.get(RANGE).and_then(|value| value.to_str().ok()) else { return Ok(None) };
     let Some((from, to)) = text.strip_prefix("bytes=").and_then(|text| text.split_once('-')) else {
         return Ok(None);
@@ -100,13 +100,13 @@ fn range(asked: &HeaderMap, size: u64) -> Result<Option<(u64, u64)>, Fault> {
     };
     if from >= end {
         let message = format!("the file has {size} bytes");
-        return Err(Fault::new(StatusCode::RANGE_NOT_SATISFIABLE, "range", message));
+        return Err(RequestError::new(StatusCode::RANGE_NOT_SATISFIABLE, "range", message));
     }
     Ok(Some((from, end)))
 }
 
 /// A file as it is now, as text, in pieces that wait for whoever reads them.
-pub(crate) fn file(asked: &HeaderMap, file: Plain) -> Result<Reply, Fault> {
+pub(crate) fn file(asked: &HeaderMap, file: RegularFile) -> Result<Reply, RequestError> {
     let size = file.stamp.bytes;
     let range = range(asked, size)?;
     let (from, end) = range.unwrap_or((0, size));

@@ -8,17 +8,17 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
-use runner_core::id::{Iteration, NodeId, RunId};
+use runner_core::id::{IterationNumber, NodeId, RunId};
 use runner_core::layout::Doc;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use crate::api;
-use crate::beneath::Plain;
-use crate::error::Fault;
-use crate::project::{Project, Run};
+use crate::beneath::RegularFile;
+use crate::error::RequestError;
+use crate::project::{RepoReader, RunSource};
 use crate::reply::{self, Reply};
-use crate::watch::Watch;
+use crate::watch::WatchState;
 use crate::{diff, history, log, snapshot, tree_view, verify};
 
 /// How much is read at the same time.
@@ -28,35 +28,35 @@ const FOUND_MAX: usize = 50;
 
 /// What all requests about a repository share.
 #[derive(Debug)]
-pub(crate) struct App {
-    pub(crate) project: Arc<Project>,
-    pub(crate) watch: Arc<Watch>,
+pub(crate) struct RepoState {
+    pub(crate) project: Arc<RepoReader>,
+    pub(crate) watch: Arc<WatchState>,
     readers: Arc<Semaphore>,
 }
 
-impl App {
-    pub(crate) fn new(project: Arc<Project>, readers: Arc<Semaphore>) -> Self {
+impl RepoState {
+    pub(crate) fn new(project: Arc<RepoReader>, readers: Arc<Semaphore>) -> Self {
         Self { project, watch: Arc::default(), readers }
     }
 }
 
 /// Where questions are answered, only so many at the same time.
-pub(crate) trait Desk: Send + Sync + 'static {
+pub(crate) trait ReadLimit: Send + Sync + 'static {
     fn readers(&self) -> &Semaphore;
 }
 
-impl Desk for App {
+impl ReadLimit for RepoState {
     fn readers(&self) -> &Semaphore {
         &self.readers
     }
 }
 
-type Shared = State<Arc<App>>;
+type Shared = State<Arc<RepoState>>;
 pub(crate) type Asked<T> = Result<Query<T>, QueryRejection>;
 
 /// Which run; without one, the current.
 #[derive(Debug, Default, Deserialize)]
-struct Which {
+struct RunQuery {
     run: Option<String>,
     slim: Option<String>,
     after: Option<u32>,
@@ -67,7 +67,7 @@ struct Which {
 
 /// Which part of a log.
 #[derive(Debug, Default, Deserialize)]
-struct Part {
+struct LogQuery {
     #[serde(default)]
     line: u64,
     count: Option<u64>,
@@ -79,7 +79,7 @@ struct Part {
 }
 
 /// The addresses of a repository.
-pub(crate) fn router(app: Arc<App>) -> Router {
+pub(crate) fn router(app: Arc<RepoState>) -> Router {
     const ITERATION: &str = "/api/iterations/{run}/{iter}";
     let under = |rest: &str| format!("{ITERATION}{rest}");
     Router::new()
@@ -104,62 +104,62 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 /// Does work aside and answers with it as JSON.
 pub(crate) async fn answer<D, T, F>(desk: Arc<D>, asked: HeaderMap, work: F) -> Reply
 where
-    D: Desk,
+    D: ReadLimit,
     T: Serialize,
-    F: FnOnce(&D) -> Result<T, Fault> + Send + 'static,
+    F: FnOnce(&D) -> Result<T, RequestError> + Send + 'static,
 {
     aside(desk, move |desk| Ok(reply::json(&asked, &work(desk)?))).await
 }
 
 async fn aside<D, F>(desk: Arc<D>, work: F) -> Reply
 where
-    D: Desk,
-    F: FnOnce(&D) -> Result<Reply, Fault> + Send + 'static,
+    D: ReadLimit,
+    F: FnOnce(&D) -> Result<Reply, RequestError> + Send + 'static,
 {
     let Ok(_turn) = desk.readers().acquire().await else {
-        return reply::fault(Fault::busy("the server is about to end"));
+        return reply::fault(RequestError::busy("the server is about to end"));
     };
     let shared = Arc::clone(&desk);
     let done = tokio::task::spawn_blocking(move || work(&shared)).await;
     match done {
         Ok(Ok(reply)) => reply,
         Ok(Err(fault)) => reply::fault(fault),
-        Err(_) => reply::fault(Fault::failed()),
+        Err(_) => reply::fault(RequestError::failed()),
     }
 }
 
-fn run_id(text: &str) -> Result<RunId, Fault> {
-    RunId::new(text).map_err(|fault| Fault::bad_request(format!("the run {fault}")))
+fn run_id(text: &str) -> Result<RunId, RequestError> {
+    RunId::new(text).map_err(|fault| RequestError::bad_request(format!("the run {fault}")))
 }
 
-fn iter_id(text: &str) -> Result<Iteration, Fault> {
-    text.parse().map_err(|fault| Fault::bad_request(format!("the iteration {fault}")))
+fn iter_id(text: &str) -> Result<IterationNumber, RequestError> {
+    text.parse().map_err(|fault| RequestError::bad_request(format!("the iteration {fault}")))
 }
 
-pub(crate) fn asked_for<T>(asked: Asked<T>) -> Result<T, Fault> {
+pub(crate) fn asked_for<T>(asked: Asked<T>) -> Result<T, RequestError> {
     asked
         .map(|Query(asked)| asked)
-        .map_err(|_| Fault::bad_request("the part of the address behind `?` cannot be read"))
+        .map_err(|_| RequestError::bad_request("the part of the address behind `?` cannot be read"))
 }
 
 /// The run that is asked for.
-fn run_of(app: &App, which: &Which) -> Result<Option<Run>, Fault> {
+fn run_of(app: &RepoState, which: &RunQuery) -> Result<Option<RunSource>, RequestError> {
     let wanted = which.run.as_deref().map(run_id).transpose()?;
     app.project.run(wanted.as_ref())
 }
 
-fn some_run(app: &App, which: &Which) -> Result<Run, Fault> {
-    run_of(app, which)?.ok_or_else(|| Fault::no_doc(Doc::Tree))
+fn some_run(app: &RepoState, which: &RunQuery) -> Result<RunSource, RequestError> {
+    run_of(app, which)?.ok_or_else(|| RequestError::no_doc(Doc::Tree))
 }
 
 /// The run and the iteration in an address.
-fn place(app: &App, run: &str, iter: &str) -> Result<(Run, Iteration), Fault> {
+fn place(app: &RepoState, run: &str, iter: &str) -> Result<(RunSource, IterationNumber), RequestError> {
     let (run, iter) = (run_id(run)?, iter_id(iter)?);
-    let found = app.project.run(Some(&run))?.ok_or_else(|| Fault::no_run(&run))?;
+    let found = app.project.run(Some(&run))?.ok_or_else(|| RequestError::no_run(&run))?;
     Ok((found, iter))
 }
 
-async fn get_snapshot(State(app): Shared, which: Asked<Which>, asked: HeaderMap) -> Reply {
+async fn get_snapshot(State(app): Shared, which: Asked<RunQuery>, asked: HeaderMap) -> Reply {
     answer(app, asked, move |app| {
         let wanted = asked_for(which)?.run.as_deref().map(run_id).transpose()?;
         snapshot::snapshot(&app.project, wanted.as_ref(), app.watch.watching())
@@ -167,12 +167,12 @@ async fn get_snapshot(State(app): Shared, which: Asked<Which>, asked: HeaderMap)
     .await
 }
 
-async fn tree(State(app): Shared, which: Asked<Which>, asked: HeaderMap) -> Reply {
+async fn tree(State(app): Shared, which: Asked<RunQuery>, asked: HeaderMap) -> Reply {
     aside(app, move |app| {
         let which = asked_for(which)?;
         let run = some_run(app, &which)?;
         let tree = app.project.tree(&run)?;
-        let tree = tree.as_ref().as_ref().map_err(|problems| Fault::invalid_tree(problems.clone()))?;
+        let tree = tree.as_ref().as_ref().map_err(|problems| RequestError::invalid_tree(problems.clone()))?;
         if which.slim.is_some() {
             return Ok(reply::json(&asked, &tree_view::slim(tree, Some(run.id.to_string()))));
         }
@@ -181,27 +181,33 @@ async fn tree(State(app): Shared, which: Asked<Which>, asked: HeaderMap) -> Repl
     .await
 }
 
-async fn node(State(app): Shared, Path(node): Path<String>, which: Asked<Which>, asked: HeaderMap) -> Reply {
+async fn node(
+    State(app): Shared,
+    Path(node): Path<String>,
+    which: Asked<RunQuery>,
+    asked: HeaderMap,
+) -> Reply {
     answer(app, asked, move |app| {
-        let id = NodeId::new(node).map_err(|fault| Fault::bad_request(format!("the node {fault}")))?;
+        let id = NodeId::new(node).map_err(|fault| RequestError::bad_request(format!("the node {fault}")))?;
         let run = some_run(app, &asked_for(which)?)?;
         let tree = app.project.tree(&run)?;
-        let tree = tree.as_ref().as_ref().map_err(|problems| Fault::invalid_tree(problems.clone()))?;
+        let tree = tree.as_ref().as_ref().map_err(|problems| RequestError::invalid_tree(problems.clone()))?;
         let rows = history::rows(&app.project, &run)?;
         let state = app.project.state(&run);
         tree_view::node(tree, &id, Some(run.id.to_string()), (&rows, state.as_ref()))
-            .ok_or_else(|| Fault::no_node(&id))
+            .ok_or_else(|| RequestError::no_node(&id))
     })
     .await
 }
 
-async fn run_state(State(app): Shared, which: Asked<Which>, asked: HeaderMap) -> Reply {
+async fn run_state(State(app): Shared, which: Asked<RunQuery>, asked: HeaderMap) -> Reply {
     aside(app, move |app| {
         let run = some_run(app, &asked_for(which)?)?;
-        let bytes = app.project.doc(&run, Doc::RunState)?.ok_or_else(|| Fault::no_doc(Doc::RunState))?;
+        let bytes =
+            app.project.doc(&run, Doc::RunState)?.ok_or_else(|| RequestError::no_doc(Doc::RunState))?;
         // As it stands, so long as it is JSON: a newer runner may write more into it than is known here.
         let state: serde_json::Value = serde_json::from_slice(&bytes).map_err(|_| {
-            Fault::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_state", "run_state.json is not JSON")
+            RequestError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_state", "run_state.json is not JSON")
         })?;
         Ok(reply::json(&asked, &state))
     })
@@ -212,7 +218,7 @@ async fn runs(State(app): Shared, asked: HeaderMap) -> Reply {
     answer(app, asked, |app| snapshot::runs(&app.project)).await
 }
 
-async fn verdict(State(app): Shared, which: Asked<Which>, asked: HeaderMap) -> Reply {
+async fn verdict(State(app): Shared, which: Asked<RunQuery>, asked: HeaderMap) -> Reply {
     answer(app, asked, move |app| {
         let run = some_run(app, &asked_for(which)?)?;
         Ok(app.project.verdict_of(&run, || verify::verdict(&app.project, &run)))
@@ -220,16 +226,16 @@ async fn verdict(State(app): Shared, which: Asked<Which>, asked: HeaderMap) -> R
     .await
 }
 
-async fn iterations(State(app): Shared, which: Asked<Which>, asked: HeaderMap) -> Reply {
+async fn iterations(State(app): Shared, which: Asked<RunQuery>, asked: HeaderMap) -> Reply {
     answer(app, asked, move |app| {
         let which = asked_for(which)?;
         let Some(run) = run_of(app, &which)? else {
-            return Ok(api::Iterations { run: None, iterations: Vec::new() });
+            return Ok(api::IterationList { run: None, iterations: Vec::new() });
         };
         let after = which.after.unwrap_or_default();
         let rows = history::rows(&app.project, &run)?.into_iter().filter(|row| row.iter > after);
         let iterations = rows.take(which.limit.unwrap_or(usize::MAX)).collect();
-        Ok(api::Iterations { run: Some(run.id.to_string()), iterations })
+        Ok(api::IterationList { run: Some(run.id.to_string()), iterations })
     })
     .await
 }
@@ -242,7 +248,7 @@ async fn iteration(State(app): Shared, Path((run, iter)): Path<(String, String)>
     .await
 }
 
-async fn search(State(app): Shared, which: Asked<Which>, asked: HeaderMap) -> Reply {
+async fn search(State(app): Shared, which: Asked<RunQuery>, asked: HeaderMap) -> Reply {
     answer(app, asked, move |app| {
         let which = asked_for(which)?;
         let run = some_run(app, &which)?;
@@ -257,13 +263,13 @@ async fn search(State(app): Shared, which: Asked<Which>, asked: HeaderMap) -> Re
         });
         let iterations_total = rows.len();
         rows.truncate(FOUND_MAX);
-        Ok(api::Found { nodes_total, nodes, iterations_total, iterations: rows })
+        Ok(api::SearchResults { nodes_total, nodes, iterations_total, iterations: rows })
     })
     .await
 }
 
 /// The files that are logs, by the names they have in addresses.
-fn log_file(name: &str) -> Result<&'static str, Fault> {
+fn log_file(name: &str) -> Result<&'static str, RequestError> {
     Ok(match name {
         "guard" => "guard.log",
         "agent" => "executor.log",
@@ -272,24 +278,32 @@ fn log_file(name: &str) -> Result<&'static str, Fault> {
         "prompt" => "prompt.md",
         "error" => "error.log",
         "patch" => "diff.patch",
-        _ => return Err(Fault::not_found()),
+        _ => return Err(RequestError::not_found()),
     })
 }
 
 type Log = (String, String, String);
 
 /// Opens a log and finds its lines.
-fn open_log(app: &App, (run, iter, name): &Log) -> Result<(Plain, Arc<crate::log_index::LogIndex>), Fault> {
+fn open_log(
+    app: &RepoState,
+    (run, iter, name): &Log,
+) -> Result<(RegularFile, Arc<crate::log_index::LogIndex>), RequestError> {
     let name = log_file(name)?;
     let (run, iter) = place(app, run, iter)?;
     let file = history::folder(&app.project, &run, iter)?
         .file(name)
-        .map_err(|error| Fault::unreadable(name, &error))?;
+        .map_err(|error| RequestError::unreadable(name, &error))?;
     let index = app.project.indexes.of(&format!("{}/{iter}/{name}", run.id), &file)?;
     Ok((file, index))
 }
 
-async fn log_page(State(app): Shared, Path(place): Path<Log>, part: Asked<Part>, asked: HeaderMap) -> Reply {
+async fn log_page(
+    State(app): Shared,
+    Path(place): Path<Log>,
+    part: Asked<LogQuery>,
+    asked: HeaderMap,
+) -> Reply {
     answer(app, asked, move |app| {
         let part = asked_for(part)?;
         let (file, index) = open_log(app, &place)?;
@@ -301,7 +315,7 @@ async fn log_page(State(app): Shared, Path(place): Path<Log>, part: Asked<Part>,
 async fn log_search(
     State(app): Shared,
     Path(place): Path<Log>,
-    part: Asked<Part>,
+    part: Asked<LogQuery>,
     asked: HeaderMap,
 ) -> Reply {
     answer(app, asked, move |app| {
@@ -335,7 +349,7 @@ async fn changed_files(
 async fn patch(
     State(app): Shared,
     Path((run, iter)): Path<(String, String)>,
-    part: Asked<Part>,
+    part: Asked<LogQuery>,
     asked: HeaderMap,
 ) -> Reply {
     answer(app, asked, move |app| {
@@ -352,13 +366,14 @@ async fn file(State(app): Shared, Path(place): Path<Log>, asked: HeaderMap) -> R
     opened.and_then(|file| reply::file(&asked, file)).unwrap_or_else(reply::fault)
 }
 
-async fn aside_open(app: Arc<App>, (run, iter, name): Log) -> Result<Plain, Fault> {
+async fn aside_open(app: Arc<RepoState>, (run, iter, name): Log) -> Result<RegularFile, RequestError> {
     let work = move || {
-        let known = history::FILES.into_iter().find(|known| *known == name).ok_or_else(Fault::not_found)?;
+        let known =
+            history::FILES.into_iter().find(|known| *known == name).ok_or_else(RequestError::not_found)?;
         let (run, iter) = place(&app, &run, &iter)?;
         history::folder(&app.project, &run, iter)?
             .file(known)
-            .map_err(|error| Fault::unreadable(known, &error))
+            .map_err(|error| RequestError::unreadable(known, &error))
     };
-    tokio::task::spawn_blocking(work).await.map_err(|_| Fault::failed())?
+    tokio::task::spawn_blocking(work).await.map_err(|_| RequestError::failed())?
 }

@@ -12,8 +12,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use crate::connection::Connection;
-use crate::site::{Site, router};
+use crate::connection::TimedConnection;
+use crate::site::{AppState, router};
 
 /// How many connections are held at once.
 const CONNECTIONS_MAX: usize = 192;
@@ -38,7 +38,7 @@ pub(crate) async fn listen(address: SocketAddr, may_move: bool) -> io::Result<Tc
 }
 
 /// Serves for ever.
-pub(crate) async fn serve(listener: TcpListener, site: Arc<Site>) {
+pub(crate) async fn serve(listener: TcpListener, site: Arc<AppState>) {
     let service = TowerToHyperService::new(router(site));
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
@@ -57,7 +57,7 @@ pub(crate) async fn serve(listener: TcpListener, site: Arc<Site>) {
             let mut http = http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(HEAD_WAIT).max_buf_size(HEAD_BYTES_MAX);
             // Whoever breaks off has broken off.
-            let _ = http.serve_connection(TokioIo::new(Connection::new(stream)), service).await;
+            let _ = http.serve_connection(TokioIo::new(TimedConnection::new(stream)), service).await;
             drop(place);
         });
     }

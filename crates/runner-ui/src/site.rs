@@ -17,43 +17,43 @@ use hyper_util::service::TowerToHyperService;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
-use crate::error::Fault;
+use crate::error::RequestError;
 use crate::evaluation::Evaluation;
-use crate::feed::Feed;
-use crate::gate::{Gate, Pass};
+use crate::feed::EventStream;
+use crate::gate::{AccessPolicy, GrantedAccess};
 use crate::reply::{self, Reply};
-use crate::routes::{self, App, Asked, Desk, answer, asked_for};
+use crate::routes::{self, Asked, ReadLimit, RepoState, answer, asked_for};
 use crate::{page, snapshot};
 
 /// What is shown.
 #[derive(Clone, Debug)]
-pub(crate) enum Shown {
-    Repository(Arc<App>),
+pub(crate) enum SiteSubject {
+    Repository(Arc<RepoState>),
     Evaluation(Arc<Evaluation>),
 }
 
 /// What all requests share.
 #[derive(Debug)]
-pub(crate) struct Site {
-    pub(crate) feed: Arc<Feed>,
-    pub(crate) gate: Gate,
-    pub(crate) shown: Shown,
+pub(crate) struct AppState {
+    pub(crate) feed: Arc<EventStream>,
+    pub(crate) gate: AccessPolicy,
+    pub(crate) shown: SiteSubject,
 }
 
-type Shared = State<Arc<Site>>;
+type Shared = State<Arc<AppState>>;
 type OfEvaluation = State<Arc<Evaluation>>;
 
-impl Desk for Evaluation {
+impl ReadLimit for Evaluation {
     fn readers(&self) -> &Semaphore {
         &self.readers
     }
 }
 
 /// The whole server.
-pub(crate) fn router(site: Arc<Site>) -> Router {
+pub(crate) fn router(site: Arc<AppState>) -> Router {
     let shown = match &site.shown {
-        Shown::Repository(app) => routes::router(Arc::clone(app)),
-        Shown::Evaluation(evaluation) => evaluation_router(Arc::clone(evaluation)),
+        SiteSubject::Repository(app) => routes::router(Arc::clone(app)),
+        SiteSubject::Evaluation(evaluation) => evaluation_router(Arc::clone(evaluation)),
     };
     let own = Router::new()
         .route(
@@ -79,8 +79,8 @@ fn evaluation_router(evaluation: Arc<Evaluation>) -> Router {
 async fn guarded(State(site): Shared, request: Request, next: Next) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let mut reply = match site.gate.check(&parts) {
-        Ok(Pass::Enter) => next.run(Request::from_parts(parts, body)).await,
-        Ok(Pass::TakeCookie) => take_cookie(&site.gate, &parts.uri),
+        Ok(GrantedAccess::Enter) => next.run(Request::from_parts(parts, body)).await,
+        Ok(GrantedAccess::TakeCookie) => take_cookie(&site.gate, &parts.uri),
         Err(fault) => reply::fault(fault),
     };
     reply::dress(&mut reply);
@@ -88,7 +88,7 @@ async fn guarded(State(site): Shared, request: Request, next: Next) -> Response<
 }
 
 /// Keeps the token as a cookie and asks again without it, so that it stays out of histories.
-fn take_cookie(gate: &Gate, uri: &Uri) -> Reply {
+fn take_cookie(gate: &AccessPolicy, uri: &Uri) -> Reply {
     let mut reply = reply::plain(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "");
     let headers = reply.headers_mut();
     if let (Ok(place), Ok(cookie)) =
@@ -108,7 +108,7 @@ async fn page_file(asked: HeaderMap, uri: Uri) -> Reply {
     match page::file(uri.path()) {
         Some((bytes, kind)) => reply::tagged(&asked, kind, bytes),
         None if uri.path() == "/" => reply::plain(StatusCode::OK, "text/plain; charset=utf-8", page::WITHOUT),
-        None => reply::fault(Fault::not_found()),
+        None => reply::fault(RequestError::not_found()),
     }
 }
 
@@ -122,7 +122,7 @@ async fn get_snapshot(State(evaluation): OfEvaluation, asked: HeaderMap) -> Repl
 
 /// Which results.
 #[derive(Debug, Default, Deserialize)]
-struct Which {
+struct ResultsQuery {
     run: Option<String>,
     #[serde(default)]
     base: String,
@@ -130,11 +130,11 @@ struct Which {
     new: String,
 }
 
-async fn view(State(evaluation): OfEvaluation, which: Asked<Which>, asked: HeaderMap) -> Reply {
+async fn view(State(evaluation): OfEvaluation, which: Asked<ResultsQuery>, asked: HeaderMap) -> Reply {
     answer(evaluation, asked, move |evaluation| evaluation.view(asked_for(which)?.run.as_deref())).await
 }
 
-async fn compare(State(evaluation): OfEvaluation, which: Asked<Which>, asked: HeaderMap) -> Reply {
+async fn compare(State(evaluation): OfEvaluation, which: Asked<ResultsQuery>, asked: HeaderMap) -> Reply {
     answer(evaluation, asked, move |evaluation| {
         let which = asked_for(which)?;
         evaluation.compare(&which.base, &which.new)
@@ -152,13 +152,14 @@ async fn trial(
     let app = match opened {
         Ok(Ok(app)) => app,
         Ok(Err(fault)) => return reply::fault(fault),
-        Err(_) => return reply::fault(Fault::failed()),
+        Err(_) => return reply::fault(RequestError::failed()),
     };
     let Some(request) = beneath(request, rest.starts_with("api/")) else {
-        return reply::fault(Fault::not_found());
+        return reply::fault(RequestError::not_found());
     };
-    let service =
-        TowerToHyperService::new(routes::router(app).fallback(|| async { reply::fault(Fault::not_found()) }));
+    let service = TowerToHyperService::new(
+        routes::router(app).fallback(|| async { reply::fault(RequestError::not_found()) }),
+    );
     match service.call(request).await {
         Ok(reply) => reply,
         Err(never) => match never {},

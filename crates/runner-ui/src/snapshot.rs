@@ -3,19 +3,19 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use runner_core::config::{Config, Usd};
-use runner_core::id::{Iteration, RunId};
+use runner_core::id::{IterationNumber, RunId};
 use serde_json::Value;
 
 use crate::api::{
-    Current, Evidence, IterationRow, Progress, RunHead, RunRow, Runs, ServerView, Shows, Snapshot, StateWord,
-    StopView, Watching,
+    CurrentIteration, IterationRow, LogLine, PageSnapshot, RunHead, RunList, RunProgress, RunRow,
+    ServerSubject, ServerView, StateWord, StopView, WatchMethod,
 };
-use crate::error::Fault;
+use crate::error::RequestError;
 use crate::history;
 use crate::log::most_telling;
 use crate::page;
-use crate::project::{Project, Run};
-use crate::standing::{Facts, Standing, phase, standing};
+use crate::project::{RepoReader, RunSource};
+use crate::standing::{RunFacts, RunStanding, phase, standing};
 
 /// Milliseconds since 1970.
 pub(crate) fn now_ms() -> u64 {
@@ -24,22 +24,22 @@ pub(crate) fn now_ms() -> u64 {
 }
 
 /// What a look at a run gives.
-struct Look {
+struct RunSnapshot {
     rows: Vec<IterationRow>,
-    standing: Standing,
-    progress: Progress,
+    standing: RunStanding,
+    progress: RunProgress,
     events: Vec<Value>,
     problems: Vec<String>,
     config: Option<Config>,
 }
 
-fn look(project: &Project, run: &Run) -> Look {
+fn look(project: &RepoReader, run: &RunSource) -> RunSnapshot {
     let (tree, mut problems) = match project.tree(run) {
         Ok(tree) => (Some(tree), Vec::new()),
         Err(fault) => (None, vec![fault.to_string()]),
     };
     let rows = history::rows(project, run).unwrap_or_default();
-    let newest = rows.last().and_then(|row| Iteration::new(row.iter));
+    let newest = rows.last().and_then(|row| IterationNumber::new(row.iter));
     let folder = newest.and_then(|iter| history::folder(project, run, iter).ok());
     let events = folder.as_ref().map(history::last_events).unwrap_or_default();
     let config = project.config(run);
@@ -49,7 +49,7 @@ fn look(project: &Project, run: &Run) -> Look {
     }
     let is_at_work = run.is_here && project.reading.at_work().is_some();
     let branch = run.branch.as_ref().map_or_else(|| run.id.branch(), |branch| branch.name.clone());
-    let facts = Facts {
+    let facts = RunFacts {
         branch: &branch,
         tree: good,
         config: config.as_ref(),
@@ -62,7 +62,7 @@ fn look(project: &Project, run: &Run) -> Look {
     let standing = standing(&facts);
     let leaves = good.map(|tree| tree.root().leaves());
     let budget = config.as_ref().map(|config| config.budget);
-    let progress = Progress {
+    let progress = RunProgress {
         leaves_total: leaves.map_or(0, |leaves| leaves.total),
         leaves_passed: leaves.map_or(0, |leaves| leaves.passed),
         iterations_max: config.as_ref().and_then(|config| u32::try_from(config.max_iterations.get()).ok()),
@@ -72,18 +72,18 @@ fn look(project: &Project, run: &Run) -> Look {
         cost_microdollars_max: budget.and_then(|budget| budget.run_usd).map(Usd::microdollars),
         ..sums(&rows)
     };
-    Look { rows, standing, progress, events, problems, config }
+    RunSnapshot { rows, standing, progress, events, problems, config }
 }
 
 /// What all iterations took together.
-fn sums(rows: &[IterationRow]) -> Progress {
+fn sums(rows: &[IterationRow]) -> RunProgress {
     let sum = |of: fn(&IterationRow) -> Option<u64>| rows.iter().filter_map(of).sum();
     let known = |of: fn(&IterationRow) -> Option<u64>| {
         let values: Vec<u64> = rows.iter().filter_map(of).collect();
         (!values.is_empty()).then(|| values.iter().sum())
     };
     let took = |row: &IterationRow| Some(row.ended_ms?.saturating_sub(row.started_ms?));
-    Progress {
+    RunProgress {
         iterations: u32::try_from(rows.len()).unwrap_or(u32::MAX),
         started_ms: rows.iter().find_map(|row| row.started_ms.or(row.ended_ms)),
         ended_ms: rows.last().and_then(|row| row.ended_ms),
@@ -93,11 +93,11 @@ fn sums(rows: &[IterationRow]) -> Progress {
         input_tokens: known(|row| row.input_tokens),
         output_tokens: known(|row| row.output_tokens),
         cost_microdollars: known(|row| row.cost_microdollars),
-        ..Progress::default()
+        ..RunProgress::default()
     }
 }
 
-fn head(project: &Project, run: &Run) -> RunHead {
+fn head(project: &RepoReader, run: &RunSource) -> RunHead {
     RunHead {
         id: run.id.to_string(),
         branch: run.branch.as_ref().map_or_else(|| run.id.branch(), |branch| branch.name.clone()),
@@ -112,7 +112,7 @@ fn is_live(word: StateWord) -> bool {
 }
 
 /// The iteration under way, if one is.
-fn current(look: &Look) -> Option<Current> {
+fn current(look: &RunSnapshot) -> Option<CurrentIteration> {
     let row = look.rows.last().filter(|_| is_live(look.standing.word))?;
     let (phase, since) = phase(&look.events).map_or(("", None), |(event, ..)| {
         let name = event.get("event").and_then(Value::as_str).unwrap_or_default();
@@ -122,7 +122,7 @@ fn current(look: &Look) -> Option<Current> {
     let title = planned.and_then(|event| event.get("title")).and_then(Value::as_str);
     let secs =
         look.config.as_ref().and_then(|config| u64::try_from(config.iteration_timeout_secs.get()).ok());
-    Some(Current {
+    Some(CurrentIteration {
         iter: row.iter,
         node: row.node.clone(),
         path: row.path.clone(),
@@ -141,7 +141,7 @@ fn telling(rows: &[IterationRow]) -> Vec<&IterationRow> {
     rows.iter().rev().filter(|row| row.node.as_deref() == node).take(8).collect()
 }
 
-fn stop(project: &Project, run: &Run, look: &Look) -> Option<StopView> {
+fn stop(project: &RepoReader, run: &RunSource, look: &RunSnapshot) -> Option<StopView> {
     if is_live(look.standing.word) {
         return None;
     }
@@ -160,26 +160,27 @@ fn stop(project: &Project, run: &Run, look: &Look) -> Option<StopView> {
 }
 
 /// The line of a log that says best what went wrong.
-fn evidence(project: &Project, run: &Run, iter: u32, log: &str) -> Option<Evidence> {
-    let folder = history::folder(project, run, Iteration::new(iter)?).ok()?;
+fn evidence(project: &RepoReader, run: &RunSource, iter: u32, log: &str) -> Option<LogLine> {
+    let folder = history::folder(project, run, IterationNumber::new(iter)?).ok()?;
     let name = if log == "guard" { "guard.log" } else { "executor.log" };
     most_telling(&folder.file(name).ok()?, iter, log).ok().flatten()
 }
 
 /// Everything that the first screen needs.
 pub(crate) fn snapshot(
-    project: &Project,
+    project: &RepoReader,
     wanted: Option<&RunId>,
-    watching: Watching,
-) -> Result<Snapshot, Fault> {
-    let shows = if project.reading.has_repository() { Shows::Repository } else { Shows::Record };
+    watching: WatchMethod,
+) -> Result<PageSnapshot, RequestError> {
+    let shows =
+        if project.reading.has_repository() { ServerSubject::Repository } else { ServerSubject::Record };
     let server = server_view(project.name(), watching, shows);
     let Some(run) = project.run(wanted)? else {
         return Ok(empty(server));
     };
     let look = look(project, &run);
     let since = phase(&look.events).and_then(|(event, ..)| event.get("t_ms").and_then(Value::as_u64));
-    Ok(Snapshot {
+    Ok(PageSnapshot {
         server,
         run: Some(head(project, &run)),
         state: look.standing.word,
@@ -192,37 +193,37 @@ pub(crate) fn snapshot(
     })
 }
 
-fn server_view(project: String, watching: Watching, shows: Shows) -> ServerView {
+fn server_view(project: String, watching: WatchMethod, shows: ServerSubject) -> ServerView {
     let (version, build) = (env!("CARGO_PKG_VERSION").to_owned(), page::build().to_owned());
     ServerView { version, build, now_ms: now_ms(), watching, project, shows }
 }
 
 /// The first screen of an evaluation says only that it is one.
-pub(crate) fn of_evaluation(folder: &str, watching: Watching) -> Snapshot {
-    let server = server_view(folder.to_owned(), watching, Shows::Evaluation);
-    Snapshot { headline: "the results of an evaluation".to_owned(), stop: None, ..empty(server) }
+pub(crate) fn of_evaluation(folder: &str, watching: WatchMethod) -> PageSnapshot {
+    let server = server_view(folder.to_owned(), watching, ServerSubject::Evaluation);
+    PageSnapshot { headline: "the results of an evaluation".to_owned(), stop: None, ..empty(server) }
 }
 
-fn empty(server: ServerView) -> Snapshot {
-    let next = crate::api::Advice {
+fn empty(server: ServerView) -> PageSnapshot {
+    let next = crate::api::NextCommand {
         what: "set this repository up and begin".to_owned(),
         command: Some("runner init && runner start".to_owned()),
     };
-    Snapshot {
+    PageSnapshot {
         server,
         run: None,
         state: StateWord::Empty,
         headline: "there is no run in this repository yet".to_owned(),
         since_ms: None,
         stop: Some(StopView { why: Vec::new(), iterations: Vec::new(), evidence: None, next: vec![next] }),
-        progress: Progress::default(),
+        progress: RunProgress::default(),
         current: None,
         problems: Vec::new(),
     }
 }
 
 /// The runs of the repository, the newest first.
-pub(crate) fn runs(project: &Project) -> Result<Runs, Fault> {
+pub(crate) fn runs(project: &RepoReader) -> Result<RunList, RequestError> {
     let branches = project.branches()?;
     let mut ids: Vec<RunId> = project.here().into_iter().collect();
     ids.extend(branches.iter().map(|branch| branch.run.clone()));
@@ -241,5 +242,5 @@ pub(crate) fn runs(project: &Project) -> Result<Runs, Fault> {
             moved_ms: run.branch.map(|branch| branch.unix_secs.saturating_mul(1000)),
         });
     }
-    Ok(Runs { runs: rows })
+    Ok(RunList { runs: rows })
 }

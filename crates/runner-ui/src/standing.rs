@@ -6,14 +6,14 @@ use runner_core::text::one_line;
 use runner_core::tree::{Node, Selection, Tree, path_text, select};
 use serde_json::Value;
 
-use crate::api::{Advice, IterationRow, StateWord};
+use crate::api::{IterationRow, NextCommand, StateWord};
 
 /// How many marks a summary names.
 const MARKS_MAX: usize = 5;
 
 /// What is known of a run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts<'a> {
+pub(crate) struct RunFacts<'a> {
     pub(crate) branch: &'a str,
     pub(crate) tree: Option<&'a Tree>,
     pub(crate) config: Option<&'a Config>,
@@ -30,7 +30,7 @@ pub(crate) struct Facts<'a> {
 
 /// How it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct RunStanding {
     pub(crate) word: StateWord,
     pub(crate) headline: String,
     /// Why it does not go on; empty while it does.
@@ -38,7 +38,7 @@ pub(crate) struct Standing {
     pub(crate) next: Vec<(String, Option<String>)>,
 }
 
-impl Standing {
+impl RunStanding {
     fn new(word: StateWord, headline: impl Into<String>) -> Self {
         Self { word, headline: headline.into(), why: Vec::new(), next: Vec::new() }
     }
@@ -53,8 +53,8 @@ impl Standing {
         self
     }
 
-    pub(crate) fn advice(&self) -> Vec<Advice> {
-        let advice = |(what, command): &(String, Option<String>)| Advice {
+    pub(crate) fn advice(&self) -> Vec<NextCommand> {
+        let advice = |(what, command): &(String, Option<String>)| NextCommand {
             what: what.clone(),
             command: command.clone(),
         };
@@ -63,9 +63,9 @@ impl Standing {
 }
 
 /// Decides it.
-pub(crate) fn standing(facts: &Facts<'_>) -> Standing {
+pub(crate) fn standing(facts: &RunFacts<'_>) -> RunStanding {
     let Some(tree) = facts.tree else {
-        return Standing::new(StateWord::Invalid, "the tree cannot be read")
+        return RunStanding::new(StateWord::Invalid, "the tree cannot be read")
             .why("tree.json is missing or breaks its rules; the faults are listed above")
             .next("see every fault", Some("runner validate"));
     };
@@ -74,7 +74,7 @@ pub(crate) fn standing(facts: &Facts<'_>) -> Standing {
     }
     if facts.is_unfinished {
         let iter = facts.rows.last().map(|row| format!(" in iteration {}", row.iter)).unwrap_or_default();
-        return Standing::new(StateWord::Died, format!("the runner ended{iter} without finishing it"))
+        return RunStanding::new(StateWord::Died, format!("the runner ended{iter} without finishing it"))
             .why("no runner is at work, and an iteration was begun; its work is still in the work tree")
             .next("take it up and go on", Some("runner loop"));
     }
@@ -109,36 +109,36 @@ pub(crate) fn phase(events: &[Value]) -> Option<(&Value, StateWord, &'static str
     })
 }
 
-fn at_work(facts: &Facts<'_>) -> Standing {
+fn at_work(facts: &RunFacts<'_>) -> RunStanding {
     let (word, says) = phase(facts.events)
         .map_or((StateWord::Running, "a runner is at work"), |(_, word, says)| (word, says));
     if facts.is_paused && word != StateWord::Paused {
-        return Standing::new(word, format!("{says}; the run pauses after this iteration"));
+        return RunStanding::new(word, format!("{says}; the run pauses after this iteration"));
     }
-    Standing::new(word, says)
+    RunStanding::new(word, says)
 }
 
 /// A run that the user has paused. Whether a loop waits for its end is not known for sure: it holds no lock meanwhile.
-fn paused(facts: &Facts<'_>, path: &str) -> Standing {
+fn paused(facts: &RunFacts<'_>, path: &str) -> RunStanding {
     let waits = matches!(phase(facts.events), Some((_, StateWord::Paused, _)));
     let (headline, then) = if waits {
         ("paused; a loop waits for it to go on", "if that loop was ended meanwhile")
     } else {
         ("paused; no loop is at work", "begin again")
     };
-    Standing::new(StateWord::Paused, headline)
+    RunStanding::new(StateWord::Paused, headline)
         .why(format!("someone typed `runner pause`; the next leaf is {path}"))
         .next("end the pause", Some("runner resume"))
         .next(then, Some("runner loop"))
 }
 
-fn complete(facts: &Facts<'_>, tree: &Tree) -> Standing {
+fn complete(facts: &RunFacts<'_>, tree: &Tree) -> RunStanding {
     let leaves = tree.root().leaves().total;
     let headline =
         if leaves == 1 { "the one leaf passes".to_owned() } else { format!("all {leaves} leaves pass") };
     let (rows, charged) = (facts.rows, facts.rows.iter().filter(|row| row.is_charged).count());
     let made = if rows.len() == 1 { "1 iteration".to_owned() } else { format!("{} iterations", rows.len()) };
-    let mut standing = Standing::new(StateWord::Complete, headline)
+    let mut standing = RunStanding::new(StateWord::Complete, headline)
         .why(format!("{made}, {charged} that cost an attempt and did not pass"));
     let marks = rows.iter().flat_map(|row| row.marks.iter().map(move |mark| (row.iter, mark)));
     for (iter, mark) in marks.take(MARKS_MAX) {
@@ -149,12 +149,12 @@ fn complete(facts: &Facts<'_>, tree: &Tree) -> Standing {
         .next("take them over", Some(&format!("git switch main && git merge --no-ff {}", facts.branch)))
 }
 
-fn stuck(path: &[&Node], leaf: &Node, rows: &[IterationRow]) -> Standing {
+fn stuck(path: &[&Node], leaf: &Node, rows: &[IterationRow]) -> RunStanding {
     let on_leaf: Vec<&IterationRow> =
         rows.iter().filter(|row| row.node.as_deref() == Some(leaf.id.as_str()) && row.is_charged).collect();
     let by_guard = on_leaf.iter().filter(|row| row.outcome.as_deref() == Some("guard_failed")).count();
     let headline = format!("{}: {} of {} attempts used", path_text(path), leaf.attempts, leaf.max_attempts);
-    let mut standing = Standing::new(StateWord::Stuck, headline);
+    let mut standing = RunStanding::new(StateWord::Stuck, headline);
     if by_guard > 0 {
         let times = if by_guard == 1 { "once".to_owned() } else { format!("{by_guard} times") };
         standing = standing.why(format!("the guard failed {times} on this leaf"));
@@ -185,7 +185,7 @@ fn recorded_stop(events: &[Value]) -> Option<&Value> {
 }
 
 /// A run with open leaves that nothing is at work on.
-fn stopped(facts: &Facts<'_>, path: &str) -> Standing {
+fn stopped(facts: &RunFacts<'_>, path: &str) -> RunStanding {
     let (config_path, rows) = (Doc::Config.path(), facts.rows);
     let made = u32::try_from(rows.len()).unwrap_or(u32::MAX);
     let max = facts.config.and_then(|config| u32::try_from(config.max_iterations.get()).ok());
@@ -196,58 +196,61 @@ fn stopped(facts: &Facts<'_>, path: &str) -> Standing {
         let value = stop.and_then(|stop| stop.get(key)).and_then(Value::as_str).unwrap_or("unknown");
         one_line(&value.replace('_', " "))
     };
-    let go_on = |standing: Standing| standing.next("go on", Some("runner loop"));
+    let go_on = |standing: RunStanding| standing.next("go on", Some("runner loop"));
     match reason {
         "max_iterations" => limit_of_iterations(max.unwrap_or(made), &edit),
         _ if max.is_some_and(|max| made >= max) => limit_of_iterations(max.unwrap_or(made), &edit),
         "time" => go_on(
-            Standing::new(StateWord::Limit, format!("an iteration ran out of time: {}", word("outcome")))
+            RunStanding::new(StateWord::Limit, format!("an iteration ran out of time: {}", word("outcome")))
                 .why(format!("the next leaf is {path}; what there was is committed")),
         )
         .next("if it was too short, raise the timeouts first", Some(&edit))
         .next("and take the change in", Some("runner start")),
         "budget" => go_on(
-            Standing::new(StateWord::Limit, format!("the budget is spent: {}", word("limit")))
+            RunStanding::new(StateWord::Limit, format!("the budget is spent: {}", word("limit")))
                 .why(format!("the next leaf is {path}; what there was is committed"))
                 .next("raise [budget]", Some(&edit))
                 .next("take the change in", Some("runner start")),
         ),
-        "barred" => Standing::new(StateWord::Failed, format!("the agent cannot work: {}", word("outcome")))
-            .why("no attempt was charged; the run waits for you")
-            .next("see what is missing", Some("runner doctor"))
-            .next("go on", Some("runner loop")),
-        "failures" => {
-            Standing::new(StateWord::Failed, format!("failures in a row, the last one: {}", word("outcome")))
-                .why("failures of the agent program or the guard cost no attempt; the run waits for you")
+        "barred" => {
+            RunStanding::new(StateWord::Failed, format!("the agent cannot work: {}", word("outcome")))
+                .why("no attempt was charged; the run waits for you")
                 .next("see what is missing", Some("runner doctor"))
                 .next("go on", Some("runner loop"))
         }
+        "failures" => RunStanding::new(
+            StateWord::Failed,
+            format!("failures in a row, the last one: {}", word("outcome")),
+        )
+        .why("failures of the agent program or the guard cost no attempt; the run waits for you")
+        .next("see what is missing", Some("runner doctor"))
+        .next("go on", Some("runner loop")),
         "interrupted" | "asked" => go_on(
-            Standing::new(StateWord::Interrupted, "stopped by hand; what there was is committed")
+            RunStanding::new(StateWord::Interrupted, "stopped by hand; what there was is committed")
                 .why(format!("the next leaf is {path}")),
         ),
         "loop_iterations" => go_on(
-            Standing::new(StateWord::Idle, "the iterations that were asked for are made")
+            RunStanding::new(StateWord::Idle, "the iterations that were asked for are made")
                 .why(format!("the next leaf is {path}")),
         ),
         "" | "complete" | "stuck" if rows.is_empty() => {
-            Standing::new(StateWord::Idle, "nothing has happened yet")
+            RunStanding::new(StateWord::Idle, "nothing has happened yet")
                 .why(format!("the next leaf is {path}"))
                 .next("begin", Some("runner loop"))
         }
         "" | "complete" | "stuck" => go_on(
-            Standing::new(StateWord::Idle, "no runner is at work").why(format!("the next leaf is {path}")),
+            RunStanding::new(StateWord::Idle, "no runner is at work").why(format!("the next leaf is {path}")),
         ),
         // A newer runner knows more reasons; most of them are limits.
         other => go_on(
-            Standing::new(StateWord::Limit, one_line(&other.replace('_', " ")))
+            RunStanding::new(StateWord::Limit, one_line(&other.replace('_', " ")))
                 .why(format!("the next leaf is {path}")),
         ),
     }
 }
 
-fn limit_of_iterations(max: u32, edit: &str) -> Standing {
-    Standing::new(StateWord::Limit, format!("the run has made its {max} iterations"))
+fn limit_of_iterations(max: u32, edit: &str) -> RunStanding {
+    RunStanding::new(StateWord::Limit, format!("the run has made its {max} iterations"))
         .next("raise max_iterations", Some(edit))
         .next("take the change in", Some("runner start"))
         .next("go on", Some("runner loop"))
@@ -264,8 +267,8 @@ mod tests {
         Tree::decode(root.to_string().as_bytes()).unwrap()
     }
 
-    fn of(tree: &Tree, rows: &[IterationRow], is_at_work: bool, events: &[Value]) -> Standing {
-        let facts = Facts {
+    fn of(tree: &Tree, rows: &[IterationRow], is_at_work: bool, events: &[Value]) -> RunStanding {
+        let facts = RunFacts {
             branch: "runner/x",
             tree: Some(tree),
             config: None,
@@ -328,7 +331,7 @@ mod tests {
     #[test]
     fn a_runner_that_is_gone_in_the_middle_has_died() {
         let tree = tree(0, false);
-        let facts = Facts {
+        let facts = RunFacts {
             branch: "runner/x",
             tree: Some(&tree),
             config: None,
@@ -339,13 +342,13 @@ mod tests {
             events: &[],
         };
         assert_eq!(standing(&facts).word, StateWord::Died);
-        assert_eq!(standing(&Facts { tree: None, ..facts }).word, StateWord::Invalid);
+        assert_eq!(standing(&RunFacts { tree: None, ..facts }).word, StateWord::Invalid);
     }
 
     #[test]
     fn a_paused_run_says_how_it_goes_on() {
         let tree = tree(0, false);
-        let facts = Facts {
+        let facts = RunFacts {
             branch: "runner/x",
             tree: Some(&tree),
             config: None,
@@ -355,15 +358,15 @@ mod tests {
             is_unfinished: false,
             events: &[],
         };
-        let commands = |facts: &Facts<'_>| {
+        let commands = |facts: &RunFacts<'_>| {
             let found = standing(facts);
             assert_eq!(found.word, StateWord::Paused);
             found.next.into_iter().filter_map(|(_, command)| command).collect::<Vec<_>>()
         };
         assert_eq!(commands(&facts), ["runner resume", "runner loop"]);
         let waits = [json!({ "event": "committed" }), json!({ "event": "paused" })];
-        assert_eq!(commands(&Facts { events: &waits, ..facts }), ["runner resume", "runner loop"]);
-        let working = standing(&Facts { is_at_work: true, ..facts });
+        assert_eq!(commands(&RunFacts { events: &waits, ..facts }), ["runner resume", "runner loop"]);
+        let working = standing(&RunFacts { is_at_work: true, ..facts });
         assert_eq!(working.word, StateWord::Running);
         assert!(working.headline.ends_with("pauses after this iteration"), "{}", working.headline);
     }

@@ -6,7 +6,7 @@ use runner_core::id::NodeId;
 use runner_core::run_state::RunState;
 use runner_core::tree::{Node, Selection, Tree, select};
 
-use crate::api::{IterationRow, LessonView, NodeDetail, NodeName, SlimTree};
+use crate::api::{IterationRow, NodeDetail, NodeHistoryView, NodeName, TreeColumns};
 
 pub(crate) const PASSES: u32 = 1;
 pub(crate) const LEAF: u32 = 2;
@@ -21,8 +21,8 @@ pub(crate) fn selected(tree: &Tree) -> Option<&Node> {
 }
 
 /// The tree in columns.
-pub(crate) fn slim(tree: &Tree, run: Option<String>) -> SlimTree {
-    let mut slim = SlimTree { run, ..SlimTree::default() };
+pub(crate) fn slim(tree: &Tree, run: Option<String>) -> TreeColumns {
+    let mut slim = TreeColumns { run, ..TreeColumns::default() };
     add(tree.root(), -1, 0, &mut slim);
     slim.selected = selected(tree).map(|leaf| leaf.id.to_string());
     let mut hasher = DefaultHasher::new();
@@ -33,7 +33,7 @@ pub(crate) fn slim(tree: &Tree, run: Option<String>) -> SlimTree {
 }
 
 /// Adds a node and what is below it; gives back its leaves and those that pass.
-fn add(node: &Node, parent: i64, depth: u32, slim: &mut SlimTree) -> (u32, u32) {
+fn add(node: &Node, parent: i64, depth: u32, slim: &mut TreeColumns) -> (u32, u32) {
     let place = slim.id.len();
     let flag = |holds: bool, flag: u32| if holds { flag } else { 0 };
     slim.id.push(node.id.to_string());
@@ -79,7 +79,7 @@ pub(crate) fn node(
     let path = tree.path_to(id)?;
     let node = path.last().copied()?;
     let leaves = node.leaves();
-    let lesson = state.and_then(|state| state.lesson(id)).map(|lesson| LessonView {
+    let lesson = state.and_then(|state| state.lesson(id)).map(|lesson| NodeHistoryView {
         iter: lesson.iter.get(),
         outcome: lesson.outcome.as_str().to_owned(),
         summary: lesson.summary.clone(),

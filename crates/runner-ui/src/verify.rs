@@ -7,8 +7,8 @@ use runner_core::text::one_line;
 use runner_host::programs::ask_companion;
 use serde_json::Value;
 
-use crate::api::Verdict;
-use crate::project::{Project, Run};
+use crate::api::VerifyResult;
+use crate::project::{RepoReader, RunSource};
 
 /// How long the proof of a long run may take.
 const WAIT_MAX: Duration = Duration::from_secs(120);
@@ -18,16 +18,19 @@ const ANSWER_BYTES_MAX: u64 = 4 << 20;
 const FINDINGS_MAX: usize = 20;
 
 /// What the runner says of a run.
-pub(crate) fn verdict(project: &Project, run: &Run) -> Verdict {
+pub(crate) fn verdict(project: &RepoReader, run: &RunSource) -> VerifyResult {
     let command = format!("runner verify {}", run.id);
-    let unknown = |says: &str| Verdict {
+    let unknown = |says: &str| VerifyResult {
         verdict: "unknown".to_owned(),
         says: says.to_owned(),
         details: Vec::new(),
         command: Some(command.clone()),
     };
     if !project.reading.has_repository() {
-        return Verdict { command: None, ..unknown("the repository is gone, and only git can prove a run") };
+        return VerifyResult {
+            command: None,
+            ..unknown("the repository is gone, and only git can prove a run")
+        };
     }
     let root = project.reading.root().as_os_str().to_owned();
     let args = ["-C".into(), root, "verify".into(), run.id.as_str().into(), "--json".into()];
@@ -40,7 +43,7 @@ pub(crate) fn verdict(project: &Project, run: &Run) -> Verdict {
 }
 
 /// The answer in words.
-fn told(answer: &Value, command: &str) -> Option<Verdict> {
+fn told(answer: &Value, command: &str) -> Option<VerifyResult> {
     let is_held = answer.get("verified")?.as_bool()?;
     let number = |key: &str| answer.get(key).and_then(Value::as_u64).unwrap_or_default();
     let findings = answer.get("findings").and_then(Value::as_array);
@@ -51,7 +54,7 @@ fn told(answer: &Value, command: &str) -> Option<Verdict> {
     } else {
         "a rule did not hold".to_owned()
     };
-    Some(Verdict {
+    Some(VerifyResult {
         verdict: if is_held { "held" } else { "broken" }.to_owned(),
         says,
         details: findings.into_iter().flatten().take(FINDINGS_MAX).map(text).collect(),

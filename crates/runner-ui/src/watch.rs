@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
-use crate::api::{Change, Watching};
+use crate::api::{ChangeEvent, WatchMethod};
 
 /// How much time lies between two looks at least.
 const GATHER: Duration = Duration::from_millis(100);
@@ -31,34 +31,34 @@ const IDLE: Duration = Duration::from_secs(30);
 pub(crate) type Sieve = Box<dyn Fn(&notify::Event) -> bool + Send>;
 
 /// Something whose files are watched.
-pub(crate) trait Watched {
+pub(crate) trait WatchTarget {
     /// One look at everything that can change.
-    type Look;
+    type RepoFingerprint;
 
-    fn look(&self) -> Self::Look;
+    fn look(&self) -> Self::RepoFingerprint;
 
     /// The folders that tell of every change: few, because what is old does not change.
-    fn folders(&self, look: &Self::Look) -> BTreeSet<PathBuf>;
+    fn folders(&self, look: &Self::RepoFingerprint) -> BTreeSet<PathBuf>;
 
     fn sieve(&self) -> Sieve;
 
     /// Whether a process is at work, whose death no file would tell of.
-    fn is_live(look: &Self::Look) -> bool;
+    fn is_live(look: &Self::RepoFingerprint) -> bool;
 
     /// What to tell of the difference between two looks.
-    fn changes(&self, before: &Self::Look, now: &Self::Look) -> Vec<Change>;
+    fn changes(&self, before: &Self::RepoFingerprint, now: &Self::RepoFingerprint) -> Vec<ChangeEvent>;
 }
 
 /// Whether the system tells of changes, and whether anyone still asks.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
+pub(crate) struct WatchState {
     polls: AtomicBool,
     is_over: AtomicBool,
 }
 
-impl Watch {
-    pub(crate) fn watching(&self) -> Watching {
-        if self.polls.load(Ordering::Relaxed) { Watching::Polling } else { Watching::Events }
+impl WatchState {
+    pub(crate) fn watching(&self) -> WatchMethod {
+        if self.polls.load(Ordering::Relaxed) { WatchMethod::Polling } else { WatchMethod::Events }
     }
 
     /// Nobody needs it any more.
@@ -84,12 +84,12 @@ fn is_reading(event: &notify::Event) -> bool {
 }
 
 /// The system's watcher, and what it watches.
-struct Hints {
+struct NotifyWatcher {
     watcher: RecommendedWatcher,
     watched: BTreeSet<PathBuf>,
 }
 
-impl Hints {
+impl NotifyWatcher {
     fn new(sieve: Sieve, hint: mpsc::Sender<()>) -> notify::Result<Self> {
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             // Whatever could not be reported is a reason to look.
@@ -120,19 +120,19 @@ impl Hints {
 }
 
 /// Watches something.
-pub(crate) struct Watcher<W: Watched> {
-    hints: Option<Hints>,
+pub(crate) struct FileWatcher<W: WatchTarget> {
+    hints: Option<NotifyWatcher>,
     receiver: Receiver<()>,
     /// Kept, so that the channel stays open where the system does not tell.
     _sender: mpsc::Sender<()>,
-    before: W::Look,
+    before: W::RepoFingerprint,
 }
 
-impl<W: Watched> Watcher<W> {
+impl<W: WatchTarget> FileWatcher<W> {
     /// Takes the first look and begins to watch: from now on, no change is missed.
-    pub(crate) fn begin(watched: &W, watch: &Watch, only_polls: bool) -> Self {
+    pub(crate) fn begin(watched: &W, watch: &WatchState, only_polls: bool) -> Self {
         let (sender, receiver) = mpsc::channel();
-        let hints = if only_polls { None } else { Hints::new(watched.sieve(), sender.clone()).ok() };
+        let hints = if only_polls { None } else { NotifyWatcher::new(watched.sieve(), sender.clone()).ok() };
         let mut watcher = Self { hints, receiver, _sender: sender, before: watched.look() };
         watcher.watch_folders(watched);
         watch.polls.store(watcher.hints.is_none(), Ordering::Relaxed);
@@ -149,7 +149,7 @@ impl<W: Watched> Watcher<W> {
     }
 
     /// Watches until nobody needs it any more, and tells every change.
-    pub(crate) fn run(mut self, watched: &W, tell: impl Fn(Change), watch: &Watch) {
+    pub(crate) fn run(mut self, watched: &W, tell: impl Fn(ChangeEvent), watch: &WatchState) {
         // What happened while the first folders were not watched yet is seen by one more look.
         let mut looks_again = true;
         loop {
@@ -163,7 +163,7 @@ impl<W: Watched> Watcher<W> {
             looks_again = self.watch_folders(watched);
             let polls = self.hints.is_none();
             if watch.polls.swap(polls, Ordering::Relaxed) != polls {
-                tell(Change::RunChanged {});
+                tell(ChangeEvent::RunChanged {});
             }
         }
     }

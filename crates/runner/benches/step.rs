@@ -11,8 +11,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use testkit::repo::{Sandbox, run};
-use testkit::setup::Setup;
+use testkit::repo::{TestRepo, run};
+use testkit::setup::RunBuilder;
 
 const RUNNER: &str = env!("CARGO_BIN_EXE_runner");
 /// How many iterations a round makes: enough to leave starting the program out of the account.
@@ -69,11 +69,11 @@ fn main() {
 }
 
 /// A repository with a run whose root was just divided.
-fn prepared(case: &Case) -> Sandbox {
+fn prepared(case: &Case) -> TestRepo {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let agent = r#"if [ "$RUNNER_ITER" = 0001 ]; then cp "$AROUND/tree.json" "$RUNNER_TREE"; answer decomposed; else answer done; fi"#;
-    let setup = Setup::of(RUNNER).agent(agent).keys("max_iterations = 100000\nmax_attempts_default = 1");
-    let sandbox = Sandbox::empty_in(RUNNER, folder);
+    let setup = RunBuilder::of(RUNNER).agent(agent).keys("max_iterations = 100000\nmax_attempts_default = 1");
+    let sandbox = TestRepo::empty_in(RUNNER, folder);
     for nth in 0..case.files {
         sandbox.write(&format!("d{}/e{}/f{nth}.txt", nth % 50, nth % 400), format!("file {nth}\n"));
     }
@@ -84,7 +84,7 @@ fn prepared(case: &Case) -> Sandbox {
 }
 
 /// The run's tree with a flat row of leaves below its root.
-fn divided(sandbox: &Sandbox, nodes: usize) -> String {
+fn divided(sandbox: &TestRepo, nodes: usize) -> String {
     let leaf = |nth: usize| {
         format!(
             "{{\"id\": \"leaf-{nth}\", \"order\": {nth}, \"title\": \"Draw table {nth}\", \"goal\": \
@@ -99,12 +99,12 @@ fn divided(sandbox: &Sandbox, nodes: usize) -> String {
         .replace("\"children\": []", &format!("\"children\": [{}]", leaves.join(",\n")))
 }
 
-fn loop_of(sandbox: &Sandbox) -> Command {
+fn loop_of(sandbox: &TestRepo) -> Command {
     sandbox.runner_command(&["-q", "loop", "--max-iterations", &ITERATIONS.to_string()])
 }
 
 /// The same work by a shell, in the same environment.
-fn floor_of(sandbox: &Sandbox, round: usize) -> Command {
+fn floor_of(sandbox: &TestRepo, round: usize) -> Command {
     let script = format!(
         r#"export RUNNER_OUTPUT="$HOME/answer.json" RUNNER_ITER=0002 GIT_PAGER=cat
         i=0
@@ -140,7 +140,7 @@ fn median(mut times: Vec<f64>) -> f64 {
 }
 
 /// How many git processes an iteration starts: a git in front of git counts them.
-fn git_processes(sandbox: &Sandbox) -> f64 {
+fn git_processes(sandbox: &TestRepo) -> f64 {
     let folder = sandbox.outside().join("counting");
     fs::create_dir_all(&folder).expect("a folder");
     let git = run(sandbox.command("sh").args(["-c", "command -v git"])).ok().stdout;

@@ -9,8 +9,8 @@
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use testkit::repo::Sandbox;
-use testkit::setup::Setup;
+use testkit::repo::TestRepo;
+use testkit::setup::RunBuilder;
 
 const RUNNER: &str = env!("CARGO_BIN_EXE_runner");
 /// The nodes of the tree: the root and its leaves.
@@ -45,11 +45,11 @@ fn main() {
 }
 
 /// A run with as many iterations as there are leaves and one more, which divided the root.
-fn prepared() -> Sandbox {
+fn prepared() -> TestRepo {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let agent = r#"if [ "$RUNNER_ITER" = 0001 ]; then cp "$AROUND/tree.json" "$RUNNER_TREE"; answer decomposed; else answer done; fi"#;
-    let setup = Setup::of(RUNNER).agent(agent).keys("max_iterations = 100000\nmax_attempts_default = 1");
-    let sandbox = setup.start_in(Sandbox::empty_in(RUNNER, folder));
+    let setup = RunBuilder::of(RUNNER).agent(agent).keys("max_iterations = 100000\nmax_attempts_default = 1");
+    let sandbox = setup.start_in(TestRepo::empty_in(RUNNER, folder));
     std::fs::write(sandbox.outside().join("tree.json"), divided(&sandbox)).expect("a tree");
     sandbox.runner(&["step"]).ok();
     sandbox.runner(&["-q", "loop"]).ok();
@@ -57,7 +57,7 @@ fn prepared() -> Sandbox {
 }
 
 /// The run's tree with a flat row of leaves below its root.
-fn divided(sandbox: &Sandbox) -> String {
+fn divided(sandbox: &TestRepo) -> String {
     let goal = "Every row is at most 80 columns wide, whatever the screen. ".repeat(6);
     let leaf = |nth: usize| {
         format!(
@@ -72,7 +72,7 @@ fn divided(sandbox: &Sandbox) -> String {
 }
 
 /// The history of the files that the proof is about.
-fn log_of(sandbox: &Sandbox, range: &str) -> Command {
+fn log_of(sandbox: &TestRepo, range: &str) -> Command {
     let mut git = sandbox.command("git");
     git.args(["--no-pager", "log", "-p", range, "--", ".runner"]);
     git

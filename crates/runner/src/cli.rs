@@ -9,12 +9,12 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use runner_cli::Manner;
+use runner_cli::GlobalArgs;
 
 pub(crate) use past::{BlameArgs, ForkArgs};
-pub(crate) use plan::{PlanArgs, PlanCommand, PlanExportArgs, PlanFormat, PlanImportArgs};
+pub(crate) use plan::{PlanArgs, PlanCommand, PlanExportArgs, PlanFormatArg, PlanImportArgs};
 pub(crate) use steer::{
-    AddArgs, AnswerArgs, EditArgs, MoveArgs, NodeArgs, NodeCommand, NoteArgs, PauseArgs, PlaceArgs,
+    AddArgs, AnswerArgs, EditArgs, MoveArgs, NodeArgs, NodeCommand, NoteArgs, PauseArgs, PositionArgs,
     QuestionsArgs, ResumeArgs, SplitArgs,
 };
 
@@ -32,15 +32,15 @@ pub(crate) use steer::{
 Exit codes:
   0 success   1 something failed   2 wrong usage or invalid input   3 stuck   4 a limit was reached
   129, 130, 143 interrupted by a signal")]
-pub struct Cli {
+pub struct RunnerCli {
     #[command(flatten)]
-    pub(crate) global: Manner,
+    pub(crate) global: GlobalArgs,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: RunnerCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum RunnerCommand {
     Init(InitArgs),
     Start(StartArgs),
     Step(StepArgs),
@@ -90,7 +90,7 @@ pub(crate) enum Command {
 pub(crate) struct ConformanceArgs {
     /// The agent to check
     #[arg(long, value_name = "KIND")]
-    pub(crate) agent: Option<Backend>,
+    pub(crate) agent: Option<ConformanceAgent>,
     /// Let a real agent work, with your login and at your cost
     #[arg(long)]
     pub(crate) yes: bool,
@@ -101,7 +101,7 @@ pub(crate) struct ConformanceArgs {
 
 /// An agent that can be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Backend {
+pub(crate) enum ConformanceAgent {
     /// Scenarios, played by the runner itself
     Script,
     /// The program configured here, or else the runner itself, started as a program
@@ -313,7 +313,7 @@ pub(crate) struct VerifyArgs {
     /// Check passes out into a temporary repository and run the guard of that time again: one iteration, or all
     #[arg(long, value_name = "ITER|all", num_args = 0..=1, default_missing_value = "all",
           value_parser = crate::commands::verify::which_passes)]
-    pub(crate) rerun_guard: Option<WhichPasses>,
+    pub(crate) rerun_guard: Option<PassSelection>,
 }
 
 /// Put a recorded run through this version's rules, and compare every byte
@@ -336,11 +336,11 @@ pub(crate) struct ReplayArgs {
 
 /// Which passes the guard is run on again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WhichPasses {
+pub(crate) enum PassSelection {
     /// Every one.
     All,
     /// That of one iteration.
-    One(runner_core::id::Iteration),
+    One(runner_core::id::IterationNumber),
 }
 
 /// Check git, the guard and the agent, and say how to get what is missing
@@ -446,5 +446,5 @@ pub(crate) struct ManArgs {
 
 /// The reference of every command, as Markdown, from what is defined above.
 pub fn reference() -> String {
-    runner_cli::paper::reference(Cli::command(), "runner", "Command line")
+    runner_cli::paper::reference(RunnerCli::command(), "runner", "Command line")
 }

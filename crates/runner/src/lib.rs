@@ -13,9 +13,9 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
-use runner_cli::{Out, tell_clap};
+use runner_cli::{Ui, tell_clap};
 
-use cli::Cli;
+use cli::RunnerCli;
 
 /// Runs the command that the program was started with.
 pub fn main() -> ExitCode {
@@ -23,11 +23,11 @@ pub fn main() -> ExitCode {
 }
 
 fn run(args: Vec<OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(args) {
+    let cli = match RunnerCli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(told) => return tell_clap(&told),
     };
-    let out = Out::new(&cli.global);
+    let out = Ui::new(&cli.global);
     match commands::run(&cli, &out) {
         Ok(reply) => out.tell(reply.as_ref()),
         Err(report) => out.tell_error(&report),

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use runner_cli::agent;
 use runner_cli::numbers::clock;
 use runner_cli::progress::bar;
-use runner_cli::{Glyph, Ink, Out, Pen};
-use runner_core::id::{Iteration, RunId};
+use runner_cli::{Glyph, Styler, TextRole, Ui};
+use runner_core::id::{IterationNumber, RunId};
 use runner_core::step::Event;
 
 use crate::view::clean;
-use crate::view::event::{Told, settled};
+use crate::view::event::{EventOutput, settled};
 use crate::view::spending::spent_text;
-use crate::view::summary::Summary;
+use crate::view::summary::LoopSummary;
 use crate::view::waiting::{countdown, left_ms, on_the_wall, reason};
 
 /// How often the footer is drawn.
@@ -26,11 +26,11 @@ const TICK: Duration = Duration::from_millis(250);
 const HEARTBEAT: Duration = Duration::from_secs(60);
 
 /// What a session is doing, told by its last line.
-pub(crate) type LastLine<'a> = dyn Fn(&RunId, Iteration, Stage) -> Option<String> + Sync + 'a;
+pub(crate) type LastLine<'a> = dyn Fn(&RunId, IterationNumber, DisplayPhase) -> Option<String> + Sync + 'a;
 
 /// Where an iteration is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum DisplayPhase {
     Agent,
     Guard,
     Commit,
@@ -38,7 +38,7 @@ pub(crate) enum Stage {
     Pause,
 }
 
-impl Stage {
+impl DisplayPhase {
     fn word(self) -> &'static str {
         match self {
             Self::Agent => "agent",
@@ -51,18 +51,18 @@ impl Stage {
 }
 
 /// The display of one loop.
-pub(crate) struct Live<'a> {
-    out: &'a Out,
+pub(crate) struct LiveDisplay<'a> {
+    out: &'a Ui,
     last_line: Box<LastLine<'a>>,
-    view: Mutex<View>,
+    view: Mutex<LiveView>,
     over: AtomicBool,
 }
 
 #[derive(Clone, Debug)]
-struct View {
-    summary: Summary,
-    now: Option<Now>,
-    waiting: Option<Waiting>,
+struct LiveView {
+    summary: LoopSummary,
+    now: Option<RunningIteration>,
+    waiting: Option<WaitDisplay>,
     /// Since when the loop stands still, if the user paused it.
     paused: Option<Instant>,
     began: Instant,
@@ -72,29 +72,30 @@ struct View {
 
 /// A wait between two sessions.
 #[derive(Clone, Debug)]
-struct Waiting {
+struct WaitDisplay {
     reason: String,
     ends_unix_ms: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Now {
+struct RunningIteration {
     run: RunId,
-    iter: Iteration,
+    iter: IterationNumber,
     path: String,
     tries: String,
-    stage: Stage,
+    stage: DisplayPhase,
     planned: Instant,
     since: Instant,
     /// What the agent did last, in a line; empty for one that is not understood.
     doing: String,
 }
 
-impl<'a> Live<'a> {
-    pub(crate) fn new(out: &'a Out, last_line: Box<LastLine<'a>>) -> Self {
+impl<'a> LiveDisplay<'a> {
+    pub(crate) fn new(out: &'a Ui, last_line: Box<LastLine<'a>>) -> Self {
         let began = Instant::now();
         let (now, waiting, paused) = (None, None, None);
-        let view = View { summary: Summary::default(), now, waiting, paused, began, said: began, rows: 0 };
+        let view =
+            LiveView { summary: LoopSummary::default(), now, waiting, paused, began, said: began, rows: 0 };
         Self { out, last_line, view: Mutex::new(view), over: AtomicBool::new(false) }
     }
 
@@ -104,7 +105,7 @@ impl<'a> Live<'a> {
         view.note(event);
         view.said = Instant::now();
         if !self.out.is_terminal() {
-            self.out.tell_now(&Told(event));
+            self.out.tell_now(&EventOutput(event));
             return;
         }
         if matches!(event, Event::Agent { .. }) {
@@ -116,7 +117,7 @@ impl<'a> Live<'a> {
                 let took = now.planned.elapsed();
                 settled(*iter, &now.path, (*outcome, marks), took, &self.out.fresh_pen())
             }
-            (_, _) => self.out.drawn(&Told(event)),
+            (_, _) => self.out.drawn(&EventOutput(event)),
         };
         let footer = self.footer(&view);
         self.out.raw(&replaced(view.rows, &text, &footer));
@@ -124,7 +125,7 @@ impl<'a> Live<'a> {
     }
 
     /// Tells something that is no event.
-    pub(crate) fn say(&self, reply: &dyn runner_cli::Reply) {
+    pub(crate) fn say(&self, reply: &dyn runner_cli::CommandOutput) {
         let Ok(_view) = self.view.lock() else { return };
         self.out.tell_now(reply);
     }
@@ -162,9 +163,9 @@ impl<'a> Live<'a> {
     }
 
     /// Takes the footer away. Returns what is to be summed up.
-    pub(crate) fn end(&self) -> (Summary, Duration) {
+    pub(crate) fn end(&self) -> (LoopSummary, Duration) {
         self.over.store(true, Ordering::SeqCst);
-        let Ok(mut view) = self.view.lock() else { return (Summary::default(), Duration::ZERO) };
+        let Ok(mut view) = self.view.lock() else { return (LoopSummary::default(), Duration::ZERO) };
         if view.rows > 0 {
             self.out.raw(&replaced(view.rows, "", &[]));
             view.rows = 0;
@@ -172,7 +173,7 @@ impl<'a> Live<'a> {
         (view.summary.clone(), view.began.elapsed())
     }
 
-    fn footer(&self, view: &View) -> Vec<String> {
+    fn footer(&self, view: &LiveView) -> Vec<String> {
         if let Some(since) = view.paused {
             return paused_footer(view, since, &self.out.fresh_pen());
         }
@@ -181,7 +182,7 @@ impl<'a> Live<'a> {
         }
         let Some(now) = &view.now else { return Vec::new() };
         let last = match (now.stage, now.doing.as_str()) {
-            (Stage::Agent, doing) if !doing.is_empty() => doing.to_owned(),
+            (DisplayPhase::Agent, doing) if !doing.is_empty() => doing.to_owned(),
             (stage, _) => {
                 (self.last_line)(&now.run, now.iter, stage).map(|line| clean(&line)).unwrap_or_default()
             }
@@ -190,7 +191,7 @@ impl<'a> Live<'a> {
     }
 }
 
-impl View {
+impl LiveView {
     fn note(&mut self, event: &Event) {
         self.summary.note(event);
         match event {
@@ -198,7 +199,8 @@ impl View {
             Event::Paused => self.paused = Some(Instant::now()),
             Event::Continued => self.paused = None,
             Event::Waiting { wait, ends_unix_ms } => {
-                self.waiting = Some(Waiting { reason: clean(&reason(wait)), ends_unix_ms: *ends_unix_ms });
+                self.waiting =
+                    Some(WaitDisplay { reason: clean(&reason(wait)), ends_unix_ms: *ends_unix_ms });
             }
             Event::HookRan { .. }
             | Event::BaselineStarted { .. }
@@ -220,12 +222,12 @@ impl View {
                 } else {
                     String::new()
                 };
-                self.now = Some(Now {
+                self.now = Some(RunningIteration {
                     run: run_id.clone(),
                     iter: *iter,
                     path: path.clone(),
                     tries,
-                    stage: Stage::Agent,
+                    stage: DisplayPhase::Agent,
                     planned: Instant::now(),
                     since: Instant::now(),
                     doing: String::new(),
@@ -236,8 +238,8 @@ impl View {
                     now.doing = doing;
                 }
             }
-            Event::GuardStarted { .. } => self.enter(Stage::Guard),
-            Event::Settled { .. } => self.enter(Stage::Commit),
+            Event::GuardStarted { .. } => self.enter(DisplayPhase::Guard),
+            Event::Settled { .. } => self.enter(DisplayPhase::Commit),
             Event::Stopped { .. } => self.now = None,
             Event::HookRan { .. }
             | Event::BaselineStarted { .. }
@@ -254,23 +256,24 @@ impl View {
         }
     }
 
-    fn enter(&mut self, stage: Stage) {
+    fn enter(&mut self, stage: DisplayPhase) {
         if let Some(now) = &mut self.now {
             now.stage = stage;
             now.since = Instant::now();
         }
     }
 
-    fn alive(&self) -> Alive {
-        let (iter, stage) = self.now.as_ref().map_or((0, Stage::Commit), |now| (now.iter.get(), now.stage));
-        let stage = if self.waiting.is_some() { Stage::Wait } else { stage };
-        let stage = if self.paused.is_some() { Stage::Pause } else { stage };
-        Alive { iter, stage, secs: self.now.as_ref().map_or(0, |now| now.since.elapsed().as_secs()) }
+    fn alive(&self) -> Heartbeat {
+        let (iter, stage) =
+            self.now.as_ref().map_or((0, DisplayPhase::Commit), |now| (now.iter.get(), now.stage));
+        let stage = if self.waiting.is_some() { DisplayPhase::Wait } else { stage };
+        let stage = if self.paused.is_some() { DisplayPhase::Pause } else { stage };
+        Heartbeat { iter, stage, secs: self.now.as_ref().map_or(0, |now| now.since.elapsed().as_secs()) }
     }
 }
 
 /// The rows of the footer, each narrower than the terminal, so that none wraps.
-fn footer(view: &View, now: &Now, last: &str, pen: &Pen) -> Vec<String> {
+fn footer(view: &LiveView, now: &RunningIteration, last: &str, pen: &Styler) -> Vec<String> {
     let width = pen.width.saturating_sub(1);
     let stage = now.stage.word();
     let head =
@@ -278,9 +281,9 @@ fn footer(view: &View, now: &Now, last: &str, pen: &Pen) -> Vec<String> {
     let tries = if now.tries.is_empty() { String::new() } else { format!("  {}", now.tries) };
     let path = pen.fit(&now.path, width.saturating_sub(head.chars().count() + tries.len()));
     let mut rows = vec![
-        pen.ink(Ink::Faint, &pen.glyph(Glyph::Rule).repeat(width)),
-        format!("{}{path}{tries}", pen.ink(Ink::Active, &head)),
-        pen.ink(Ink::Faint, &format!("  {}", pen.fit(last, width.saturating_sub(2)))),
+        pen.ink(TextRole::Faint, &pen.glyph(Glyph::Rule).repeat(width)),
+        format!("{}{path}{tries}", pen.ink(TextRole::Active, &head)),
+        pen.ink(TextRole::Faint, &format!("  {}", pen.fit(last, width.saturating_sub(2)))),
     ];
     rows.extend(spent_row(view, pen));
     rows.push(keys_row(view, "q stop after this   t snapshot   ^C stop", pen));
@@ -288,15 +291,15 @@ fn footer(view: &View, now: &Now, last: &str, pen: &Pen) -> Vec<String> {
 }
 
 /// The rows of the footer while nothing runs: what is left, until when, and why.
-fn waiting_footer(view: &View, waiting: &Waiting, pen: &Pen) -> Vec<String> {
+fn waiting_footer(view: &LiveView, waiting: &WaitDisplay, pen: &Styler) -> Vec<String> {
     let width = pen.width.saturating_sub(1);
     let left = countdown(left_ms(waiting.ends_unix_ms));
     let head = format!("{} waiting {left}", pen.glyph(Glyph::Retried));
     let until = format!("  until {}: {}", on_the_wall(waiting.ends_unix_ms), waiting.reason);
     let until = pen.fit(&until, width.saturating_sub(head.chars().count()));
     let mut rows = vec![
-        pen.ink(Ink::Faint, &pen.glyph(Glyph::Rule).repeat(width)),
-        format!("{}{until}", pen.ink(Ink::Warn, &head)),
+        pen.ink(TextRole::Faint, &pen.glyph(Glyph::Rule).repeat(width)),
+        format!("{}{until}", pen.ink(TextRole::Warn, &head)),
     ];
     rows.extend(spent_row(view, pen));
     rows.push(keys_row(view, "q or ^C stop now; 'runner loop' waits for the rest", pen));
@@ -304,14 +307,14 @@ fn waiting_footer(view: &View, waiting: &Waiting, pen: &Pen) -> Vec<String> {
 }
 
 /// The rows of the footer while the user has paused the run.
-fn paused_footer(view: &View, since: Instant, pen: &Pen) -> Vec<String> {
+fn paused_footer(view: &LiveView, since: Instant, pen: &Styler) -> Vec<String> {
     let width = pen.width.saturating_sub(1);
     let head = format!("{} paused {}", pen.glyph(Glyph::Retried), clock(since.elapsed()));
     let what = "  'runner resume' goes on; 'runner node …' edits the plan";
     let what = pen.fit(what, width.saturating_sub(head.chars().count()));
     let mut rows = vec![
-        pen.ink(Ink::Faint, &pen.glyph(Glyph::Rule).repeat(width)),
-        format!("{}{what}", pen.ink(Ink::Warn, &head)),
+        pen.ink(TextRole::Faint, &pen.glyph(Glyph::Rule).repeat(width)),
+        format!("{}{what}", pen.ink(TextRole::Warn, &head)),
     ];
     rows.extend(spent_row(view, pen));
     rows.push(keys_row(view, "q or ^C stop now", pen));
@@ -319,22 +322,22 @@ fn paused_footer(view: &View, since: Instant, pen: &Pen) -> Vec<String> {
 }
 
 /// What the run has cost so far.
-fn spent_row(view: &View, pen: &Pen) -> Option<String> {
+fn spent_row(view: &LiveView, pen: &Styler) -> Option<String> {
     let text = spent_text(&view.summary.spent, &view.summary.budget)?;
     let room = pen.width.saturating_sub(3);
-    Some(pen.ink(Ink::Faint, &format!("  {}", pen.fit(&format!("spent {text}"), room))))
+    Some(pen.ink(TextRole::Faint, &format!("  {}", pen.fit(&format!("spent {text}"), room))))
 }
 
 /// How far the run is, and what can be pressed.
-fn keys_row(view: &View, keys: &str, pen: &Pen) -> String {
+fn keys_row(view: &LiveView, keys: &str, pen: &Styler) -> String {
     let width = pen.width.saturating_sub(1);
     let keys = format!("{}   {keys}", clock(view.began.elapsed()));
     match view.summary.leaves {
         Some(leaves) => {
             let keys = pen.fit(&keys, width.saturating_sub(40));
-            format!("{}   {}", bar(leaves, 36.min(width), pen), pen.ink(Ink::Faint, &keys))
+            format!("{}   {}", bar(leaves, 36.min(width), pen), pen.ink(TextRole::Faint, &keys))
         }
-        None => pen.ink(Ink::Faint, &pen.fit(&keys, width)),
+        None => pen.ink(TextRole::Faint, &pen.fit(&keys, width)),
     }
 }
 
@@ -350,23 +353,23 @@ fn replaced(old_rows: usize, text: &str, footer: &[String]) -> String {
 }
 
 /// A sign of life where nobody watches.
-struct Alive {
+struct Heartbeat {
     iter: u32,
-    stage: Stage,
+    stage: DisplayPhase,
     secs: u64,
 }
 
-impl runner_cli::Reply for Alive {
+impl runner_cli::CommandOutput for Heartbeat {
     fn json(&self) -> serde_json::Value {
         serde_json::json!({ "event": "alive", "iter": self.iter, "stage": self.stage.word(), "secs": self.secs })
     }
 
-    fn plain(&self) -> Vec<runner_cli::Line> {
-        let line = runner_cli::Line::new().with("event", "alive").with("iter", self.iter);
+    fn plain(&self) -> Vec<runner_cli::KeyValueLine> {
+        let line = runner_cli::KeyValueLine::new().with("event", "alive").with("iter", self.iter);
         vec![line.with("stage", self.stage.word()).with("secs", self.secs)]
     }
 
-    fn drawn(&self, _: &Pen) -> String {
+    fn drawn(&self, _: &Styler) -> String {
         String::new()
     }
 }
@@ -378,24 +381,24 @@ mod tests {
     #[test]
     fn no_row_of_the_footer_is_as_wide_as_the_terminal() {
         let began = Instant::now();
-        let leaves = runner_core::tree::Leaves { total: 120, passed: 41 };
-        let mut summary = Summary::default();
+        let leaves = runner_core::tree::LeafCount { total: 120, passed: 41 };
+        let mut summary = LoopSummary::default();
         summary.leaves = Some(leaves);
         let (now, waiting, paused) = (None, None, None);
-        let view = View { summary, now, waiting, paused, began, said: began, rows: 0 };
-        let now = Now {
+        let view = LiveView { summary, now, waiting, paused, began, said: began, rows: 0 };
+        let now = RunningIteration {
             run: RunId::new("x").unwrap(),
-            iter: Iteration::new(58).unwrap(),
+            iter: IterationNumber::new(58).unwrap(),
             path: "root/a/very/long/path/that/goes/on/and/on/and/on/until/it/is/too/long/日本語".to_owned(),
             tries: "attempt 2/3".to_owned(),
-            stage: Stage::Agent,
+            stage: DisplayPhase::Agent,
             planned: began,
             since: began,
             doing: String::new(),
         };
         for width in [50, 80, 200] {
-            let pen = Pen::plain(width);
-            let waiting = Waiting { reason: "usage limit of codex ".repeat(20), ends_unix_ms: u64::MAX };
+            let pen = Styler::plain(width);
+            let waiting = WaitDisplay { reason: "usage limit of codex ".repeat(20), ends_unix_ms: u64::MAX };
             let rows = footer(&view, &now, &"x".repeat(500), &pen).into_iter();
             let paused = paused_footer(&view, began, &pen);
             for row in rows.chain(waiting_footer(&view, &waiting, &pen)).chain(paused) {

@@ -1,40 +1,40 @@
 //! What people mean by `57`, `#57`, `@`, `@-1`, a node's path, or the beginning of its id.
 
-use runner_cli::{Exit, Report};
+use runner_cli::{CommandError, CommandExit};
 use runner_core::document::nearest;
-use runner_core::id::{Iteration, NodeId};
+use runner_core::id::{IterationNumber, NodeId};
 use runner_core::tree::{Node, Tree, path_text};
-use runner_host::looking::{Look, Seen};
+use runner_host::looking::{IterationView, RunView};
 
 /// What an argument stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
-    Iteration(Iteration),
+pub(crate) enum TargetArg {
+    Iteration(IterationNumber),
     Node(NodeId),
 }
 
 /// Finds what an argument stands for in a run.
-pub(crate) fn which(text: &str, look: &Look, what: &str) -> Result<Which, Report> {
+pub(crate) fn which(text: &str, look: &RunView, what: &str) -> Result<TargetArg, CommandError> {
     if let Some(found) = iteration(text, look) {
-        return found.map(Which::Iteration).map_err(|why| no_iteration(why, look, what));
+        return found.map(TargetArg::Iteration).map_err(|why| no_iteration(why, look, what));
     }
     let tree = look.tree.as_ref().ok_or_else(|| {
-        Report::new("tree", Exit::REFUSED, what)
+        CommandError::new("tree", CommandExit::REFUSED, what)
             .cause("the run's tree cannot be read")
             .hint("run 'runner validate'")
     })?;
-    node(text, tree, what).map(Which::Node)
+    node(text, tree, what).map(TargetArg::Node)
 }
 
 /// Finds the iteration that an argument stands for; a node stands for the last one on it.
-pub(crate) fn iteration_of(text: &str, look: &Look, what: &str) -> Result<Iteration, Report> {
+pub(crate) fn iteration_of(text: &str, look: &RunView, what: &str) -> Result<IterationNumber, CommandError> {
     let node = match which(text, look, what)? {
-        Which::Iteration(iter) => return Ok(iter),
-        Which::Node(node) => node,
+        TargetArg::Iteration(iter) => return Ok(iter),
+        TargetArg::Node(node) => node,
     };
     let last = look.iterations.iter().rev().find(|seen| seen.node() == Some(&node));
     last.map(|seen| seen.iter).ok_or_else(|| {
-        Report::new("no_iteration", Exit::REFUSED, what)
+        CommandError::new("no_iteration", CommandExit::REFUSED, what)
             .cause(format!("no iteration has worked on `{node}` yet"))
             .hint("name an iteration: 'runner log' lists them")
     })
@@ -47,13 +47,17 @@ pub(crate) fn is_iteration(text: &str) -> bool {
 }
 
 /// An iteration that is in git.
-pub(crate) fn seen<'l>(iter: Iteration, look: &'l Look, what: &str) -> Result<&'l Seen, Report> {
+pub(crate) fn seen<'l>(
+    iter: IterationNumber,
+    look: &'l RunView,
+    what: &str,
+) -> Result<&'l IterationView, CommandError> {
     let found = look.iterations.iter().find(|seen| seen.iter == iter);
     found.ok_or_else(|| no_iteration(format!("there is no iteration {}", iter.get()), look, what))
 }
 
 /// The argument as an iteration, if it is written like one.
-fn iteration(text: &str, look: &Look) -> Option<Result<Iteration, String>> {
+fn iteration(text: &str, look: &RunView) -> Option<Result<IterationNumber, String>> {
     let last = look.iterations.last().map(|seen| seen.iter);
     let now = look.running().or(last);
     let none = || "the run has no iteration yet".to_owned();
@@ -62,7 +66,7 @@ fn iteration(text: &str, look: &Look) -> Option<Result<Iteration, String>> {
     }
     if let Some(back) = text.strip_prefix("@-") {
         let back: u32 = back.parse().ok()?;
-        let found = now.and_then(|now| now.get().checked_sub(back)).and_then(Iteration::new);
+        let found = now.and_then(|now| now.get().checked_sub(back)).and_then(IterationNumber::new);
         return Some(found.ok_or_else(|| format!("there is no iteration {back} before the last")));
     }
     let digits = text.strip_prefix('#').unwrap_or(text);
@@ -73,15 +77,15 @@ fn iteration(text: &str, look: &Look) -> Option<Result<Iteration, String>> {
     if !is_number || (digits == text && is_node()) {
         return None;
     }
-    let number: Option<Iteration> = digits.parse().ok();
-    let is_there = |iter: &Iteration| {
+    let number: Option<IterationNumber> = digits.parse().ok();
+    let is_there = |iter: &IterationNumber| {
         look.iterations.iter().any(|seen| seen.iter == *iter) || look.running() == Some(*iter)
     };
     Some(number.filter(is_there).ok_or_else(|| format!("there is no iteration {digits}")))
 }
 
-fn no_iteration(why: String, look: &Look, what: &str) -> Report {
-    let report = Report::new("no_such_iteration", Exit::REFUSED, what).cause(why);
+fn no_iteration(why: String, look: &RunView, what: &str) -> CommandError {
+    let report = CommandError::new("no_such_iteration", CommandExit::REFUSED, what).cause(why);
     match (look.iterations.first(), look.iterations.last()) {
         (Some(first), Some(last)) => report.hint(format!(
             "this run has iterations {} to {}; `@` is the last",
@@ -93,25 +97,25 @@ fn no_iteration(why: String, look: &Look, what: &str) -> Report {
 }
 
 /// The node that a path, an id, or the beginning of one names.
-pub(crate) fn node(text: &str, tree: &Tree, what: &str) -> Result<NodeId, Report> {
+pub(crate) fn node(text: &str, tree: &Tree, what: &str) -> Result<NodeId, CommandError> {
     let mut all = Vec::new();
     collect(tree.root(), &mut Vec::new(), &mut all);
     let exact = all.iter().find(|(path, id)| *id == text || path == text);
     if let Some((_, id)) = exact {
         return NodeId::new(*id)
-            .map_err(|fault| Report::new("node", Exit::REFUSED, what).cause(fault.to_string()));
+            .map_err(|fault| CommandError::new("node", CommandExit::REFUSED, what).cause(fault.to_string()));
     }
     let mut short = all.iter().filter(|(_, id)| id.starts_with(text));
     if let (Some((_, id)), None) = (short.next(), short.next()) {
         return NodeId::new(*id)
-            .map_err(|fault| Report::new("node", Exit::REFUSED, what).cause(fault.to_string()));
+            .map_err(|fault| CommandError::new("node", CommandExit::REFUSED, what).cause(fault.to_string()));
     }
     let tail = format!("/{text}");
     let begins = |(path, id): &&(String, &str)| {
         id.starts_with(text) || path.starts_with(text) || path.ends_with(&tail)
     };
     let begun: Vec<&(String, &str)> = all.iter().filter(begins).collect();
-    let report = Report::new("no_such_node", Exit::REFUSED, what);
+    let report = CommandError::new("no_such_node", CommandExit::REFUSED, what);
     match begun.as_slice() {
         [(_, id)] => NodeId::new(*id).map_err(|fault| report.cause(fault.to_string())),
         [] => {

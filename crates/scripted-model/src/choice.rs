@@ -2,23 +2,23 @@
 
 use serde_json::{Value, json};
 
-use crate::log::{Kind, Pages, Request};
-use crate::script::{Action, Count, Script, Step, Trouble, Usage};
-use crate::wire::{Act, Asked, Offered, Tokens, Turn};
+use crate::log::{LoggedRequest, RequestKind, ScriptState};
+use crate::script::{InjectedFault, ModelAction, ModelScript, ScriptStep, ScriptUsage, StepCounter};
+use crate::wire::{ModelRequest, ModelTurn, OfferedTool, TokenCounts, TurnAction};
 
 /// What the server does with a request.
-pub(crate) enum Choice {
+pub(crate) enum ServerChoice {
     /// Answers it.
-    Answer(Box<Answer>),
+    Answer(Box<ChosenAnswer>),
     /// Answers with an error of the server's own.
     Refuse(String),
 }
 
 /// An answer, and what goes wrong with it.
-pub(crate) struct Answer {
-    pub(crate) turn: Turn,
+pub(crate) struct ChosenAnswer {
+    pub(crate) turn: ModelTurn,
     pub(crate) delay_ms: u64,
-    pub(crate) trouble: Option<Trouble>,
+    pub(crate) trouble: Option<InjectedFault>,
 }
 
 /// What a request for a summary of the conversation says, in the agents that there are.
@@ -27,58 +27,67 @@ const SUMMARY: &str = "<analysis>as scripted</analysis>\n<summary>what happened 
 const ASIDE: &str = "ok";
 
 /// What answers are said to have cost, where the script does not say.
-const USUAL: Tokens = Tokens { input: 1000, cached: 200, output: 50, reasoning: 10 };
+const USUAL: TokenCounts = TokenCounts { input: 1000, cached: 200, output: 50, reasoning: 10 };
 
 /// Decides, and notes the decision on the request.
-pub(crate) fn choose(script: &Script, asked: &Asked, pages: &mut Pages, request: &mut Request) -> Choice {
+pub(crate) fn choose(
+    script: &ModelScript,
+    asked: &ModelRequest,
+    pages: &mut ScriptState,
+    request: &mut LoggedRequest,
+) -> ServerChoice {
     request.tools = asked.tools.iter().map(|tool| tool.name.clone()).collect();
     if request.number >= script.requests_max {
-        return Choice::Refuse(format!("the script allows {} requests", script.requests_max));
+        return ServerChoice::Refuse(format!("the script allows {} requests", script.requests_max));
     }
     let beside = |text: &str| {
-        let act = Act::Text(text.to_owned());
-        let turn = Turn { act, say: None, tokens: tokens_of(script.usage), number: request.number };
-        Choice::Answer(Box::new(Answer { turn, delay_ms: 0, trouble: None }))
+        let act = TurnAction::Text(text.to_owned());
+        let turn = ModelTurn { act, say: None, tokens: tokens_of(script.usage), number: request.number };
+        ServerChoice::Answer(Box::new(ChosenAnswer { turn, delay_ms: 0, trouble: None }))
     };
     if SUMMARY_MARKS.iter().any(|mark| asked.last.contains(mark)) {
-        request.kind = Kind::Summary;
+        request.kind = RequestKind::Summary;
         return beside(SUMMARY);
     }
     if asked.tools.is_empty() {
-        request.kind = Kind::Aside;
+        request.kind = RequestKind::Aside;
         return beside(ASIDE);
     }
     let found = script.parts.iter().enumerate().find(|(_, part)| part.fits(&asked.prompt));
     let Some((index, part)) = found else {
-        return Choice::Refuse("no part of the script fits the prompt".to_owned());
+        return ServerChoice::Refuse("no part of the script fits the prompt".to_owned());
     };
     let session = (asked.session.clone(), index);
     let position = match script.count {
-        Count::Results => asked.results,
-        Count::Requests => pages.served.get(&session).copied().unwrap_or(0),
+        StepCounter::Results => asked.results,
+        StepCounter::Requests => pages.served.get(&session).copied().unwrap_or(0),
     };
     let position = position.min(part.steps.len().saturating_sub(1));
     let Some(step) = part.steps.get(position) else {
-        return Choice::Refuse("the part of the script has no step".to_owned());
+        return ServerChoice::Refuse("the part of the script has no step".to_owned());
     };
-    (request.kind, request.part, request.step) = (Kind::Step, Some(index), Some(position));
+    (request.kind, request.part, request.step) = (RequestKind::Step, Some(index), Some(position));
     let trouble = next_trouble(step, (index, position), pages);
-    request.fault = trouble.as_ref().map(Trouble::name);
+    request.fault = trouble.as_ref().map(InjectedFault::name);
     if trouble.is_none() {
         *pages.served.entry(session).or_default() += 1;
     }
     match act_of(step, &asked.tools) {
         Ok(act) => {
             let tokens = tokens_of(step.usage.or(script.usage));
-            let turn = Turn { act, say: step.say.clone(), tokens, number: request.number };
-            Choice::Answer(Box::new(Answer { turn, delay_ms: step.delay_ms, trouble }))
+            let turn = ModelTurn { act, say: step.say.clone(), tokens, number: request.number };
+            ServerChoice::Answer(Box::new(ChosenAnswer { turn, delay_ms: step.delay_ms, trouble }))
         }
-        Err(why) => Choice::Refuse(why),
+        Err(why) => ServerChoice::Refuse(why),
     }
 }
 
 /// The first fault of the step that was not played often enough.
-fn next_trouble(step: &Step, (part, position): (usize, usize), pages: &mut Pages) -> Option<Trouble> {
+fn next_trouble(
+    step: &ScriptStep,
+    (part, position): (usize, usize),
+    pages: &mut ScriptState,
+) -> Option<InjectedFault> {
     for (place, fault) in step.faults.iter().enumerate() {
         let played = pages.faults.entry((part, position, place)).or_default();
         if fault.times.is_none_or(|times| *played < times) {
@@ -89,8 +98,8 @@ fn next_trouble(step: &Step, (part, position): (usize, usize), pages: &mut Pages
     None
 }
 
-fn tokens_of(usage: Usage) -> Tokens {
-    Tokens {
+fn tokens_of(usage: ScriptUsage) -> TokenCounts {
+    TokenCounts {
         input: usage.input.unwrap_or(USUAL.input),
         cached: usage.cached.unwrap_or(USUAL.cached),
         output: usage.output.unwrap_or(USUAL.output),
@@ -98,20 +107,22 @@ fn tokens_of(usage: Usage) -> Tokens {
     }
 }
 
-fn act_of(step: &Step, tools: &[Offered]) -> Result<Act, String> {
-    let call = |name: &str, arguments: Value| Act::Call { name: name.to_owned(), arguments };
+fn act_of(step: &ScriptStep, tools: &[OfferedTool]) -> Result<TurnAction, String> {
+    let call = |name: &str, arguments: Value| TurnAction::Call { name: name.to_owned(), arguments };
     Ok(match &step.action {
         // Only a step that never gets past its fault does nothing.
-        None => Act::Text(ASIDE.to_owned()),
-        Some(Action::Shell(line)) => shell(line, tools)?,
-        Some(Action::Tool { name, arguments }) => call(name, arguments.clone()),
-        Some(Action::Custom { name, input }) => Act::Custom { name: name.clone(), input: input.clone() },
-        Some(Action::Final(Value::String(text))) => Act::Text(text.clone()),
-        Some(Action::Final(value)) => {
+        None => TurnAction::Text(ASIDE.to_owned()),
+        Some(ModelAction::Shell(line)) => shell(line, tools)?,
+        Some(ModelAction::Tool { name, arguments }) => call(name, arguments.clone()),
+        Some(ModelAction::Custom { name, input }) => {
+            TurnAction::Custom { name: name.clone(), input: input.clone() }
+        }
+        Some(ModelAction::Final(Value::String(text))) => TurnAction::Text(text.clone()),
+        Some(ModelAction::Final(value)) => {
             let structured = ["StructuredOutput", "structured_output"];
             match tools.iter().find(|tool| structured.contains(&tool.name.as_str())) {
                 Some(tool) => call(&tool.name, value.clone()),
-                None => Act::Text(value.to_string()),
+                None => TurnAction::Text(value.to_string()),
             }
         }
     })
@@ -133,19 +144,19 @@ const SHELLS: [ShellTool; 6] = [
 /// The tool that takes a program in JavaScript, from which the shell can be called.
 const CODE: &str = "exec";
 
-fn shell(line: &str, tools: &[Offered]) -> Result<Act, String> {
+fn shell(line: &str, tools: &[OfferedTool]) -> Result<TurnAction, String> {
     if tools.iter().any(|tool| tool.name == CODE && tool.takes_text) {
         let input = format!(
             "const r = await tools.exec_command({{cmd: {}}}); text(r.output);",
             Value::String(line.to_owned())
         );
-        return Ok(Act::Custom { name: CODE.to_owned(), input });
+        return Ok(TurnAction::Custom { name: CODE.to_owned(), input });
     }
     let offered = |(name, _): &&ShellTool| tools.iter().any(|tool| tool.name == *name);
     SHELLS
         .iter()
         .find(offered)
-        .map(|(name, arguments)| Act::Call { name: (*name).to_owned(), arguments: arguments(line) })
+        .map(|(name, arguments)| TurnAction::Call { name: (*name).to_owned(), arguments: arguments(line) })
         .ok_or_else(|| {
             let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
             format!("the step needs a shell, and there is none among {}", names.join(", "))

@@ -19,32 +19,35 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-pub use log::{Kind, Request};
-pub use script::{Action, Count, Fault, Http, Part, Script, ScriptError, Step, Trouble, Usage};
-pub use wire::Wire;
+pub use log::{LoggedRequest, RequestKind};
+pub use script::{
+    HttpError, InjectedFault, ModelAction, ModelScript, ScriptError, ScriptFault, ScriptPart, ScriptStep,
+    ScriptUsage, StepCounter,
+};
+pub use wire::WireFormat;
 
-use log::Ledger;
+use log::RequestLog;
 
 /// A server that is running, until it is dropped.
 pub struct ScriptedModel {
     address: SocketAddr,
-    ledger: Arc<Ledger>,
+    ledger: Arc<RequestLog>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl ScriptedModel {
     /// Starts on a free port.
-    pub fn start(script: Script) -> std::io::Result<Self> {
+    pub fn start(script: ModelScript) -> std::io::Result<Self> {
         Self::start_at(script, 0, None)
     }
 
     /// Starts on a port (0 for a free one), and adds every request to a file, one JSON object a line.
-    pub fn start_at(script: Script, port: u16, log: Option<&Path>) -> std::io::Result<Self> {
+    pub fn start_at(script: ModelScript, port: u16, log: Option<&Path>) -> std::io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let ledger = Arc::new(Ledger::new(log)?);
+        let ledger = Arc::new(RequestLog::new(log)?);
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let accepting = server::accept(listener, Arc::new(script), Arc::clone(&ledger));
@@ -67,12 +70,12 @@ impl ScriptedModel {
     }
 
     /// Every request so far, oldest first.
-    pub fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<LoggedRequest> {
         self.ledger.requests()
     }
 
     /// Waits until the requests are as they should be; `false` if they are not when time is up.
-    pub fn wait_until(&self, patience: Duration, is_so: impl Fn(&[Request]) -> bool) -> bool {
+    pub fn wait_until(&self, patience: Duration, is_so: impl Fn(&[LoggedRequest]) -> bool) -> bool {
         self.ledger.wait_until(patience, is_so)
     }
 

@@ -11,11 +11,11 @@ use hyper::HeaderMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::wire::Wire;
+use crate::wire::WireFormat;
 
 /// One request.
 #[derive(Clone, Debug, Serialize)]
-pub struct Request {
+pub struct LoggedRequest {
     /// Counted from 0.
     pub number: usize,
     /// Since the server started.
@@ -29,10 +29,10 @@ pub struct Request {
     /// The body, if it is JSON.
     pub body: Value,
     /// What it was taken for.
-    pub kind: Kind,
+    pub kind: RequestKind,
     /// The format it came in.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub wire: Option<Wire>,
+    pub wire: Option<WireFormat>,
     /// The names of the tools that it offers.
     pub tools: Vec<String>,
     /// The part of the script that was played, counted from 0.
@@ -49,7 +49,7 @@ pub struct Request {
 /// What a request was taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum RequestKind {
     /// A step of the script.
     Step,
     /// A question beside the work, without tools.
@@ -67,7 +67,7 @@ const KEYS: [&str; 5] = ["authorization", "x-api-key", "x-goog-api-key", "api-ke
 /// What stands in the place of a key.
 const HIDDEN: &str = "(hidden)";
 
-impl Request {
+impl LoggedRequest {
     /// A request as it came in, before anything is known about it.
     pub(crate) fn new(method: &str, path: &str, headers: &HeaderMap, body: Value) -> Self {
         let shown = |name: &str, value: &[u8]| {
@@ -84,7 +84,7 @@ impl Request {
                 .map(|(name, value)| (name.to_string(), shown(name.as_str(), value.as_bytes())))
                 .collect(),
             body,
-            kind: Kind::Refused,
+            kind: RequestKind::Refused,
             wire: None,
             tools: Vec::new(),
             part: None,
@@ -102,15 +102,15 @@ fn without_key(path: &str) -> String {
 }
 
 /// All requests, and what was played of the script.
-pub(crate) struct Ledger {
+pub(crate) struct RequestLog {
     began: Instant,
-    pages: Mutex<Pages>,
+    pages: Mutex<ScriptState>,
     grew: Condvar,
 }
 
 #[derive(Default)]
-pub(crate) struct Pages {
-    pub(crate) requests: Vec<Request>,
+pub(crate) struct ScriptState {
+    pub(crate) requests: Vec<LoggedRequest>,
     /// How often each fault was played, by part, step and place.
     pub(crate) faults: BTreeMap<(usize, usize, usize), u32>,
     /// How many steps each session was given, by its name and the part.
@@ -118,18 +118,18 @@ pub(crate) struct Pages {
     file: Option<File>,
 }
 
-impl Ledger {
+impl RequestLog {
     pub(crate) fn new(log: Option<&Path>) -> std::io::Result<Self> {
         let open = |path| OpenOptions::new().create(true).append(true).open(path);
-        let pages = Pages { file: log.map(open).transpose()?, ..Pages::default() };
+        let pages = ScriptState { file: log.map(open).transpose()?, ..ScriptState::default() };
         Ok(Self { began: Instant::now(), pages: Mutex::new(pages), grew: Condvar::new() })
     }
 
     /// Decides about a request and writes it down, in one go: what comes in at the same time comes after it.
     pub(crate) fn enter<T>(
         &self,
-        mut request: Request,
-        decide: impl FnOnce(&mut Pages, &mut Request) -> T,
+        mut request: LoggedRequest,
+        decide: impl FnOnce(&mut ScriptState, &mut LoggedRequest) -> T,
     ) -> T {
         let mut pages = self.lock();
         request.number = pages.requests.len();
@@ -145,18 +145,18 @@ impl Ledger {
         decided
     }
 
-    pub(crate) fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<LoggedRequest> {
         self.lock().requests.clone()
     }
 
-    pub(crate) fn wait_until(&self, patience: Duration, is_so: impl Fn(&[Request]) -> bool) -> bool {
-        let waits = |pages: &mut Pages| !is_so(&pages.requests);
+    pub(crate) fn wait_until(&self, patience: Duration, is_so: impl Fn(&[LoggedRequest]) -> bool) -> bool {
+        let waits = |pages: &mut ScriptState| !is_so(&pages.requests);
         let waited = self.grew.wait_timeout_while(self.lock(), patience, waits);
         let (pages, _) = waited.unwrap_or_else(PoisonError::into_inner);
         is_so(&pages.requests)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Pages> {
+    fn lock(&self) -> MutexGuard<'_, ScriptState> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

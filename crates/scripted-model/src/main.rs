@@ -4,19 +4,19 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use scripted_model::{Script, ScriptedModel};
+use scripted_model::{ModelScript, ScriptedModel};
 
 const USAGE: &str = "usage: scripted-model --script FILE [--port N] [--port-file FILE] [--log FILE]";
 
 #[derive(Default)]
-struct Options {
+struct ServerOptions {
     script: Option<PathBuf>,
     port: u16,
     port_file: Option<PathBuf>,
     log: Option<PathBuf>,
 }
 
-impl Options {
+impl ServerOptions {
     fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, Box<dyn Error>> {
         let mut options = Self::default();
         while let Some(word) = words.next() {
@@ -49,10 +49,10 @@ fn main() -> ExitCode {
     reason = "a small program for tests: whoever starts it reads where it listens"
 )]
 fn serve() -> Result<(), Box<dyn Error>> {
-    let options = Options::parse(std::env::args().skip(1))?;
+    let options = ServerOptions::parse(std::env::args().skip(1))?;
     let path = options.script.ok_or(USAGE)?;
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let script = Script::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    let script = ModelScript::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
     let model = ScriptedModel::start_at(script, options.port, options.log.as_deref())?;
     if let Some(path) = &options.port_file {
         write_port(path, model.address().port())?;

@@ -42,19 +42,19 @@ use serde_json::Value;
 /// What the server answers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Script {
+pub struct ModelScript {
     /// What chooses the step.
     #[serde(default)]
-    pub count: Count,
+    pub count: StepCounter,
     /// How many requests are answered.
     #[serde(default = "requests_max")]
     pub requests_max: usize,
     /// What an answer is said to have cost.
     #[serde(default)]
-    pub usage: Usage,
+    pub usage: ScriptUsage,
     /// The parts, by prompt.
     #[serde(rename = "part")]
-    pub parts: Vec<Part>,
+    pub parts: Vec<ScriptPart>,
 }
 
 fn requests_max() -> usize {
@@ -64,7 +64,7 @@ fn requests_max() -> usize {
 /// What chooses the step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Count {
+pub enum StepCounter {
     /// The number of tool results in the request.
     #[default]
     Results,
@@ -75,7 +75,7 @@ pub enum Count {
 /// Numbers of tokens. What is not named is the script's, and in the script the server's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Usage {
+pub struct ScriptUsage {
     /// All tokens read, cached ones included.
     pub input: Option<u64>,
     /// Those of them that came from a cache.
@@ -89,7 +89,7 @@ pub struct Usage {
 /// What is played for some prompts.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Part {
+pub struct ScriptPart {
     /// All of these stand in the prompt.
     #[serde(default)]
     pub when: Vec<String>,
@@ -98,16 +98,16 @@ pub struct Part {
     pub unless: Vec<String>,
     /// One answer each.
     #[serde(rename = "step")]
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScriptStep>,
 }
 
 /// One answer.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+pub struct ScriptStep {
     /// What the model does.
     #[serde(rename = "do")]
-    pub action: Option<Action>,
+    pub action: Option<ModelAction>,
     /// What it says first.
     pub say: Option<String>,
     /// How long it takes.
@@ -115,16 +115,16 @@ pub struct Step {
     pub delay_ms: u64,
     /// What it costs.
     #[serde(default)]
-    pub usage: Usage,
+    pub usage: ScriptUsage,
     /// What goes wrong before.
     #[serde(rename = "fault", default)]
-    pub faults: Vec<Fault>,
+    pub faults: Vec<ScriptFault>,
 }
 
 /// What a model can do.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
-pub enum Action {
+pub enum ModelAction {
     /// Run this in whatever shell it is offered.
     Shell(String),
     /// Call this tool.
@@ -148,19 +148,19 @@ pub enum Action {
 /// What goes wrong, and how often.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fault {
+pub struct ScriptFault {
     /// Without a number, always.
     pub times: Option<u32>,
     /// What.
-    pub what: Trouble,
+    pub what: InjectedFault,
 }
 
 /// What can go wrong.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
-pub enum Trouble {
+pub enum InjectedFault {
     /// An answer that is an error.
-    Http(Http),
+    Http(HttpError),
     /// The connection is closed without an answer.
     Drop,
     /// The connection is closed in the middle of the answer.
@@ -174,7 +174,7 @@ pub enum Trouble {
 /// An error over HTTP.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Http {
+pub struct HttpError {
     /// Its status.
     pub status: u16,
     /// More headers.
@@ -184,7 +184,7 @@ pub struct Http {
     pub body: Option<Value>,
 }
 
-impl Trouble {
+impl InjectedFault {
     /// How the log calls it.
     pub fn name(&self) -> String {
         match self {
@@ -232,7 +232,7 @@ pub enum ScriptError {
     },
 }
 
-impl Script {
+impl ModelScript {
     /// Reads a script strictly.
     pub fn parse(text: &str) -> Result<Self, ScriptError> {
         let script: Self = toml::from_str(text)?;
@@ -246,7 +246,7 @@ impl Script {
     }
 }
 
-impl Part {
+impl ScriptPart {
     fn check(&self, part: usize) -> Result<(), ScriptError> {
         if self.steps.is_empty() {
             return Err(ScriptError::NoStep { part });
@@ -256,7 +256,7 @@ impl Part {
                 return Err(ScriptError::NoAction { part, step });
             }
             for fault in &played.faults {
-                if let Trouble::Http(Http { status, .. }) = fault.what
+                if let InjectedFault::Http(HttpError { status, .. }) = fault.what
                     && !(200..=599).contains(&status)
                 {
                     return Err(ScriptError::Status { part, step, status });
@@ -273,7 +273,7 @@ impl Part {
     }
 }
 
-impl Usage {
+impl ScriptUsage {
     /// These numbers, and those of `other` for what is not named here.
     pub fn or(self, other: Self) -> Self {
         Self {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// A wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Wire {
+pub enum WireFormat {
     /// OpenAI Responses.
     Responses,
     /// Anthropic Messages.
@@ -24,8 +24,8 @@ pub enum Wire {
 
 /// What a request asks, whatever its format.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
-    pub(crate) tools: Vec<Offered>,
+pub(crate) struct ModelRequest {
+    pub(crate) tools: Vec<OfferedTool>,
     /// How many tool results it holds.
     pub(crate) results: usize,
     /// What the user said, and nothing that a tool did.
@@ -40,23 +40,23 @@ pub(crate) struct Asked {
 
 /// A tool that the model may call.
 #[derive(Debug)]
-pub(crate) struct Offered {
+pub(crate) struct OfferedTool {
     pub(crate) name: String,
     /// Whether it takes free text instead of JSON.
     pub(crate) takes_text: bool,
 }
 
 /// One answer, whatever its format.
-pub(crate) struct Turn {
+pub(crate) struct ModelTurn {
     pub(crate) say: Option<String>,
-    pub(crate) act: Act,
-    pub(crate) tokens: Tokens,
+    pub(crate) act: TurnAction,
+    pub(crate) tokens: TokenCounts,
     /// Of the request: what makes ids unlike each other.
     pub(crate) number: usize,
 }
 
 /// What the model does.
-pub(crate) enum Act {
+pub(crate) enum TurnAction {
     Call { name: String, arguments: Value },
     Custom { name: String, input: String },
     Text(String),
@@ -64,7 +64,7 @@ pub(crate) enum Act {
 
 /// What it cost.
 #[derive(Clone, Copy)]
-pub(crate) struct Tokens {
+pub(crate) struct TokenCounts {
     pub(crate) input: u64,
     pub(crate) cached: u64,
     pub(crate) output: u64,
@@ -72,22 +72,22 @@ pub(crate) struct Tokens {
 }
 
 /// An answer, written.
-pub(crate) struct Written {
+pub(crate) struct EncodedAnswer {
     /// As one document.
     pub(crate) whole: Value,
     /// As a stream.
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<SseEvent>,
     /// How many events there are before the answer is half said.
     pub(crate) half: usize,
 }
 
 /// One server-sent event.
-pub(crate) struct Event {
+pub(crate) struct SseEvent {
     name: Option<String>,
     data: String,
 }
 
-impl Event {
+impl SseEvent {
     /// An event that carries its name in its data, too.
     fn named(name: &str, fields: Value) -> Self {
         let mut data = json!({ "type": name });
@@ -108,7 +108,7 @@ impl Event {
     }
 }
 
-impl Wire {
+impl WireFormat {
     /// The format of a path.
     pub(crate) fn of(path: &str) -> Option<Self> {
         let path = path.split('?').next().unwrap_or_default();
@@ -121,7 +121,7 @@ impl Wire {
         ends.into_iter().chain(more).find(|(end, _)| path.ends_with(end)).map(|(_, wire)| wire)
     }
 
-    pub(crate) fn read(self, path: &str, body: &Value) -> Asked {
+    pub(crate) fn read(self, path: &str, body: &Value) -> ModelRequest {
         let asked = match self {
             Self::Responses => responses::read(body),
             Self::Messages => messages::read(body),
@@ -130,10 +130,10 @@ impl Wire {
         };
         let is_stream = asked.is_stream || body.get("stream").and_then(Value::as_bool) == Some(true);
         let model = text_at(body, "model");
-        Asked { is_stream, model: if model.is_empty() { asked.model } else { model }, ..asked }
+        ModelRequest { is_stream, model: if model.is_empty() { asked.model } else { model }, ..asked }
     }
 
-    pub(crate) fn write(self, turn: &Turn, asked: &Asked) -> Written {
+    pub(crate) fn write(self, turn: &ModelTurn, asked: &ModelRequest) -> EncodedAnswer {
         match self {
             Self::Responses => responses::write(turn, asked),
             Self::Messages => messages::write(turn, asked),
@@ -143,11 +143,11 @@ impl Wire {
     }
 
     /// A stream that holds this error.
-    pub(crate) fn failed(self, turn: &Turn, asked: &Asked, error: &Value) -> Vec<Event> {
+    pub(crate) fn failed(self, turn: &ModelTurn, asked: &ModelRequest, error: &Value) -> Vec<SseEvent> {
         match self {
             Self::Responses => responses::failed(turn, asked, error),
             Self::Messages => messages::failed(turn, asked, error),
-            Self::Chat | Self::Gemini => vec![Event::unnamed(&json!({ "error": error }))],
+            Self::Chat | Self::Gemini => vec![SseEvent::unnamed(&json!({ "error": error }))],
         }
     }
 
@@ -210,10 +210,10 @@ fn said_by(entries: &[Value], role: &str, content: &str) -> String {
 }
 
 /// The arguments of a call, whatever it takes.
-fn arguments_of(act: &Act) -> Option<(&str, Value)> {
+fn arguments_of(act: &TurnAction) -> Option<(&str, Value)> {
     match act {
-        Act::Call { name, arguments } => Some((name, arguments.clone())),
-        Act::Custom { name, input } => Some((name, json!({ "input": input }))),
-        Act::Text(_) => None,
+        TurnAction::Call { name, arguments } => Some((name, arguments.clone())),
+        TurnAction::Custom { name, input } => Some((name, json!({ "input": input }))),
+        TurnAction::Text(_) => None,
     }
 }

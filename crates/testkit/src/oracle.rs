@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::processes::wait_for;
-use crate::repo::Sandbox;
+use crate::repo::TestRepo;
 use crate::setup::{BRANCH, RUN};
 
 /// One iteration, as its commit tells it.
 #[derive(Clone, Debug)]
-struct Told {
+struct CommittedIteration {
     commit: String,
     node: Option<String>,
     guard: String,
@@ -20,7 +20,7 @@ struct Told {
 }
 
 /// Asserts everything at once: the history, the tree, the repository, and that nothing is left running.
-pub fn assert_sound(sandbox: &Sandbox) {
+pub fn assert_sound(sandbox: &TestRepo) {
     assert_nothing_runs(sandbox);
     assert_clean(sandbox);
     let history = history(sandbox);
@@ -32,7 +32,7 @@ pub fn assert_sound(sandbox: &Sandbox) {
 }
 
 /// The run's history is what the rules make of it, by the program's own audit.
-pub fn assert_verified(sandbox: &Sandbox) {
+pub fn assert_verified(sandbox: &TestRepo) {
     let told = sandbox.runner(&["verify", RUN]);
     assert!(told.code == Some(0) && !told.stdout.contains("unchecked="), "{}\n{}", told.stdout, told.stderr);
 }
@@ -43,7 +43,7 @@ pub fn assert_nothing_of(folder: &Path) {
 }
 
 /// No process of the sandbox lives, the lock is free, and nothing is begun.
-pub fn assert_nothing_runs(sandbox: &Sandbox) {
+pub fn assert_nothing_runs(sandbox: &TestRepo) {
     assert_nothing_of(sandbox.outside());
     let lock = sandbox.path(".git/runner/lock");
     if lock.exists() {
@@ -73,7 +73,7 @@ pub fn processes_of(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-fn assert_clean(sandbox: &Sandbox) {
+fn assert_clean(sandbox: &TestRepo) {
     assert_eq!(sandbox.git(&["symbolic-ref", "HEAD"]), format!("refs/heads/{BRANCH}"));
     assert_eq!(sandbox.git(&["status", "--porcelain", "-uall"]), "", "the work tree is clean");
     assert_eq!(sandbox.git(&["fsck", "--strict", "--no-dangling", "--no-progress"]), "");
@@ -100,7 +100,7 @@ fn collect_left(folder: &Path, left: &mut Vec<PathBuf>) {
 }
 
 /// The iterations on the run's branch: numbered from 1 without a gap, each on top of the one before.
-fn history(sandbox: &Sandbox) -> Vec<Told> {
+fn history(sandbox: &TestRepo) -> Vec<CommittedIteration> {
     let format = "--format=%H%x09%P%x09%(trailers:key=Runner-Attempt,valueonly,separator=)%x09%s";
     let mut before = String::new();
     let mut told = Vec::new();
@@ -117,7 +117,7 @@ fn history(sandbox: &Sandbox) -> Vec<Told> {
         let node = words.iter().position(|word| *word == "node").and_then(|at| words.get(at + 1));
         assert!(matches!(attempt.as_str(), "charged" | "free"), "{subject}: {attempt}");
         assert!(value("status=").is_some(), "{subject}");
-        told.push(Told {
+        told.push(CommittedIteration {
             commit,
             node: node.map(|node| (*node).to_owned()),
             guard: value("guard=").unwrap_or_default(),
@@ -149,7 +149,7 @@ fn nodes_of(tree: &Value) -> Nodes {
 
 /// Every commit holds a valid tree; what passed was passed by a green guard, once, and never changed again;
 /// attempts are exactly those that were charged.
-fn assert_lawful(sandbox: &Sandbox, history: &[Told]) {
+fn assert_lawful(sandbox: &TestRepo, history: &[CommittedIteration]) {
     let tree_of = |commit: &str| {
         let text = sandbox.git(&["show", &format!("{commit}:.runner/state/tree.json")]);
         nodes_of(&serde_json::from_str(&text).expect("a tree"))

@@ -20,7 +20,7 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// What `launch` is to run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Spec {
+pub struct LaunchSpec {
     /// Program and arguments.
     pub argv: Vec<String>,
     /// Where it runs.
@@ -49,23 +49,23 @@ pub struct Spec {
 
 /// A scratch folder, and processes known by a word of their own on their command line or in their environment.
 #[derive(Debug)]
-pub struct Scene {
+pub struct ProcessFixture {
     folder: TempDir,
     launch: PathBuf,
     /// What to change of the order before it is run.
-    pub spec: Spec,
+    pub spec: LaunchSpec,
     /// The word.
     pub token: String,
 }
 
-impl Scene {
+impl ProcessFixture {
     /// A scene for a program; `launch` is the binary, `TOKEN` among the arguments becomes the word.
     pub fn new(launch: &str, argv: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let number = COUNT.fetch_add(1, Ordering::SeqCst);
         let token =
             format!("token-{}-{number}-{}", std::process::id(), folder.path().display()).replace('/', "-");
-        let spec = Spec {
+        let spec = LaunchSpec {
             argv: argv.iter().map(|arg| arg.replace("TOKEN", &token)).collect(),
             folder: folder.path().to_owned(),
             environment: vec![
@@ -96,17 +96,17 @@ impl Scene {
     }
 
     /// Starts it.
-    pub fn start(&self) -> Runner {
+    pub fn start(&self) -> RunnerProcess {
         self.start_with(&mut Command::new(&self.launch))
     }
 
     /// Starts it by a command that ends in the path of `launch`.
-    pub fn start_with(&self, command: &mut Command) -> Runner {
+    pub fn start_with(&self, command: &mut Command) -> RunnerProcess {
         let order = self.path("order.json");
         fs::write(&order, serde_json::to_vec(&self.spec).expect("json")).expect("an order");
         command.arg("run").arg(order);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        Runner { child: Some(child.unwrap_or_else(|error| panic!("{command:?}: {error}"))) }
+        RunnerProcess { child: Some(child.unwrap_or_else(|error| panic!("{command:?}: {error}"))) }
     }
 
     /// Runs it to its end.
@@ -146,7 +146,7 @@ impl Scene {
     }
 }
 
-impl Drop for Scene {
+impl Drop for ProcessFixture {
     /// Also a test that fails leaves nothing behind.
     fn drop(&mut self) {
         for pid in alive(&self.token) {
@@ -157,11 +157,11 @@ impl Drop for Scene {
 
 /// A runner at work.
 #[derive(Debug)]
-pub struct Runner {
+pub struct RunnerProcess {
     child: Option<Child>,
 }
 
-impl Runner {
+impl RunnerProcess {
     /// Asks it for something: `stop` or `kill`.
     pub fn ask(&mut self, word: &str) {
         let stdin = self.child.as_mut().and_then(|child| child.stdin.as_mut()).expect("a pipe");
@@ -197,7 +197,7 @@ impl Runner {
     }
 }
 
-impl Drop for Runner {
+impl Drop for RunnerProcess {
     /// Also a test that fails leaves nothing behind.
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {

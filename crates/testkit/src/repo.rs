@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 /// A scratch folder with a home and, usually, a repository in it.
 #[derive(Debug)]
-pub struct Sandbox {
+pub struct TestRepo {
     folder: TempDir,
     root: PathBuf,
     binary: PathBuf,
@@ -17,7 +17,7 @@ pub struct Sandbox {
 
 /// What a program left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ran {
+pub struct RunOutput {
     /// The exit code; none if a signal ended it.
     pub code: Option<i32>,
     /// What it printed.
@@ -26,7 +26,7 @@ pub struct Ran {
     pub stderr: String,
 }
 
-impl Ran {
+impl RunOutput {
     /// The value in a line `key=value` of standard output.
     pub fn value(&self, key: &str) -> Option<&str> {
         self.stdout.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
@@ -46,7 +46,7 @@ impl Ran {
     }
 }
 
-impl Sandbox {
+impl TestRepo {
     /// A folder with nothing in it but an empty home.
     pub fn empty(binary: &str) -> Self {
         Self::empty_in(binary, tempfile::tempdir_in(scratch()).expect("a temporary folder"))
@@ -116,7 +116,7 @@ impl Sandbox {
     }
 
     /// Runs git, which may fail. Hooks and monitors are off: what a test looks at must not spring a trap.
-    pub fn try_git(&self, args: &[&str]) -> Ran {
+    pub fn try_git(&self, args: &[&str]) -> RunOutput {
         let settings = [
             "user.name=Test",
             "user.email=test@localhost",
@@ -133,7 +133,7 @@ impl Sandbox {
     }
 
     /// Runs the binary under test in the work tree.
-    pub fn runner(&self, args: &[&str]) -> Ran {
+    pub fn runner(&self, args: &[&str]) -> RunOutput {
         run(&mut self.runner_command(args))
     }
 
@@ -179,9 +179,9 @@ fn scratch() -> PathBuf {
 }
 
 /// Runs a command to its end.
-pub fn run(command: &mut Command) -> Ran {
+pub fn run(command: &mut Command) -> RunOutput {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    Ran {
+    RunOutput {
         code: output.status.code(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Stdio;
 
 use crate::processes::wait_for;
-use crate::repo::Sandbox;
+use crate::repo::TestRepo;
 
 /// The run's id.
 pub const RUN: &str = "demo";
@@ -21,9 +21,9 @@ split() { sed -i "s/\"children\": \[\]/\"children\": [$(child a 1), $(child b 2)
 
 /// A run that is not made yet. What is not said is as simple as can be.
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub struct RunBuilder {
     binary: String,
-    executor: Executor,
+    executor: TestExecutor,
     guard: String,
     keys: String,
     guard_keys: String,
@@ -36,19 +36,19 @@ pub struct Setup {
 }
 
 #[derive(Clone, Debug)]
-enum Executor {
+enum TestExecutor {
     Shell(String),
     Scenario(String),
     Missing,
     Keys(String),
 }
 
-impl Setup {
+impl RunBuilder {
     /// A run of this binary, with a guard that is always green and an agent that is done at once.
     pub fn of(binary: &str) -> Self {
         Self {
             binary: binary.to_owned(),
-            executor: Executor::Shell("answer done".to_owned()),
+            executor: TestExecutor::Shell("answer done".to_owned()),
             guard: "true".to_owned(),
             keys: String::new(),
             guard_keys: String::new(),
@@ -62,25 +62,25 @@ impl Setup {
 
     /// The agent is this shell script.
     pub fn agent(mut self, script: &str) -> Self {
-        self.executor = Executor::Shell(script.to_owned());
+        self.executor = TestExecutor::Shell(script.to_owned());
         self
     }
 
     /// The agent plays this scenario.
     pub fn scenario(mut self, text: &str) -> Self {
-        self.executor = Executor::Scenario(text.to_owned());
+        self.executor = TestExecutor::Scenario(text.to_owned());
         self
     }
 
     /// There is no such agent.
     pub fn no_agent(mut self) -> Self {
-        self.executor = Executor::Missing;
+        self.executor = TestExecutor::Missing;
         self
     }
 
     /// The agent is what these keys of `[executor]` say.
     pub fn executor(mut self, keys: &str) -> Self {
-        self.executor = Executor::Keys(keys.to_owned());
+        self.executor = TestExecutor::Keys(keys.to_owned());
         self
     }
 
@@ -134,12 +134,12 @@ impl Setup {
     }
 
     /// Makes the repository and starts the run.
-    pub fn start(&self) -> Sandbox {
-        self.start_in(Sandbox::empty(&self.binary))
+    pub fn start(&self) -> TestRepo {
+        self.start_in(TestRepo::empty(&self.binary))
     }
 
     /// Starts the run in an empty sandbox.
-    pub fn start_in(&self, sandbox: Sandbox) -> Sandbox {
+    pub fn start_in(&self, sandbox: TestRepo) -> TestRepo {
         sandbox.git(&["init", "-q", "-b", "main"]);
         sandbox.write("README.md", "hello\n");
         sandbox.write(".gitignore", "ignored\n");
@@ -154,22 +154,22 @@ impl Setup {
     }
 
     /// The configuration, after its agent was put beside the work tree.
-    fn config(&self, sandbox: &Sandbox) -> String {
+    fn config(&self, sandbox: &TestRepo) -> String {
         let beside = |name: &str, text: String| {
             let path = sandbox.outside().join(name);
             fs::write(&path, text).expect("a file");
             path.display().to_string()
         };
         let executor = match &self.executor {
-            Executor::Shell(script) => {
+            TestExecutor::Shell(script) => {
                 let path = beside("agent.sh", format!("{PRELUDE}\n{script}\n"));
                 format!("kind = \"command\"\ncommand = [\"sh\", \"{path}\"]")
             }
-            Executor::Scenario(text) => {
+            TestExecutor::Scenario(text) => {
                 format!("kind = \"script\"\nscenario = \"{}\"", beside("play.toml", text.clone()))
             }
-            Executor::Keys(keys) => keys.clone(),
-            Executor::Missing => "kind = \"command\"\ncommand = [\"no-such-agent\"]".to_owned(),
+            TestExecutor::Keys(keys) => keys.clone(),
+            TestExecutor::Missing => "kind = \"command\"\ncommand = [\"no-such-agent\"]".to_owned(),
         };
         let Self { keys, guard_keys, protected, more, executor_keys, .. } = self;
         // Few tests are about it, and many count what the guard does.
@@ -181,7 +181,7 @@ impl Setup {
     }
 }
 
-impl Sandbox {
+impl TestRepo {
     /// Gives the agent another script, from the next session on.
     pub fn new_agent(&self, script: &str) {
         fs::write(self.outside().join("agent.sh"), format!("{PRELUDE}\n{script}\n")).expect("a script");

@@ -6,7 +6,7 @@ const FAN_OUT: usize = 8;
 /// The canonical bytes of a tree with `nodes` nodes (at least one): eight children to an inner node, texts as
 /// people write them, some of the work done. The same number gives the same bytes.
 pub fn good_tree(nodes: usize) -> Vec<u8> {
-    let mut tree = Writer { out: String::with_capacity(nodes * 640), passes: passes(nodes) };
+    let mut tree = TreeWriter { out: String::with_capacity(nodes * 640), passes: passes(nodes) };
     tree.out.push_str("{\n  \"version\": 1,\n  \"root\": ");
     tree.node(0, 0, 1);
     tree.out.push_str("\n}\n");
@@ -51,12 +51,12 @@ const GOALS: [&str; 4] = [
 ];
 const POINTS: [&str; 3] = ["a test shows it", "the manual says so", "no warning is left"];
 
-struct Writer {
+struct TreeWriter {
     out: String,
     passes: Vec<bool>,
 }
 
-impl Writer {
+impl TreeWriter {
     fn node(&mut self, nth: usize, order: usize, level: usize) {
         let text = |texts: &[&'static str]| texts.get(nth % texts.len()).copied().unwrap_or_default();
         let pass = self.passes.get(nth).copied().unwrap_or_default();

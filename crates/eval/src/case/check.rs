@@ -1,16 +1,16 @@
 //! What must hold after a trial: the types of checks, read strictly.
 
 use regex::Regex;
-use runner_core::config::Argv;
-use runner_core::document::{Int, nearest};
+use runner_core::config::CommandArgv;
+use runner_core::document::{BoundedInt, nearest};
 use serde::Serialize;
 
 use super::Table;
 
 /// How long a command may take.
-type Seconds = Int<1, 86_400>;
+type Seconds = BoundedInt<1, 86_400>;
 /// How much of what it writes is kept.
-type Bytes = Int<1_024, 1_073_741_824>;
+type Bytes = BoundedInt<1_024, 1_073_741_824>;
 
 /// How long a command may take where its check does not say.
 const TIMEOUT_SECS: i64 = 60;
@@ -30,7 +30,7 @@ pub struct Check {
 
 /// A command to run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Command {
+pub struct CheckCommand {
     /// The program and its arguments.
     pub argv: Vec<String>,
     /// How long it may take.
@@ -41,7 +41,7 @@ pub struct Command {
 
 /// What a command must print.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub enum Expected {
+pub enum ExpectedOutput {
     /// This text, but for blanks at the end.
     Text(String),
     /// Something that this expression matches.
@@ -55,11 +55,11 @@ pub enum CheckKind {
     /// A file is there.
     FileExists { path: String },
     /// A file holds something.
-    FileContains { path: String, expected: Expected },
+    FileContains { path: String, expected: ExpectedOutput },
     /// A command ends with an exit code, and prints something if that is said.
-    CommandSucceeds { command: Command, exit: i32, stdout_matches: Option<String> },
+    CommandSucceeds { command: CheckCommand, exit: i32, stdout_matches: Option<String> },
     /// A command ends with 0 and prints something.
-    CommandOutput { command: Command, expected: Expected },
+    CommandOutput { command: CheckCommand, expected: ExpectedOutput },
     /// The runner says that its goal is reached.
     RunnerCompleted,
     /// The work tree is what the last commit holds.
@@ -68,7 +68,7 @@ pub enum CheckKind {
     VerifyPasses,
     /// A report in JUnit's form has enough tests and no failures. The command that makes it is run first, if there is
     /// one; its exit code does not matter.
-    Junit { path: String, command: Option<Command>, min_tests: u64 },
+    Junit { path: String, command: Option<CheckCommand>, min_tests: u64 },
 }
 
 const TYPES: [&str; 8] = [
@@ -109,12 +109,12 @@ impl Check {
                 CheckKind::FileContains { path: take_path(table), expected: take_expected(table, "text") }
             }
             Some("command_succeeds") => CheckKind::CommandSucceeds {
-                command: Command::take(table),
+                command: CheckCommand::take(table),
                 exit: take_exit(table),
                 stdout_matches: take_pattern(table, "stdout_matches"),
             },
             Some("command_output") => CheckKind::CommandOutput {
-                command: Command::take(table),
+                command: CheckCommand::take(table),
                 expected: take_expected(table, "stdout"),
             },
             Some("runner_completed") => CheckKind::RunnerCompleted,
@@ -160,7 +160,7 @@ fn take_path(table: &mut Table<'_>) -> String {
 }
 
 fn take_exit(table: &mut Table<'_>) -> i32 {
-    let exit: Option<Int<0, 255>> = table.optional("exit");
+    let exit: Option<BoundedInt<0, 255>> = table.optional("exit");
     exit.and_then(|exit| i32::try_from(exit.get()).ok()).unwrap_or(0)
 }
 
@@ -176,48 +176,52 @@ fn take_pattern(table: &mut Table<'_>, key: &'static str) -> Option<String> {
 }
 
 /// Either an exact text or an expression, and not both.
-fn take_expected(table: &mut Table<'_>, exact: &'static str) -> Expected {
+fn take_expected(table: &mut Table<'_>, exact: &'static str) -> ExpectedOutput {
     let text: Option<String> = table.optional(exact);
     let matches = take_pattern(table, "matches");
     match (text, matches) {
-        (Some(text), None) => Expected::Text(text),
-        (None, Some(pattern)) => Expected::Matches(pattern),
+        (Some(text), None) => ExpectedOutput::Text(text),
+        (None, Some(pattern)) => ExpectedOutput::Matches(pattern),
         (Some(_), Some(pattern)) => {
             table.broken("matches", format!("stands beside `{exact}`: remove one of them"));
-            Expected::Matches(pattern)
+            ExpectedOutput::Matches(pattern)
         }
         (None, None) => {
             if !table.is_at_fault(exact) && !table.is_at_fault("matches") {
                 table.broken(exact, "is missing, and so is `matches`: one of them is needed");
             }
-            Expected::Text(String::new())
+            ExpectedOutput::Text(String::new())
         }
     }
 }
 
 fn take_junit(table: &mut Table<'_>) -> CheckKind {
     let path = take_path(table);
-    let command = table.has("command").then(|| Command::take(table));
-    let min_tests: Option<Int<1, 1_000_000>> = table.optional("min_tests");
+    let command = table.has("command").then(|| CheckCommand::take(table));
+    let min_tests: Option<BoundedInt<1, 1_000_000>> = table.optional("min_tests");
     let min_tests = min_tests.and_then(|least| u64::try_from(least.get()).ok()).unwrap_or(1);
     CheckKind::Junit { path, command, min_tests }
 }
 
-impl Command {
+impl CheckCommand {
     fn take(table: &mut Table<'_>) -> Self {
-        let argv: Option<Argv> = table.required("command");
+        let argv: Option<CommandArgv> = table.required("command");
         let timeout: Option<Seconds> = table.optional("timeout_secs");
         let bytes: Option<Bytes> = table.optional("output_max_bytes");
-        Self::new(argv, timeout.map_or(TIMEOUT_SECS, Int::get), bytes.map_or(OUTPUT_MAX_BYTES, Int::get))
+        Self::new(
+            argv,
+            timeout.map_or(TIMEOUT_SECS, BoundedInt::get),
+            bytes.map_or(OUTPUT_MAX_BYTES, BoundedInt::get),
+        )
     }
 
     /// A command that is given by its words alone.
     pub(super) fn take_simple(table: &mut Table<'_>, key: &'static str) -> Option<Self> {
-        let argv: Argv = table.optional(key)?;
+        let argv: CommandArgv = table.optional(key)?;
         Some(Self::new(Some(argv), 10 * TIMEOUT_SECS, OUTPUT_MAX_BYTES))
     }
 
-    fn new(argv: Option<Argv>, timeout_secs: i64, output_max_bytes: i64) -> Self {
+    fn new(argv: Option<CommandArgv>, timeout_secs: i64, output_max_bytes: i64) -> Self {
         Self {
             argv: argv.map(|argv| argv.words().to_vec()).unwrap_or_default(),
             timeout_secs: timeout_secs.unsigned_abs(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use runner_core::config::Config as RunnerConfig;
-use runner_core::document::Problem;
+use runner_core::document::DocumentProblem;
 use serde::{Serialize, Serializer};
 use toml::de::{DeTable, DeValue};
 use toml::{Table as TomlTable, Value};
@@ -12,26 +12,26 @@ use super::Table;
 
 /// Keys and values as the case has them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Config(TomlTable);
+pub struct CaseConfig(TomlTable);
 
-impl Serialize for Config {
+impl Serialize for CaseConfig {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&toml_text(&self.0))
     }
 }
 
-impl Config {
+impl CaseConfig {
     pub(super) fn take(fields: &mut Table<'_>) -> Self {
         Self(fields.anything("config").unwrap_or_default())
     }
 
     /// What the runner would say about it, told where it stands in the case.
-    pub(super) fn problems(&self, lines: &BTreeMap<String, usize>) -> Vec<Problem> {
+    pub(super) fn problems(&self, lines: &BTreeMap<String, usize>) -> Vec<DocumentProblem> {
         let Err(problems) = RunnerConfig::decode(toml_text(&self.0).as_bytes()) else { return Vec::new() };
-        let at_its_place = |problem: Problem| {
+        let at_its_place = |problem: DocumentProblem| {
             let key = format!("config.{}", problem.key);
             let line = lines.get(&key).or_else(|| lines.get("config")).copied().unwrap_or(1);
-            Problem { line, key, ..problem }
+            DocumentProblem { line, key, ..problem }
         };
         problems.into_iter().map(at_its_place).collect()
     }

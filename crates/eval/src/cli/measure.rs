@@ -17,7 +17,7 @@ use clap::{Args, ValueEnum};
 pub(crate) struct ReportArgs {
     /// The form
     #[arg(value_name = "FORM", default_value = "table")]
-    pub(crate) form: Form,
+    pub(crate) form: ReportFormat,
     /// Which results [default: the newest run]
     #[arg(value_name = "RESULTS")]
     pub(crate) what: Option<String>,
@@ -31,7 +31,7 @@ pub(crate) struct ReportArgs {
 
 /// The form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Form {
+pub(crate) enum ReportFormat {
     /// Rates and intervals, by agent and by case
     Table,
     /// One page with everything in it: rates, a grid of cases and trials, the ends of the logs

@@ -3,26 +3,26 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runner_cli::{Line, Pen, Reply, Report};
+use runner_cli::{CommandError, CommandOutput, KeyValueLine, Styler};
 use serde_json::{Value, json};
 
-use crate::cli::{CleanArgs, Global};
+use crate::cli::{CleanArgs, EvalGlobalArgs};
 use crate::files;
 
 /// What was removed.
-pub(crate) struct Removed(Vec<PathBuf>);
+pub(crate) struct CleanOutput(Vec<PathBuf>);
 
-pub(crate) fn run(global: &Global, args: &CleanArgs) -> Result<Removed, Report> {
+pub(crate) fn run(global: &EvalGlobalArgs, args: &CleanArgs) -> Result<CleanOutput, CommandError> {
     let mut removed = Vec::new();
     clean(&global.workspaces(), args.run.as_deref(), &mut removed)?;
     if args.all {
         clean(&global.results(), args.run.as_deref(), &mut removed)?;
     }
-    Ok(Removed(removed))
+    Ok(CleanOutput(removed))
 }
 
 /// Removes everything in a folder, or what belongs to one run: its results and workspaces are named after it.
-fn clean(folder: &Path, run: Option<&str>, removed: &mut Vec<PathBuf>) -> Result<(), Report> {
+fn clean(folder: &Path, run: Option<&str>, removed: &mut Vec<PathBuf>) -> Result<(), CommandError> {
     let Some(run) = run else {
         for path in entries(folder) {
             remove(path, removed)?;
@@ -45,8 +45,8 @@ fn clean(folder: &Path, run: Option<&str>, removed: &mut Vec<PathBuf>) -> Result
     Ok(())
 }
 
-fn remove(path: PathBuf, removed: &mut Vec<PathBuf>) -> Result<(), Report> {
-    files::clear(&path).map_err(|error| Report::io("could not clean up", &path, &error))?;
+fn remove(path: PathBuf, removed: &mut Vec<PathBuf>) -> Result<(), CommandError> {
+    files::clear(&path).map_err(|error| CommandError::io("could not clean up", &path, &error))?;
     removed.push(path);
     Ok(())
 }
@@ -58,17 +58,17 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-impl Reply for Removed {
+impl CommandOutput for CleanOutput {
     fn json(&self) -> Value {
         let paths: Vec<String> = self.0.iter().map(|path| path.display().to_string()).collect();
         json!({ "schema": "runner.eval.clean/1", "removed": paths })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        self.0.iter().map(|path| Line::new().with("removed", path.display())).collect()
+    fn plain(&self) -> Vec<KeyValueLine> {
+        self.0.iter().map(|path| KeyValueLine::new().with("removed", path.display())).collect()
     }
 
-    fn drawn(&self, _: &Pen) -> String {
+    fn drawn(&self, _: &Styler) -> String {
         match self.0.len() {
             0 => "nothing to remove\n".to_owned(),
             1 => "1 thing removed\n".to_owned(),

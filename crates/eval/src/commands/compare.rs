@@ -1,34 +1,34 @@
 //! `runner eval compare`
 
-use runner_cli::{Ink, Line, Pen, Reply, Report};
+use runner_cli::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
-use crate::cli::{CompareArgs, Global};
-use crate::pairing::Pairing;
-use crate::selection::Selection;
-use crate::stats::paired::{Difference, difference};
+use crate::cli::{CompareArgs, EvalGlobalArgs};
+use crate::pairing::PairedComparison;
+use crate::selection::ResultSelection;
+use crate::stats::paired::{MeanDifference, difference};
 
 /// How many draws the sign-flip test makes where there are too many cases to count all.
 pub(super) const DRAWS: u32 = 9_999;
 
 /// Two results, side by side.
-pub(crate) struct Compared {
+pub(crate) struct CompareOutput {
     base: String,
     new: String,
-    pairing: Pairing,
-    difference: Difference,
+    pairing: PairedComparison,
+    difference: MeanDifference,
 }
 
-pub(crate) fn run(global: &Global, args: &CompareArgs) -> Result<Compared, Report> {
-    let base = Selection::read(global, Some(&args.base))?;
-    let new = Selection::read(global, Some(&args.new))?;
-    let pairing = Pairing::new(&base, &new)?;
+pub(crate) fn run(global: &EvalGlobalArgs, args: &CompareArgs) -> Result<CompareOutput, CommandError> {
+    let base = ResultSelection::read(global, Some(&args.base))?;
+    let new = ResultSelection::read(global, Some(&args.new))?;
+    let pairing = PairedComparison::new(&base, &new)?;
     let Some(difference) = difference(&pairing.list(), DRAWS) else {
         let what = format!("`{}` and `{}` cannot be compared", args.base, args.new);
-        let report = Report::refused("no_pairs", what).cause("no case has a score on both sides");
-        return Err(pairing.notes().into_iter().fold(report, Report::cause));
+        let report = CommandError::refused("no_pairs", what).cause("no case has a score on both sides");
+        return Err(pairing.notes().into_iter().fold(report, CommandError::cause));
     };
-    Ok(Compared { base: args.base.clone(), new: args.new.clone(), pairing, difference })
+    Ok(CompareOutput { base: args.base.clone(), new: args.new.clone(), pairing, difference })
 }
 
 /// A difference of rates in percentage points, with its sign.
@@ -37,7 +37,7 @@ pub(super) fn points(difference: f64) -> String {
 }
 
 /// What a difference means, in a sentence.
-pub(super) fn words(difference: &Difference) -> &'static str {
+pub(super) fn words(difference: &MeanDifference) -> &'static str {
     let interval = difference.interval;
     if interval.low > 0.0 {
         "the new results are better: the interval does not include zero"
@@ -49,7 +49,7 @@ pub(super) fn words(difference: &Difference) -> &'static str {
 }
 
 /// A difference as pairs.
-pub(super) fn line(line: Line, found: &Difference) -> Line {
+pub(super) fn line(line: KeyValueLine, found: &MeanDifference) -> KeyValueLine {
     let line = line.with("difference", format!("{:.4}", found.mean));
     let line = line.with("low", format!("{:.4}", found.interval.low));
     let line = line.with("high", format!("{:.4}", found.interval.high));
@@ -58,15 +58,15 @@ pub(super) fn line(line: Line, found: &Difference) -> Line {
 }
 
 /// A difference for people.
-pub(super) fn drawn(pen: &Pen, found: &Difference) -> String {
+pub(super) fn drawn(pen: &Styler, found: &MeanDifference) -> String {
     let ink = match (found.interval.low > 0.0, found.interval.high < 0.0) {
-        (true, _) => Ink::Good,
-        (_, true) => Ink::Bad,
-        _ => Ink::Warn,
+        (true, _) => TextRole::Good,
+        (_, true) => TextRole::Bad,
+        _ => TextRole::Warn,
     };
     format!(
         "{} points, 95 %: {} to {}\n{} better, {} alike, {} worse; by chance alone: p = {:.3}{}\n{}\n",
-        pen.ink(Ink::Strong, &points(found.mean)),
+        pen.ink(TextRole::Strong, &points(found.mean)),
         points(found.interval.low),
         points(found.interval.high),
         found.wins,
@@ -78,7 +78,7 @@ pub(super) fn drawn(pen: &Pen, found: &Difference) -> String {
     )
 }
 
-impl Reply for Compared {
+impl CommandOutput for CompareOutput {
     fn json(&self) -> Value {
         json!({
             "schema": "runner.eval.compare/1",
@@ -92,32 +92,35 @@ impl Reply for Compared {
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        let whole = Line::new().with("base", &self.base).with("new", &self.new);
+    fn plain(&self) -> Vec<KeyValueLine> {
+        let whole = KeyValueLine::new().with("base", &self.base).with("new", &self.new);
         let whole = line(whole.with("n", self.pairing.pairs.len()), &self.difference);
-        let mut lines = vec![whole, Line::new().with("words", words(&self.difference))];
+        let mut lines = vec![whole, KeyValueLine::new().with("words", words(&self.difference))];
         lines.extend(self.pairing.pairs.iter().map(|(case, pair)| {
-            let side = |counts: crate::stats::paired::Counts| format!("{}/{}", counts.successes, counts.n);
-            let line =
-                Line::new().with("case", case).with("base", side(pair.base)).with("new", side(pair.new));
+            let side =
+                |counts: crate::stats::paired::ScoredCounts| format!("{}/{}", counts.successes, counts.n);
+            let line = KeyValueLine::new()
+                .with("case", case)
+                .with("base", side(pair.base))
+                .with("new", side(pair.new));
             line.with("difference", format!("{:.4}", pair.difference()))
         }));
-        lines.extend(self.pairing.notes().iter().map(|note| Line::new().with("note", note)));
+        lines.extend(self.pairing.notes().iter().map(|note| KeyValueLine::new().with("note", note)));
         lines
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let mut text = format!("{} against {}, {} cases\n", self.new, self.base, self.pairing.pairs.len());
         text.push_str(&drawn(pen, &self.difference));
         let width = self.pairing.pairs.keys().map(String::len).max().unwrap_or(0);
         for (case, pair) in self.pairing.pairs.iter().filter(|(_, pair)| pair.difference() != 0.0) {
             let (base, new) = (pair.base, pair.new);
-            let ink = if pair.difference() > 0.0 { Ink::Good } else { Ink::Bad };
+            let ink = if pair.difference() > 0.0 { TextRole::Good } else { TextRole::Bad };
             let told = format!("{}/{} → {}/{}", base.successes, base.n, new.successes, new.n);
             text.push_str(&format!("  {case:width$}  {}\n", pen.ink(ink, &told)));
         }
         for note in self.pairing.notes() {
-            text.push_str(&format!("{}\n", pen.ink(Ink::Faint, &note)));
+            text.push_str(&format!("{}\n", pen.ink(TextRole::Faint, &note)));
         }
         text
     }

@@ -2,47 +2,47 @@
 
 use std::time::Duration;
 
-use runner_cli::{Exit, Ink, Line, Out, Pen, Reply, Report};
-use runner_host::process::Control;
-use runner_host::signals::Listener;
+use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole, Ui};
+use runner_host::process::CancelHandle;
+use runner_host::signals::SignalListener;
 use serde_json::{Value, json};
 
 use super::run::find_runner;
 use super::{INTERRUPTED, choice};
-use crate::agent::Agent;
-use crate::cli::{Global, LintArgs};
+use crate::agent::EvalAgent;
+use crate::cli::{EvalGlobalArgs, LintArgs};
 use crate::files;
-use crate::plan::Scope;
-use crate::pool::{self, Ending, Event, Settings};
-use crate::progress::Progress;
-use crate::result::{Meta, Outcome};
+use crate::plan::PlanScope;
+use crate::pool::{self, PoolEnd, PoolEvent, PoolSettings};
+use crate::progress::EvalProgress;
+use crate::result::{TrialMeta, TrialOutcome};
 use crate::run_folder::RunFolder;
-use crate::suite::{Kit, choose, read_all};
+use crate::suite::{LoadedCase, choose, read_all};
 
 /// What was found about each case.
-pub(crate) struct Linted {
-    cases: Vec<(String, Vec<Finding>)>,
-    ending: Ending,
+pub(crate) struct LintOutput {
+    cases: Vec<(String, Vec<LintFinding>)>,
+    ending: PoolEnd,
 }
 
 /// One thing that was tried.
-struct Finding {
-    agent: Agent,
+struct LintFinding {
+    agent: EvalAgent,
     is_right: bool,
     says: String,
 }
 
-pub(crate) fn run(global: &Global, args: &LintArgs, out: &Out) -> Result<Linted, Report> {
-    let told = |error| Report::of("could not begin", &error);
+pub(crate) fn run(global: &EvalGlobalArgs, args: &LintArgs, out: &Ui) -> Result<LintOutput, CommandError> {
+    let told = |error| CommandError::of("could not begin", &error);
     let kits = choose(read_all(&global.cases())?, &choice(&args.cases))?;
     let runner = find_runner(global, args.runner.as_deref())?;
-    let control = Control::new().map_err(told)?;
-    let _listener = Listener::begin(&control).map_err(told)?;
-    let agents = [Agent::Oracle, Agent::Nop, Agent::Cheat];
-    let scope = Scope::new(&kits, &agents, 1, runner.id.clone());
+    let control = CancelHandle::new().map_err(told)?;
+    let _listener = SignalListener::begin(&control).map_err(told)?;
+    let agents = [EvalAgent::Oracle, EvalAgent::Nop, EvalAgent::Cheat];
+    let scope = PlanScope::new(&kits, &agents, 1, runner.id.clone());
     // What is tried here is no result: nothing of it stays.
     let place = global.workspaces().join(format!(".lint-{}", std::process::id()));
-    let settings = Settings {
+    let settings = PoolSettings {
         jobs: args.jobs,
         retries: 0,
         retry_wait: Duration::ZERO,
@@ -51,25 +51,29 @@ pub(crate) fn run(global: &Global, args: &LintArgs, out: &Out) -> Result<Linted,
         workspaces: place.join("workspaces"),
     };
     let folder = RunFolder::make(&settings.results, "lint", &scope)?;
-    let mut progress = Progress::new(out, &scope.units, &[]);
-    let mut tell = |event: Event| progress.tell(&event);
+    let mut progress = EvalProgress::new(out, &scope.units, &[]);
+    let mut tell = |event: PoolEvent| progress.tell(&event);
     let ending =
         pool::work((&folder, &kits, &runner), scope.units.clone(), &settings, (&control, 0), &mut tell);
     progress.end();
-    let findings = |kit: &Kit| {
+    let findings = |kit: &LoadedCase| {
         let tried = agents.iter().filter_map(|agent| finding(kit, agent, &folder));
         (kit.case.id.clone(), tried.collect())
     };
     let cases = kits.iter().map(findings).collect();
     let _ = files::clear(&place);
-    Ok(Linted { cases, ending: ending? })
+    Ok(LintOutput { cases, ending: ending? })
 }
 
 /// What an agent's trial says about the case; nothing where there was none to be made.
-fn finding(kit: &Kit, agent: &Agent, folder: &RunFolder) -> Option<Finding> {
+fn finding(kit: &LoadedCase, agent: &EvalAgent, folder: &RunFolder) -> Option<LintFinding> {
     if !agent.fits(&kit.case) {
         let says = "there is no solution, so nobody knows whether the case can be solved".to_owned();
-        return (*agent == Agent::Oracle).then(|| Finding { agent: agent.clone(), is_right: false, says });
+        return (*agent == EvalAgent::Oracle).then(|| LintFinding {
+            agent: agent.clone(),
+            is_right: false,
+            says,
+        });
     }
     let unit = folder
         .plan
@@ -79,34 +83,34 @@ fn finding(kit: &Kit, agent: &Agent, folder: &RunFolder) -> Option<Finding> {
         .find(|unit| unit.case == kit.case.id && unit.agent == agent.to_string())?;
     let meta = folder.attempts(unit).0.pop()?.meta;
     let is_right = match (agent, meta.outcome) {
-        (_, Outcome::Skipped) | (Agent::Oracle, Outcome::Success) => true,
-        (Agent::Oracle, _) | (_, Outcome::Success) => false,
+        (_, TrialOutcome::Skipped) | (EvalAgent::Oracle, TrialOutcome::Success) => true,
+        (EvalAgent::Oracle, _) | (_, TrialOutcome::Success) => false,
         // A trial that the evaluation spoiled proves nothing about the case.
-        (_, Outcome::Error) => meta.is_scored(),
-        (_, Outcome::Fail | Outcome::Stuck) => true,
+        (_, TrialOutcome::Error) => meta.is_scored(),
+        (_, TrialOutcome::Fail | TrialOutcome::Stuck) => true,
     };
-    Some(Finding { agent: agent.clone(), is_right, says: says(&meta) })
+    Some(LintFinding { agent: agent.clone(), is_right, says: says(&meta) })
 }
 
-fn says(meta: &Meta) -> String {
+fn says(meta: &TrialMeta) -> String {
     match &meta.why {
         Some(why) => format!("{}: {why}", meta.outcome),
         None => meta.outcome.to_string(),
     }
 }
 
-impl Linted {
-    fn wrong(&self) -> impl Iterator<Item = (&str, &Finding)> {
+impl LintOutput {
+    fn wrong(&self) -> impl Iterator<Item = (&str, &LintFinding)> {
         self.cases.iter().flat_map(|(case, findings)| {
             findings.iter().filter(|finding| !finding.is_right).map(move |finding| (case.as_str(), finding))
         })
     }
 }
 
-impl Reply for Linted {
+impl CommandOutput for LintOutput {
     fn json(&self) -> Value {
-        let finding = |finding: &Finding| json!({ "agent": finding.agent.to_string(), "right": finding.is_right, "says": finding.says });
-        let case = |(id, findings): &(String, Vec<Finding>)| {
+        let finding = |finding: &LintFinding| json!({ "agent": finding.agent.to_string(), "right": finding.is_right, "says": finding.says });
+        let case = |(id, findings): &(String, Vec<LintFinding>)| {
             json!({
                 "id": id,
                 "sound": findings.iter().all(|finding| finding.is_right),
@@ -121,16 +125,16 @@ impl Reply for Linted {
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        let line = |(id, findings): &(String, Vec<Finding>)| {
+    fn plain(&self) -> Vec<KeyValueLine> {
+        let line = |(id, findings): &(String, Vec<LintFinding>)| {
             let sound = findings.iter().all(|finding| finding.is_right);
-            let line = Line::new().with("case", id).with("sound", sound);
+            let line = KeyValueLine::new().with("case", id).with("sound", sound);
             findings.iter().fold(line, |line, finding| line.with(&finding.agent.to_string(), &finding.says))
         };
         self.cases.iter().map(line).collect()
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let mut text = String::new();
         for (case, finding) in self.wrong() {
             let line = format!(
@@ -139,7 +143,7 @@ impl Reply for Linted {
                 must(&finding.agent),
                 finding.says
             );
-            text.push_str(&format!("{}\n", pen.ink(Ink::Bad, &line)));
+            text.push_str(&format!("{}\n", pen.ink(TextRole::Bad, &line)));
         }
         let wrong =
             self.cases.iter().filter(|(_, findings)| !findings.iter().all(|one| one.is_right)).count();
@@ -148,11 +152,11 @@ impl Reply for Linted {
         text
     }
 
-    fn exit(&self) -> Exit {
+    fn exit(&self) -> CommandExit {
         match self.ending {
-            Ending::Stopped => INTERRUPTED,
-            Ending::Done | Ending::Budget if self.wrong().next().is_none() => Exit::SUCCESS,
-            Ending::Done | Ending::Budget => Exit::FAILURE,
+            PoolEnd::Stopped => INTERRUPTED,
+            PoolEnd::Done | PoolEnd::Budget if self.wrong().next().is_none() => CommandExit::SUCCESS,
+            PoolEnd::Done | PoolEnd::Budget => CommandExit::FAILURE,
         }
     }
 
@@ -161,9 +165,9 @@ impl Reply for Linted {
     }
 }
 
-fn must(agent: &Agent) -> &'static str {
+fn must(agent: &EvalAgent) -> &'static str {
     match agent {
-        Agent::Oracle => "succeed",
-        Agent::Case | Agent::Nop | Agent::Cheat | Agent::Real { .. } => "not succeed",
+        EvalAgent::Oracle => "succeed",
+        EvalAgent::Case | EvalAgent::Nop | EvalAgent::Cheat | EvalAgent::Real { .. } => "not succeed",
     }
 }

@@ -1,27 +1,27 @@
 //! `runner eval list`
 
-use runner_cli::{Ink, Line, Pen, Reply, Report};
+use runner_cli::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole};
 use runner_core::text::one_line;
 use serde_json::{Value, json};
 
 use super::choice;
-use crate::cli::{Global, ListArgs};
-use crate::suite::{Kit, choose, read_all};
+use crate::cli::{EvalGlobalArgs, ListArgs};
+use crate::suite::{LoadedCase, choose, read_all};
 
 /// The cases.
-pub(crate) struct Listed(Vec<Kit>);
+pub(crate) struct ListOutput(Vec<LoadedCase>);
 
-pub(crate) fn run(global: &Global, args: &ListArgs) -> Result<Listed, Report> {
-    choose(read_all(&global.cases())?, &choice(&args.cases)).map(Listed)
+pub(crate) fn run(global: &EvalGlobalArgs, args: &ListArgs) -> Result<ListOutput, CommandError> {
+    choose(read_all(&global.cases())?, &choice(&args.cases)).map(ListOutput)
 }
 
-fn agent(kit: &Kit) -> &str {
+fn agent(kit: &LoadedCase) -> &str {
     kit.case.config.kind().unwrap_or("any")
 }
 
-impl Reply for Listed {
+impl CommandOutput for ListOutput {
     fn json(&self) -> Value {
-        let case = |kit: &Kit| {
+        let case = |kit: &LoadedCase| {
             let case = &kit.case;
             json!({
                 "id": case.id,
@@ -39,18 +39,18 @@ impl Reply for Listed {
         json!({ "schema": "runner.eval.list/1", "cases": self.0.iter().map(case).collect::<Vec<_>>() })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        let line = |kit: &Kit| {
+    fn plain(&self) -> Vec<KeyValueLine> {
+        let line = |kit: &LoadedCase| {
             let case = &kit.case;
-            let line = Line::new().with("case", &case.id).with("agent", agent(kit));
+            let line = KeyValueLine::new().with("case", &case.id).with("agent", agent(kit));
             let line = line.with("tags", case.tags.join(",")).with("checks", case.checks.len());
-            let expect = case.expect.map_or("any", crate::result::Outcome::as_str);
+            let expect = case.expect.map_or("any", crate::result::TrialOutcome::as_str);
             line.with("expect", expect).with("goal", one_line(&case.goal))
         };
         self.0.iter().map(line).collect()
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let width = self.0.iter().map(|kit| kit.case.id.len()).max().unwrap_or(0);
         let mut text = String::new();
         for kit in &self.0 {
@@ -61,7 +61,7 @@ impl Reply for Listed {
                 "{:width$}  {}  {rest}\n",
                 case.id,
                 pen.ink(
-                    Ink::Faint,
+                    TextRole::Faint,
                     &format!("{:9}", case.expect.map_or(agent(kit), |outcome| outcome.as_str()))
                 )
             ));

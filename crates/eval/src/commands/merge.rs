@@ -2,38 +2,38 @@
 
 use std::collections::BTreeMap;
 
-use runner_cli::{Exit, Ink, Line, Pen, Reply, Report};
+use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole};
 use runner_core::document::canonical_json;
 use serde_json::{Value, json};
 
 use super::run::newest;
-use crate::cli::{Global, MergeArgs};
+use crate::cli::{EvalGlobalArgs, MergeArgs};
 use crate::files;
-use crate::plan::Unit;
+use crate::plan::TrialUnit;
 use crate::progress::mark;
-use crate::result::{Meta, Outcome};
+use crate::result::{TrialMeta, TrialOutcome};
 use crate::run_folder::RunFolder;
 
 /// A run, put together from what all its shares left.
-pub(crate) struct Merged {
+pub(crate) struct MergeOutput {
     run: String,
     units: usize,
-    last: Vec<Meta>,
+    last: Vec<TrialMeta>,
     attempts: usize,
     /// Units without a final result.
-    missing: Vec<Unit>,
+    missing: Vec<TrialUnit>,
     /// Folders that pretend to be results.
     forged: Vec<String>,
 }
 
-pub(crate) fn run(global: &Global, args: &MergeArgs) -> Result<Merged, Report> {
+pub(crate) fn run(global: &EvalGlobalArgs, args: &MergeArgs) -> Result<MergeOutput, CommandError> {
     let results = global.results();
     let folder = match &args.run {
         Some(run) => RunFolder::open(&results, run)?,
         None => newest(global)?,
     };
     let units = &folder.plan.scope.units;
-    let mut merged = Merged {
+    let mut merged = MergeOutput {
         run: folder.name().to_owned(),
         units: units.len(),
         last: Vec::new(),
@@ -54,12 +54,12 @@ pub(crate) fn run(global: &Global, args: &MergeArgs) -> Result<Merged, Report> {
     }
     let file = folder.file("summary.json");
     files::write(&file, &canonical_json(&merged.json()))
-        .map_err(|error| Report::io("could not write the summary", &file, &error))?;
+        .map_err(|error| CommandError::io("could not write the summary", &file, &error))?;
     Ok(merged)
 }
 
-impl Merged {
-    fn counts(&self) -> BTreeMap<Outcome, usize> {
+impl MergeOutput {
+    fn counts(&self) -> BTreeMap<TrialOutcome, usize> {
         let mut counts = BTreeMap::new();
         for meta in &self.last {
             *counts.entry(meta.outcome).or_default() += 1;
@@ -72,7 +72,7 @@ impl Merged {
     }
 }
 
-impl Reply for Merged {
+impl CommandOutput for MergeOutput {
     fn json(&self) -> Value {
         let counts: BTreeMap<&str, usize> =
             self.counts().into_iter().map(|(outcome, count)| (outcome.as_str(), count)).collect();
@@ -89,19 +89,21 @@ impl Reply for Merged {
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        let mut line =
-            Line::new().with("run", &self.run).with("units", self.units).with("results", self.last.len());
+    fn plain(&self) -> Vec<KeyValueLine> {
+        let mut line = KeyValueLine::new()
+            .with("run", &self.run)
+            .with("units", self.units)
+            .with("results", self.last.len());
         line = line.with("attempts", self.attempts).with("scored", self.scored());
         for (outcome, count) in self.counts() {
             line = line.with(outcome.as_str(), count);
         }
-        let missing = self.missing.iter().map(|unit| Line::new().with("missing", unit));
-        let forged = self.forged.iter().map(|path| Line::new().with("forged", path));
+        let missing = self.missing.iter().map(|unit| KeyValueLine::new().with("missing", unit));
+        let forged = self.forged.iter().map(|path| KeyValueLine::new().with("forged", path));
         std::iter::once(line.with("missing", self.missing.len())).chain(missing).chain(forged).collect()
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let counts = self.counts().into_iter();
         let counts: Vec<String> =
             counts.map(|(outcome, count)| format!("{} {count} {outcome}", mark(pen, outcome))).collect();
@@ -113,10 +115,10 @@ impl Reply for Merged {
             counts.join("   ")
         );
         for unit in &self.missing {
-            text.push_str(&format!("{} {unit}\n", pen.ink(Ink::Warn, "missing")));
+            text.push_str(&format!("{} {unit}\n", pen.ink(TextRole::Warn, "missing")));
         }
         for path in &self.forged {
-            text.push_str(&format!("{} {path}\n", pen.ink(Ink::Bad, "not a result of this run")));
+            text.push_str(&format!("{} {path}\n", pen.ink(TextRole::Bad, "not a result of this run")));
         }
         if !self.missing.is_empty() {
             text.push_str(&format!("finish it: runner eval run --continue --run {}\n", self.run));
@@ -124,7 +126,7 @@ impl Reply for Merged {
         text
     }
 
-    fn exit(&self) -> Exit {
-        if self.missing.is_empty() { Exit::SUCCESS } else { Exit::FAILURE }
+    fn exit(&self) -> CommandExit {
+        if self.missing.is_empty() { CommandExit::SUCCESS } else { CommandExit::FAILURE }
     }
 }

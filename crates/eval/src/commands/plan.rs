@@ -1,45 +1,47 @@
 //! `runner eval plan`
 
-use runner_cli::{Line, Pen, Reply, Report};
+use runner_cli::{CommandError, CommandOutput, KeyValueLine, Styler};
 use serde_json::{Value, json};
 
 use super::run::{new_run, scope_of};
-use crate::cli::{Global, PlanArgs};
-use crate::plan::Unit;
+use crate::cli::{EvalGlobalArgs, EvalPlanArgs};
+use crate::plan::TrialUnit;
 use crate::run_folder::RunFolder;
 
 /// The plan, on record.
-pub(crate) struct Planned {
+pub(crate) struct EvalPlanOutput {
     run: String,
     file: String,
-    units: Vec<Unit>,
+    units: Vec<TrialUnit>,
 }
 
-pub(crate) fn run(global: &Global, args: &PlanArgs) -> Result<Planned, Report> {
+pub(crate) fn run(global: &EvalGlobalArgs, args: &EvalPlanArgs) -> Result<EvalPlanOutput, CommandError> {
     let (_, _, scope) = scope_of(global, &args.scope)?;
     let folder = match &args.run {
         Some(run) => RunFolder::make(&global.results(), run, &scope)?,
         None => new_run(global, &scope)?,
     };
     let file = folder.file("plan.json").display().to_string();
-    Ok(Planned { run: folder.name().to_owned(), file, units: scope.units })
+    Ok(EvalPlanOutput { run: folder.name().to_owned(), file, units: scope.units })
 }
 
-impl Reply for Planned {
+impl CommandOutput for EvalPlanOutput {
     fn json(&self) -> Value {
         json!({ "schema": "runner.eval.planned/1", "run": self.run, "file": self.file, "units": self.units })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        let line = |unit: &Unit| {
-            Line::new().with("case", &unit.case).with("agent", &unit.agent).with("trial", unit.trial)
+    fn plain(&self) -> Vec<KeyValueLine> {
+        let line = |unit: &TrialUnit| {
+            KeyValueLine::new().with("case", &unit.case).with("agent", &unit.agent).with("trial", unit.trial)
         };
-        let head =
-            Line::new().with("run", &self.run).with("units", self.units.len()).with("file", &self.file);
+        let head = KeyValueLine::new()
+            .with("run", &self.run)
+            .with("units", self.units.len())
+            .with("file", &self.file);
         std::iter::once(head).chain(self.units.iter().map(line)).collect()
     }
 
-    fn drawn(&self, _: &Pen) -> String {
+    fn drawn(&self, _: &Styler) -> String {
         format!(
             "run {}: {} units, in {}\n\n  runner eval run --continue --run {} --partition slice:1/8    and so on, anywhere\n  runner eval merge --run {}\n",
             self.run,

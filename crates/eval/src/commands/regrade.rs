@@ -2,45 +2,45 @@
 
 use std::path::Path;
 
-use runner_cli::{Exit, Ink, Line, Pen, Reply, Report};
+use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole};
 use runner_core::digest::Sha256;
 use runner_core::layout::Doc;
-use runner_host::process::Wish;
-use runner_host::signals::Listener;
+use runner_host::process::StopRequest;
+use runner_host::signals::SignalListener;
 use serde_json::{Value, json};
 
 use super::choice;
 use super::run::{find_runner, newest};
-use crate::cli::{Global, RegradeArgs};
+use crate::cli::{EvalGlobalArgs, RegradeArgs};
 use crate::files;
 use crate::grade::Grader;
-use crate::launch::Launcher;
-use crate::result::{CheckResult, Outcome};
-use crate::results::Trial;
+use crate::launch::CommandRunner;
+use crate::result::{CheckResult, TrialOutcome};
+use crate::results::StoredTrial;
 use crate::run_folder::RunFolder;
-use crate::suite::{Kit, choose, read_all};
-use crate::verdict::{LoopEnd, Told, judge};
+use crate::suite::{LoadedCase, choose, read_all};
+use crate::verdict::{LoopEnd, RunnerReport, judge};
 use crate::workspace::Workspace;
 
 /// What the checks of today say about trials of then.
-pub(crate) struct Regraded {
+pub(crate) struct RegradeOutput {
     run: String,
     graded: usize,
-    flips: Vec<Flip>,
+    flips: Vec<ChangedResult>,
     /// Trials that could not be graded again, and why.
     left_out: Vec<(String, String)>,
 }
 
 /// A trial that is judged differently.
-struct Flip {
+struct ChangedResult {
     eval_run_id: String,
     case: String,
-    outcome: (Outcome, Outcome),
+    outcome: (TrialOutcome, TrialOutcome),
     /// Name, before, after; none where there is no such check.
     checks: Vec<(String, Option<bool>, Option<bool>)>,
 }
 
-pub(crate) fn run(global: &Global, args: &RegradeArgs) -> Result<Regraded, Report> {
+pub(crate) fn run(global: &EvalGlobalArgs, args: &RegradeArgs) -> Result<RegradeOutput, CommandError> {
     let kits = choose(read_all(&global.cases())?, &choice(&args.cases))?;
     let folder = match &args.run {
         Some(run) => RunFolder::open(&global.results(), run)?,
@@ -48,15 +48,15 @@ pub(crate) fn run(global: &Global, args: &RegradeArgs) -> Result<Regraded, Repor
     };
     let runner = find_runner(global, args.runner.as_deref())?;
     let scratch = global.workspaces().join(format!(".regrade-{}", std::process::id()));
-    let told = |error| Report::of("could not begin", &error);
-    let launcher = Launcher::new(scratch.join("output")).map_err(told)?;
-    let _listener = Listener::begin(&launcher.control).map_err(told)?;
+    let told = |error| CommandError::of("could not begin", &error);
+    let launcher = CommandRunner::new(scratch.join("output")).map_err(told)?;
+    let _listener = SignalListener::begin(&launcher.control).map_err(told)?;
     let mut regraded =
-        Regraded { run: folder.name().to_owned(), graded: 0, flips: Vec::new(), left_out: Vec::new() };
+        RegradeOutput { run: folder.name().to_owned(), graded: 0, flips: Vec::new(), left_out: Vec::new() };
     for unit in &folder.plan.scope.units {
         let Some(kit) = kits.iter().find(|kit| kit.case.id == unit.case) else { continue };
         let Some(trial) = folder.attempts(unit).0.pop() else { continue };
-        if launcher.control.wish() != Wish::GoOn {
+        if launcher.control.wish() != StopRequest::GoOn {
             break;
         }
         let place = Workspace::of(&global.workspaces(), &unit.case, &trial.meta.eval_run_id);
@@ -74,11 +74,11 @@ pub(crate) fn run(global: &Global, args: &RegradeArgs) -> Result<Regraded, Repor
 
 /// Grades one trial again; a flip if something is different.
 fn grade(
-    kit: &Kit,
-    trial: &Trial,
+    kit: &LoadedCase,
+    trial: &StoredTrial,
     place: &Workspace,
-    (launcher, runner, copy): (&Launcher, &Path, &Path),
-) -> Result<Option<Flip>, String> {
+    (launcher, runner, copy): (&CommandRunner, &Path, &Path),
+) -> Result<Option<ChangedResult>, String> {
     let Some(exit) = trial.meta.runner_exit else { return Err("its loop had no end of its own".to_owned()) };
     if !place.repository.is_dir() {
         return Err("its workspace is gone".to_owned());
@@ -90,10 +90,10 @@ fn grade(
     let fail = |error: std::io::Error| error.to_string();
     files::clear(copy).and_then(|()| files::copy(&place.repository, copy)).map_err(fail)?;
     let checks = Grader { kit, launcher, runner, folder: copy, completed: exit == 0 }.grade();
-    let outcome = judge(&LoopEnd::Exited(exit), &Told::default(), &checks.checks).outcome;
+    let outcome = judge(&LoopEnd::Exited(exit), &RunnerReport::default(), &checks.checks).outcome;
     let changed = differences(&trial.checks.checks, &checks.checks);
     let is_same = outcome == trial.meta.outcome && changed.is_empty();
-    Ok((!is_same).then(|| Flip {
+    Ok((!is_same).then(|| ChangedResult {
         eval_run_id: trial.meta.eval_run_id.clone(),
         case: kit.case.id.clone(),
         outcome: (trial.meta.outcome, outcome),
@@ -120,9 +120,9 @@ fn word(passed: Option<bool>) -> &'static str {
     }
 }
 
-impl Reply for Regraded {
+impl CommandOutput for RegradeOutput {
     fn json(&self) -> Value {
-        let flip = |flip: &Flip| {
+        let flip = |flip: &ChangedResult| {
             let checks = flip.checks.iter().map(|(name, before, after)| {
                 json!({ "name": name, "before": word(*before), "after": word(*after) })
             });
@@ -144,39 +144,40 @@ impl Reply for Regraded {
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        let head = Line::new().with("run", &self.run).with("graded", self.graded);
+    fn plain(&self) -> Vec<KeyValueLine> {
+        let head = KeyValueLine::new().with("run", &self.run).with("graded", self.graded);
         let head = head.with("flips", self.flips.len()).with("left_out", self.left_out.len());
-        let flip = |flip: &Flip| {
-            let line = Line::new().with("flip", &flip.eval_run_id).with("case", &flip.case);
+        let flip = |flip: &ChangedResult| {
+            let line = KeyValueLine::new().with("flip", &flip.eval_run_id).with("case", &flip.case);
             let line = line.with("before", flip.outcome.0).with("after", flip.outcome.1);
             flip.checks.iter().fold(line, |line, (name, before, after)| {
                 line.with("check", format!("{name}: {} -> {}", word(*before), word(*after)))
             })
         };
-        let left_out = |(id, why): &(String, String)| Line::new().with("left_out", id).with("why", why);
+        let left_out =
+            |(id, why): &(String, String)| KeyValueLine::new().with("left_out", id).with("why", why);
         let lines = self.flips.iter().map(flip).chain(self.left_out.iter().map(left_out));
         std::iter::once(head).chain(lines).collect()
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let mut text =
             format!("run {}: {} trials graded again, {} differ\n", self.run, self.graded, self.flips.len());
         for flip in &self.flips {
             let (before, after) = flip.outcome;
-            let ink = if after == Outcome::Success { Ink::Good } else { Ink::Warn };
+            let ink = if after == TrialOutcome::Success { TextRole::Good } else { TextRole::Warn };
             text.push_str(&format!("{}: {before} -> {}\n", flip.eval_run_id, pen.ink(ink, after.as_str())));
             for (name, before, after) in &flip.checks {
                 text.push_str(&format!("    {name}: {} -> {}\n", word(*before), word(*after)));
             }
         }
         for (id, why) in &self.left_out {
-            text.push_str(&format!("{}\n", pen.ink(Ink::Faint, &format!("{id} left out: {why}"))));
+            text.push_str(&format!("{}\n", pen.ink(TextRole::Faint, &format!("{id} left out: {why}"))));
         }
         text
     }
 
-    fn exit(&self) -> Exit {
-        Exit::SUCCESS
+    fn exit(&self) -> CommandExit {
+        CommandExit::SUCCESS
     }
 }

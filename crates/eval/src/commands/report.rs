@@ -3,33 +3,36 @@
 use std::fs;
 use std::path::Path;
 
-use runner_cli::{Exit, Ink, Line, Pen, Reply, Report};
+use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
-use crate::cli::{Form, Global, ReportArgs};
+use crate::cli::{EvalGlobalArgs, ReportArgs, ReportFormat};
 use crate::files;
-use crate::plan::Unit;
+use crate::plan::TrialUnit;
 use crate::report::{atif, html, inspect, junit, rows};
-use crate::results::Trial;
-use crate::selection::Selection;
+use crate::results::StoredTrial;
+use crate::selection::ResultSelection;
 use crate::stats::Interval;
-use crate::stats::score::{Row, Table, scores, table};
+use crate::stats::score::{ScoreRow, ScoreTable, scores, table};
 
 /// What results mean.
-pub(crate) struct Scored {
+pub(crate) struct ReportOutput {
     name: String,
-    table: Table,
-    missing: Vec<Unit>,
+    table: ScoreTable,
+    missing: Vec<TrialUnit>,
     unreadable: Vec<String>,
     trials: Vec<Value>,
 }
 
-pub(crate) fn run(global: &Global, args: &ReportArgs) -> Result<Box<dyn Reply>, Report> {
-    let chosen = Selection::read(global, args.what.as_deref())?;
+pub(crate) fn run(
+    global: &EvalGlobalArgs,
+    args: &ReportArgs,
+) -> Result<Box<dyn CommandOutput>, CommandError> {
+    let chosen = ResultSelection::read(global, args.what.as_deref())?;
     let last = chosen.last();
     let table = table(&scores(last.iter().map(|trial| &trial.meta)), args.k);
-    let scored = Scored {
+    let scored = ReportOutput {
         name: chosen.name.clone(),
         table,
         missing: chosen.missing.clone(),
@@ -37,37 +40,37 @@ pub(crate) fn run(global: &Global, args: &ReportArgs) -> Result<Box<dyn Reply>, 
         trials: rows::rows(&chosen.trials).collect(),
     };
     let text = match args.form {
-        Form::Table if args.out.is_some() => {
-            return Err(Report::refused("form", "a table is not written to a file").hint(
+        ReportFormat::Table if args.out.is_some() => {
+            return Err(CommandError::refused("form", "a table is not written to a file").hint(
                 "choose a form for files (html, junit, jsonl, csv, atif, inspect), or: runner eval report --json > FILE",
             ));
         }
-        Form::Table => return Ok(Box::new(scored)),
-        Form::Html => html::html(&chosen, &scored.table),
-        Form::Junit => junit::junit(&chosen.name, &chosen.trials),
-        Form::Jsonl => rows::jsonl(&chosen.trials),
-        Form::Csv => rows::csv(&chosen.trials),
-        Form::Atif => match &args.out {
+        ReportFormat::Table => return Ok(Box::new(scored)),
+        ReportFormat::Html => html::html(&chosen, &scored.table),
+        ReportFormat::Junit => junit::junit(&chosen.name, &chosen.trials),
+        ReportFormat::Jsonl => rows::jsonl(&chosen.trials),
+        ReportFormat::Csv => rows::csv(&chosen.trials),
+        ReportFormat::Atif => match &args.out {
             Some(out) => return trajectories(&global.manner.directory.join(out), &last),
             None => last.iter().map(|trial| format!("{}\n", atif::atif(trial))).collect(),
         },
-        Form::Inspect => {
+        ReportFormat::Inspect => {
             chosen.one_agent()?;
             let logs =
                 scored.table.agents.iter().map(|row| inspect::inspect(&chosen.name, row, &chosen.trials));
             logs.map(|log| format!("{log:#}\n")).collect()
         }
     };
-    let Some(out) = &args.out else { return Ok(Box::new(Document(text))) };
+    let Some(out) = &args.out else { return Ok(Box::new(ReportDocument(text))) };
     let file = global.manner.directory.join(out);
     files::write(&file, text.as_bytes())
-        .map_err(|error| Report::io("could not write the report", &file, &error))?;
-    Ok(Box::new(Written { file: file.display().to_string(), bytes: text.len(), trials: last.len() }))
+        .map_err(|error| CommandError::io("could not write the report", &file, &error))?;
+    Ok(Box::new(ReportFileOutput { file: file.display().to_string(), bytes: text.len(), trials: last.len() }))
 }
 
 /// Writes a trajectory for each trial into a folder.
-fn trajectories(folder: &Path, trials: &[&Trial]) -> Result<Box<dyn Reply>, Report> {
-    let fail = |error| Report::io("could not write the trajectories", folder, &error);
+fn trajectories(folder: &Path, trials: &[&StoredTrial]) -> Result<Box<dyn CommandOutput>, CommandError> {
+    let fail = |error| CommandError::io("could not write the trajectories", folder, &error);
     fs::create_dir_all(folder).map_err(fail)?;
     let mut bytes = 0;
     for trial in trials {
@@ -76,34 +79,34 @@ fn trajectories(folder: &Path, trials: &[&Trial]) -> Result<Box<dyn Reply>, Repo
         files::write(&folder.join(name), text.as_bytes()).map_err(fail)?;
         bytes += text.len();
     }
-    Ok(Box::new(Written { file: folder.display().to_string(), bytes, trials: trials.len() }))
+    Ok(Box::new(ReportFileOutput { file: folder.display().to_string(), bytes, trials: trials.len() }))
 }
 
 /// A report that is told as it stands.
-struct Document(String);
+struct ReportDocument(String);
 
-impl Reply for Document {
+impl CommandOutput for ReportDocument {
     fn json(&self) -> Value {
         json!({ "schema": "runner.eval.document/1", "text": self.0 })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        vec![Line::verbatim(self.0.trim_end())]
+    fn plain(&self) -> Vec<KeyValueLine> {
+        vec![KeyValueLine::verbatim(self.0.trim_end())]
     }
 
-    fn drawn(&self, _: &Pen) -> String {
+    fn drawn(&self, _: &Styler) -> String {
         self.0.clone()
     }
 }
 
 /// A report that was written to a file.
-struct Written {
+struct ReportFileOutput {
     file: String,
     bytes: usize,
     trials: usize,
 }
 
-impl Reply for Written {
+impl CommandOutput for ReportFileOutput {
     fn json(&self) -> Value {
         json!({
             "schema": "runner.eval.written/1",
@@ -113,11 +116,16 @@ impl Reply for Written {
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        vec![Line::new().with("file", &self.file).with("bytes", self.bytes).with("trials", self.trials)]
+    fn plain(&self) -> Vec<KeyValueLine> {
+        vec![
+            KeyValueLine::new()
+                .with("file", &self.file)
+                .with("bytes", self.bytes)
+                .with("trials", self.trials),
+        ]
     }
 
-    fn drawn(&self, _: &Pen) -> String {
+    fn drawn(&self, _: &Styler) -> String {
         format!("{}: {} trials\n", self.file, self.trials)
     }
 }
@@ -139,13 +147,13 @@ fn percent(rate: Option<f64>) -> String {
     rate.map_or_else(|| "n/a".to_owned(), |rate| format!("{:.0} %", 100.0 * rate))
 }
 
-impl Scored {
-    fn rows(&self) -> impl Iterator<Item = &Row> {
+impl ReportOutput {
+    fn rows(&self) -> impl Iterator<Item = &ScoreRow> {
         self.table.agents.iter().chain(&self.table.cases)
     }
 
-    fn line(&self, row: &Row) -> Line {
-        let line = Line::new().with("agent", &row.agent);
+    fn line(&self, row: &ScoreRow) -> KeyValueLine {
+        let line = KeyValueLine::new().with("agent", &row.agent);
         let line = match &row.case {
             Some(case) => line.with("case", case),
             None => line.with("cases", row.cases),
@@ -160,7 +168,7 @@ impl Scored {
         line.with("usd_per_success", number(row.score.usd_per_success(), 4))
     }
 
-    fn cells(row: &Row) -> [String; 9] {
+    fn cells(row: &ScoreRow) -> [String; 9] {
         let score = &row.score;
         let left_out = if score.left_out == 0 { String::new() } else { score.left_out.to_string() };
         [
@@ -177,7 +185,7 @@ impl Scored {
     }
 }
 
-fn value(row: &Row) -> Value {
+fn value(row: &ScoreRow) -> Value {
     json!({
         "agent": row.agent,
         "case": row.case,
@@ -195,13 +203,13 @@ fn value(row: &Row) -> Value {
 }
 
 /// A trial that has no result yet, with the part of its results' names that is its own.
-fn missing(unit: &Unit) -> Value {
+fn missing(unit: &TrialUnit) -> Value {
     json!({ "case": unit.case, "agent": unit.agent, "trial": unit.trial, "slug": unit.slug() })
 }
 
-impl Reply for Scored {
+impl CommandOutput for ReportOutput {
     fn json(&self) -> Value {
-        let values = |rows: &[Row]| rows.iter().map(value).collect::<Vec<_>>();
+        let values = |rows: &[ScoreRow]| rows.iter().map(value).collect::<Vec<_>>();
         json!({
             "schema": "runner.eval.report/1",
             "results": self.name,
@@ -215,46 +223,46 @@ impl Reply for Scored {
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        let end = Line::new().with("results", &self.name).with("missing", self.missing.len());
+    fn plain(&self) -> Vec<KeyValueLine> {
+        let end = KeyValueLine::new().with("results", &self.name).with("missing", self.missing.len());
         let end = end.with("unreadable", self.unreadable.len());
         self.rows().map(|row| self.line(row)).chain([end]).collect()
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let k = self.table.k;
         let head =
             ["", "passed", "out", "rate", "95 %", &format!("pass@{k}"), &format!("pass^{k}"), "time", "cost"];
-        let mut lines: Vec<(Option<Ink>, [String; 9])> = Vec::new();
+        let mut lines: Vec<(Option<TextRole>, [String; 9])> = Vec::new();
         for agent in &self.table.agents {
-            lines.push((Some(Ink::Faint), head.map(str::to_owned)));
-            lines.push((Some(Ink::Strong), Self::cells(agent)));
+            lines.push((Some(TextRole::Faint), head.map(str::to_owned)));
+            lines.push((Some(TextRole::Strong), Self::cells(agent)));
             let cases = self.table.cases.iter().filter(|row| row.agent == agent.agent);
             lines.extend(cases.map(|row| (None, Self::cells(row))));
         }
         let mut text = aligned(pen, &lines);
         text.push_str(&pen.ink(
-            Ink::Faint,
+            TextRole::Faint,
             "time, cost: of a success, failures included; out: says nothing about the agent",
         ));
         text.push('\n');
         if !self.missing.is_empty() {
             let told = format!("{} planned trials have no result yet", self.missing.len());
-            text.push_str(&format!("{}\n", pen.ink(Ink::Warn, &told)));
+            text.push_str(&format!("{}\n", pen.ink(TextRole::Warn, &told)));
         }
         for fault in &self.unreadable {
-            text.push_str(&format!("{} {fault}\n", pen.ink(Ink::Bad, "unreadable")));
+            text.push_str(&format!("{} {fault}\n", pen.ink(TextRole::Bad, "unreadable")));
         }
         text
     }
 
-    fn exit(&self) -> Exit {
-        if self.unreadable.is_empty() { Exit::SUCCESS } else { Exit::FAILURE }
+    fn exit(&self) -> CommandExit {
+        if self.unreadable.is_empty() { CommandExit::SUCCESS } else { CommandExit::FAILURE }
     }
 }
 
 /// Columns of equal width, the first to the left, the others to the right.
-fn aligned<const N: usize>(pen: &Pen, lines: &[(Option<Ink>, [String; N])]) -> String {
+fn aligned<const N: usize>(pen: &Styler, lines: &[(Option<TextRole>, [String; N])]) -> String {
     let width =
         |at: usize| lines.iter().filter_map(|(_, cells)| Some(cells.get(at)?.width())).max().unwrap_or(0);
     let widths: Vec<usize> = (0..N).map(width).collect();

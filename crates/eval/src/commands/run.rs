@@ -3,62 +3,63 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use runner_cli::{Exit, Ink, Line, Out, Pen, Reply, Report};
+use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole, Ui};
 use runner_host::clock::{now_ms, utc};
-use runner_host::process::Control;
-use runner_host::signals::{Caught, Listener};
+use runner_host::process::CancelHandle;
+use runner_host::signals::{ShutdownSignal, SignalListener};
 use serde_json::{Value, json};
 
 use super::{INTERRUPTED, choice};
-use crate::agent::Agent;
-use crate::cli::{Global, RunArgs, ScopeArgs, WayArgs};
-use crate::host::Runner;
-use crate::launch::Launcher;
-use crate::plan::{Partition, Scope, Unit};
-use crate::pool::{self, Ending, Event, Settings};
-use crate::progress::{Happening, Progress, mark};
-use crate::result::{Meta, Outcome};
-use crate::results::Trial;
+use crate::agent::EvalAgent;
+use crate::cli::{EvalGlobalArgs, ExecutionArgs, RunArgs, ScopeArgs};
+use crate::host::RunnerUnderTest;
+use crate::launch::CommandRunner;
+use crate::plan::{Partition, PlanScope, TrialUnit};
+use crate::pool::{self, PoolEnd, PoolEvent, PoolSettings};
+use crate::progress::{EvalProgress, ProgressLine, mark};
+use crate::result::{TrialMeta, TrialOutcome};
+use crate::results::StoredTrial;
 use crate::run_folder::RunFolder;
-use crate::suite::{Kit, choose, read_all};
+use crate::suite::{LoadedCase, choose, read_all};
 
 /// How it ended.
-pub(crate) struct Done {
+pub(crate) struct EvalRunOutput {
     run: String,
     partition: Option<Partition>,
-    ending: Ending,
-    caught: Option<Caught>,
+    ending: PoolEnd,
+    caught: Option<ShutdownSignal>,
     /// The last attempt at each unit that has one.
-    results: Vec<Meta>,
+    results: Vec<TrialMeta>,
     units: usize,
     had: usize,
     results_folder: String,
 }
 
-pub(crate) fn run(global: &Global, args: &RunArgs, out: &Out) -> Result<Done, Report> {
-    let told = |error| Report::of("could not begin", &error);
-    let control = Control::new().map_err(told)?;
+pub(crate) fn run(global: &EvalGlobalArgs, args: &RunArgs, out: &Ui) -> Result<EvalRunOutput, CommandError> {
+    let told = |error| CommandError::of("could not begin", &error);
+    let control = CancelHandle::new().map_err(told)?;
     let (kits, runner, scope) =
         if args.continued { continued_scope(global, args)? } else { scope_of(global, &args.scope)? };
     let partition = match args.partition {
         Some(partition) => Some(partition),
-        None => Partition::of_environment(|name| std::env::var(name).ok())
-            .map_err(|why| Report::refused("partition", "could not tell which share is meant").cause(why))?,
+        None => Partition::of_environment(|name| std::env::var(name).ok()).map_err(|why| {
+            CommandError::refused("partition", "could not tell which share is meant").cause(why)
+        })?,
     };
     let folder = run_folder(global, args, &scope, partition.is_some())?;
     let units = partition.map_or_else(|| scope.units.clone(), |partition| partition.share(&scope.units));
     let settings = settings(global, &args.way)?;
-    let record = Record::read(&folder, &units, settings.retries);
+    let record = PartitionRecord::read(&folder, &units, settings.retries);
     let had = record.had.len();
-    let listener = Listener::begin(&control).map_err(told)?;
-    let mut progress = Progress::new(out, &units, &record.had);
+    let listener = SignalListener::begin(&control).map_err(told)?;
+    let mut progress = EvalProgress::new(out, &units, &record.had);
     tell_begin(out, &folder, units.len(), had);
-    let mut tell = |event: Event| progress.tell(&event);
+    let mut tell = |event: PoolEvent| progress.tell(&event);
     let ending =
         pool::work((&folder, &kits, &runner), record.open, &settings, (&control, record.spent), &mut tell)?;
     progress.end();
     let results = units.iter().filter_map(|unit| folder.attempts(unit).0.pop()).map(|trial| trial.meta);
-    Ok(Done {
+    Ok(EvalRunOutput {
         run: folder.name().to_owned(),
         partition,
         ending,
@@ -71,19 +72,19 @@ pub(crate) fn run(global: &Global, args: &RunArgs, out: &Out) -> Result<Done, Re
 }
 
 /// What is on record of a share of a run.
-pub(crate) struct Record {
-    pub(crate) had: Vec<(Unit, Outcome)>,
-    pub(crate) open: Vec<Unit>,
+pub(crate) struct PartitionRecord {
+    pub(crate) had: Vec<(TrialUnit, TrialOutcome)>,
+    pub(crate) open: Vec<TrialUnit>,
     /// What all attempts have cost.
     pub(crate) spent: u64,
 }
 
-impl Record {
-    pub(crate) fn read(folder: &RunFolder, units: &[Unit], retries: u32) -> Self {
+impl PartitionRecord {
+    pub(crate) fn read(folder: &RunFolder, units: &[TrialUnit], retries: u32) -> Self {
         let mut record = Self { had: Vec::new(), open: Vec::new(), spent: 0 };
         for unit in units {
             let (attempts, _) = folder.attempts(unit);
-            let cost = |trial: &Trial| trial.meta.cost.microdollars.unwrap_or(0);
+            let cost = |trial: &StoredTrial| trial.meta.cost.microdollars.unwrap_or(0);
             record.spent += attempts.iter().map(cost).sum::<u64>();
             match attempts.last().filter(|_| RunFolder::is_done(&attempts, retries)) {
                 Some(last) => record.had.push((unit.clone(), last.meta.outcome)),
@@ -94,11 +95,14 @@ impl Record {
     }
 }
 
-fn tell_begin(out: &Out, folder: &RunFolder, units: usize, had: usize) {
-    let line =
-        Line::new().with("event", "begin").with("run", folder.name()).with("units", units).with("had", had);
+fn tell_begin(out: &Ui, folder: &RunFolder, units: usize, had: usize) {
+    let line = KeyValueLine::new()
+        .with("event", "begin")
+        .with("run", folder.name())
+        .with("units", units)
+        .with("had", had);
     let value = json!({ "event": "begin", "run": folder.name(), "units": units, "had": had });
-    out.tell_now(&Happening { line, value });
+    out.tell_now(&ProgressLine { line, value });
     if out.is_terminal() {
         let goes_on = if had > 0 { format!(", {had} of them done before") } else { String::new() };
         out.raw(&format!("run {}: {units} trials{goes_on}\n", folder.name()));
@@ -106,45 +110,55 @@ fn tell_begin(out: &Out, folder: &RunFolder, units: usize, had: usize) {
 }
 
 /// The cases, the runner, and the units that follow.
-pub(crate) fn scope_of(global: &Global, args: &ScopeArgs) -> Result<(Vec<Kit>, Runner, Scope), Report> {
+pub(crate) fn scope_of(
+    global: &EvalGlobalArgs,
+    args: &ScopeArgs,
+) -> Result<(Vec<LoadedCase>, RunnerUnderTest, PlanScope), CommandError> {
     let kits = choose(read_all(&global.cases())?, &choice(&args.cases))?;
-    let agents = if args.agent.is_empty() { vec![Agent::Case] } else { args.agent.clone() };
+    let agents = if args.agent.is_empty() { vec![EvalAgent::Case] } else { args.agent.clone() };
     let unfit = kits.iter().filter(|kit| args.cases.ids.contains(&kit.case.id));
     let unfit = unfit
         .flat_map(|kit| agents.iter().filter(|agent| !agent.fits(&kit.case)).map(move |agent| (kit, agent)));
     if let Some((kit, agent)) = unfit.into_iter().next() {
         let what = format!("case `{}` cannot be given to agent `{agent}`", kit.case.id);
-        return Err(Report::refused("unfit", what).hint(match agent {
-            Agent::Case => "it names no agent itself: choose one, as in --agent codex",
-            Agent::Oracle | Agent::Cheat | Agent::Nop | Agent::Real { .. } => {
+        return Err(CommandError::refused("unfit", what).hint(match agent {
+            EvalAgent::Case => "it names no agent itself: choose one, as in --agent codex",
+            EvalAgent::Oracle | EvalAgent::Cheat | EvalAgent::Nop | EvalAgent::Real { .. } => {
                 "add the scenario to the case: `solution` or `cheat` under [case]"
             }
         }));
     }
     let runner = find_runner(global, args.runner.as_deref())?;
-    let scope = Scope::new(&kits, &agents, args.trials, runner.id.clone());
+    let scope = PlanScope::new(&kits, &agents, args.trials, runner.id.clone());
     if scope.units.is_empty() {
-        return Err(Report::refused("no_units", "none of these cases can be given to these agents")
+        return Err(CommandError::refused("no_units", "none of these cases can be given to these agents")
             .hint("choose an agent, as in --agent codex"));
     }
     Ok((kits, runner, scope))
 }
 
-pub(crate) fn find_runner(global: &Global, named: Option<&std::path::Path>) -> Result<Runner, Report> {
+pub(crate) fn find_runner(
+    global: &EvalGlobalArgs,
+    named: Option<&std::path::Path>,
+) -> Result<RunnerUnderTest, CommandError> {
     let scratch = global.workspaces().join(format!(".eval-{}", std::process::id()));
-    let launcher = Launcher::new(scratch.clone()).map_err(|error| Report::of("could not begin", &error))?;
-    let runner = Runner::find(named, &launcher);
+    let launcher =
+        CommandRunner::new(scratch.clone()).map_err(|error| CommandError::of("could not begin", &error))?;
+    let runner = RunnerUnderTest::find(named, &launcher);
     let _ = crate::files::clear(&scratch);
     runner
 }
 
 /// The scope of the run that is named, or of the newest that is not finished.
-fn continued_scope(global: &Global, args: &RunArgs) -> Result<(Vec<Kit>, Runner, Scope), Report> {
+fn continued_scope(
+    global: &EvalGlobalArgs,
+    args: &RunArgs,
+) -> Result<(Vec<LoadedCase>, RunnerUnderTest, PlanScope), CommandError> {
     let what = "could not go on with a run";
     let folder = match &args.run {
         Some(run) => RunFolder::open(&global.results(), run)?,
         None => unfinished(global, args.way.retries).ok_or_else(|| {
-            Report::refused("nothing_to_continue", what)
+            CommandError::refused("nothing_to_continue", what)
                 .cause("every run is finished, or there is none")
                 .hint("begin one: runner eval run")
         })?,
@@ -152,12 +166,12 @@ fn continued_scope(global: &Global, args: &RunArgs) -> Result<(Vec<Kit>, Runner,
     let scope = folder.plan.scope.clone();
     let runner = find_runner(global, args.scope.runner.as_deref())?;
     let kits = read_all(&global.cases())?;
-    let is_same = |kit: &&Kit| {
+    let is_same = |kit: &&LoadedCase| {
         let sha256 = kit.digests.whole.to_string();
         scope.cases.iter().any(|case| case.id == kit.case.id && case.sha256 == sha256)
     };
     if kits.iter().filter(is_same).count() != scope.cases.len() || runner.id != scope.runner {
-        return Err(Report::refused("scope_changed", what)
+        return Err(CommandError::refused("scope_changed", what)
             .cause(format!("cases or runner changed since run `{}` began", folder.name()))
             .hint("put them back, or begin a new run: runner eval run --new"));
     }
@@ -165,28 +179,33 @@ fn continued_scope(global: &Global, args: &RunArgs) -> Result<(Vec<Kit>, Runner,
 }
 
 /// The newest run.
-pub(crate) fn newest(global: &Global) -> Result<RunFolder, Report> {
+pub(crate) fn newest(global: &EvalGlobalArgs) -> Result<RunFolder, CommandError> {
     let results = global.results();
     match RunFolder::all(&results).first() {
         Some(run) => RunFolder::open(&results, run),
-        None => Err(Report::refused("no_runs", format!("there is no run in `{}`", results.display()))
+        None => Err(CommandError::refused("no_runs", format!("there is no run in `{}`", results.display()))
             .hint("begin one: runner eval run")),
     }
 }
 
-fn unfinished(global: &Global, retries: u32) -> Option<RunFolder> {
+fn unfinished(global: &EvalGlobalArgs, retries: u32) -> Option<RunFolder> {
     let results = global.results();
     let open = |run: &String| RunFolder::open(&results, run).ok();
     RunFolder::all(&results).iter().filter_map(open).find(|folder| is_unfinished(folder, retries))
 }
 
 fn is_unfinished(folder: &RunFolder, retries: u32) -> bool {
-    let is_open = |unit: &Unit| !RunFolder::is_done(&folder.attempts(unit).0, retries);
+    let is_open = |unit: &TrialUnit| !RunFolder::is_done(&folder.attempts(unit).0, retries);
     folder.plan.scope.units.iter().any(is_open)
 }
 
 /// The run that is meant: a named one, one with the same scope that is not finished, or a new one.
-fn run_folder(global: &Global, args: &RunArgs, scope: &Scope, is_share: bool) -> Result<RunFolder, Report> {
+fn run_folder(
+    global: &EvalGlobalArgs,
+    args: &RunArgs,
+    scope: &PlanScope,
+    is_share: bool,
+) -> Result<RunFolder, CommandError> {
     let results = global.results();
     if let Some(run) = &args.run {
         return RunFolder::make(&results, run, scope);
@@ -205,7 +224,7 @@ fn run_folder(global: &Global, args: &RunArgs, scope: &Scope, is_share: bool) ->
 }
 
 /// A run named after this moment.
-pub(crate) fn new_run(global: &Global, scope: &Scope) -> Result<RunFolder, Report> {
+pub(crate) fn new_run(global: &EvalGlobalArgs, scope: &PlanScope) -> Result<RunFolder, CommandError> {
     let results = global.results();
     let now = utc(now_ms()).unwrap_or_default();
     let name: String = now.chars().filter(|c| !matches!(c, '-' | ':')).collect();
@@ -215,14 +234,14 @@ pub(crate) fn new_run(global: &Global, scope: &Scope) -> Result<RunFolder, Repor
     RunFolder::make(&results, &free, scope)
 }
 
-pub(crate) fn settings(global: &Global, way: &WayArgs) -> Result<Settings, Report> {
+pub(crate) fn settings(global: &EvalGlobalArgs, way: &ExecutionArgs) -> Result<PoolSettings, CommandError> {
     let wrong =
-        |what: &str| Report::refused("usage", format!("{what} must be a number that is not negative"));
+        |what: &str| CommandError::refused("usage", format!("{what} must be a number that is not negative"));
     let retry_wait = Duration::try_from_secs_f64(way.retry_wait).map_err(|_| wrong("--retry-wait"))?;
     let budget =
         way.budget_usd.map(|usd| Duration::try_from_secs_f64(usd).map_err(|_| wrong("--budget-usd")));
     let budget = budget.transpose()?;
-    Ok(Settings {
+    Ok(PoolSettings {
         jobs: way.jobs,
         retries: way.retries,
         retry_wait,
@@ -233,14 +252,14 @@ pub(crate) fn settings(global: &Global, way: &WayArgs) -> Result<Settings, Repor
     })
 }
 
-impl Done {
-    fn unexpected(&self) -> Vec<&Meta> {
-        let is_other = |meta: &&Meta| meta.expected.is_some_and(|expected| expected != meta.outcome);
+impl EvalRunOutput {
+    fn unexpected(&self) -> Vec<&TrialMeta> {
+        let is_other = |meta: &&TrialMeta| meta.expected.is_some_and(|expected| expected != meta.outcome);
         // A tool that is not here says nothing about the case.
-        self.results.iter().filter(is_other).filter(|meta| meta.outcome != Outcome::Skipped).collect()
+        self.results.iter().filter(is_other).filter(|meta| meta.outcome != TrialOutcome::Skipped).collect()
     }
 
-    fn counts(&self) -> BTreeMap<Outcome, usize> {
+    fn counts(&self) -> BTreeMap<TrialOutcome, usize> {
         let mut counts = BTreeMap::new();
         for meta in &self.results {
             *counts.entry(meta.outcome).or_default() += 1;
@@ -250,22 +269,22 @@ impl Done {
 
     fn ending(&self) -> &'static str {
         match self.ending {
-            Ending::Done => "done",
-            Ending::Stopped => "stopped",
-            Ending::Budget => "budget",
+            PoolEnd::Done => "done",
+            PoolEnd::Stopped => "stopped",
+            PoolEnd::Budget => "budget",
         }
     }
 
     fn next(&self) -> Option<String> {
         match self.ending {
-            Ending::Done => None,
-            Ending::Stopped => Some("runner eval run --continue".to_owned()),
-            Ending::Budget => Some("raise --budget-usd and run the same command again".to_owned()),
+            PoolEnd::Done => None,
+            PoolEnd::Stopped => Some("runner eval run --continue".to_owned()),
+            PoolEnd::Budget => Some("raise --budget-usd and run the same command again".to_owned()),
         }
     }
 }
 
-impl Reply for Done {
+impl CommandOutput for EvalRunOutput {
     fn json(&self) -> Value {
         let counts: BTreeMap<&str, usize> =
             self.counts().into_iter().map(|(outcome, count)| (outcome.as_str(), count)).collect();
@@ -286,8 +305,9 @@ impl Reply for Done {
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        let mut line = Line::new().with("event", "end").with("run", &self.run).with("ending", self.ending());
+    fn plain(&self) -> Vec<KeyValueLine> {
+        let mut line =
+            KeyValueLine::new().with("event", "end").with("run", &self.run).with("ending", self.ending());
         if let Some(partition) = self.partition {
             line = line.with("partition", partition);
         }
@@ -304,40 +324,43 @@ impl Reply for Done {
         vec![line.with("exit", self.exit().0)]
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let counts = self.counts().into_iter();
         let counts: Vec<String> =
             counts.map(|(outcome, count)| format!("{} {count} {outcome}", mark(pen, outcome))).collect();
         let mut text = format!("\n{}\n", counts.join("   "));
         for meta in self.results.iter().filter(|meta| meta.cause.is_some()) {
             let as_stated = meta.expected == Some(meta.outcome);
-            let cause = meta.cause.map_or("", crate::result::Cause::as_str);
+            let cause = meta.cause.map_or("", crate::result::FailureCause::as_str);
             let why = meta.why.as_deref().unwrap_or_default();
             let line = pen.fit(&format!("{} {} ({cause}): {why}", meta.case_id, meta.outcome), pen.width);
-            text.push_str(&if as_stated { pen.ink(Ink::Faint, &line) } else { line });
+            text.push_str(&if as_stated { pen.ink(TextRole::Faint, &line) } else { line });
             text.push('\n');
         }
         for meta in self.unexpected() {
-            let expected = meta.expected.map_or("", Outcome::as_str);
+            let expected = meta.expected.map_or("", TrialOutcome::as_str);
             let line = format!("{} ended with {}, and its file says {expected}", meta.case_id, meta.outcome);
-            text.push_str(&format!("{}\n", pen.ink(Ink::Bad, &line)));
+            text.push_str(&format!("{}\n", pen.ink(TextRole::Bad, &line)));
         }
         if let Some(next) = self.next() {
             let open = self.units.saturating_sub(self.results.len());
-            text.push_str(&format!("{} {open} trials are open: {next}\n", pen.ink(Ink::Warn, self.ending())));
+            text.push_str(&format!(
+                "{} {open} trials are open: {next}\n",
+                pen.ink(TextRole::Warn, self.ending())
+            ));
         }
         text.push_str(
-            &pen.ink(Ink::Faint, &format!("results: {} (run {})\n", self.results_folder, self.run)),
+            &pen.ink(TextRole::Faint, &format!("results: {} (run {})\n", self.results_folder, self.run)),
         );
         text
     }
 
-    fn exit(&self) -> Exit {
+    fn exit(&self) -> CommandExit {
         match self.ending {
-            Ending::Stopped => self.caught.map_or(INTERRUPTED, |caught| Exit(caught.exit_code())),
-            Ending::Budget => Exit::LIMIT,
-            Ending::Done if self.unexpected().is_empty() => Exit::SUCCESS,
-            Ending::Done => Exit::FAILURE,
+            PoolEnd::Stopped => self.caught.map_or(INTERRUPTED, |caught| CommandExit(caught.exit_code())),
+            PoolEnd::Budget => CommandExit::LIMIT,
+            PoolEnd::Done if self.unexpected().is_empty() => CommandExit::SUCCESS,
+            PoolEnd::Done => CommandExit::FAILURE,
         }
     }
 

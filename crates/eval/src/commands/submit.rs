@@ -3,18 +3,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runner_cli::{Exit, Line, Pen, Reply, Report};
+use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler};
 use runner_host::programs;
 use serde_json::{Value, json};
 
 use super::run::{new_run, scope_of};
-use crate::cli::{Engine, Global, K8sArgs, SlurmArgs, SubmitArgs, SubmitScope};
-use crate::launch::{Errand, Launcher};
+use crate::cli::{ClusterEngine, EvalGlobalArgs, K8sArgs, SlurmArgs, SubmitArgs, SubmitScope};
+use crate::launch::{CommandRunner, CommandSpec};
 use crate::plan::SHARDS;
 use crate::run_folder::RunFolder;
 
 /// What was written, and submitted if it was to be.
-pub(crate) struct Submitted {
+pub(crate) struct SubmitOutput {
     run: String,
     /// Name and text of each file.
     files: Vec<(PathBuf, String)>,
@@ -22,15 +22,15 @@ pub(crate) struct Submitted {
     is_dry: bool,
 }
 
-pub(crate) fn run(global: &Global, args: &SubmitArgs) -> Result<Submitted, Report> {
+pub(crate) fn run(global: &EvalGlobalArgs, args: &SubmitArgs) -> Result<SubmitOutput, CommandError> {
     match &args.engine {
-        Engine::Slurm(args) => slurm(global, args),
-        Engine::K8s(args) => k8s(global, args),
+        ClusterEngine::Slurm(args) => slurm(global, args),
+        ClusterEngine::K8s(args) => k8s(global, args),
     }
 }
 
 /// The run whose units are submitted, with its plan on record.
-fn planned(global: &Global, args: &SubmitScope) -> Result<(RunFolder, PathBuf), Report> {
+fn planned(global: &EvalGlobalArgs, args: &SubmitScope) -> Result<(RunFolder, PathBuf), CommandError> {
     let (_, runner, scope) = scope_of(global, &args.scope)?;
     let folder = match &args.run {
         Some(run) => RunFolder::make(&global.results(), run, &scope)?,
@@ -39,13 +39,13 @@ fn planned(global: &Global, args: &SubmitScope) -> Result<(RunFolder, PathBuf), 
     Ok((folder, runner.path))
 }
 
-fn slurm(global: &Global, args: &SlurmArgs) -> Result<Submitted, Report> {
+fn slurm(global: &EvalGlobalArgs, args: &SlurmArgs) -> Result<SubmitOutput, CommandError> {
     let (folder, runner) = planned(global, &args.of)?;
     let own = std::env::current_exe()
-        .map_err(|error| Report::io("could not find this program", Path::new("runner-eval"), &error))?;
-    let place = Place { own: &own, runner: &runner, global, run: folder.name() };
+        .map_err(|error| CommandError::io("could not find this program", Path::new("runner-eval"), &error))?;
+    let place = RemotePaths { own: &own, runner: &runner, global, run: folder.name() };
     let logs = folder.file("logs");
-    fs::create_dir_all(&logs).map_err(|error| Report::io("could not write the jobs", &logs, &error))?;
+    fs::create_dir_all(&logs).map_err(|error| CommandError::io("could not write the jobs", &logs, &error))?;
     let logs = absolute(&logs);
     let last = args.of.shards - 1;
     let throttle = args.throttle.map(|most| format!("%{most}")).unwrap_or_default();
@@ -68,7 +68,7 @@ fn slurm(global: &Global, args: &SlurmArgs) -> Result<Submitted, Report> {
         logs.display(),
         place.command("merge")
     );
-    let mut submitted = Submitted {
+    let mut submitted = SubmitOutput {
         run: folder.name().to_owned(),
         files: vec![(folder.file("array.sbatch"), array), (folder.file("merge.sbatch"), merge)],
         jobs: Vec::new(),
@@ -87,7 +87,7 @@ fn slurm(global: &Global, args: &SlurmArgs) -> Result<Submitted, Report> {
     Ok(submitted)
 }
 
-fn k8s(global: &Global, args: &K8sArgs) -> Result<Submitted, Report> {
+fn k8s(global: &EvalGlobalArgs, args: &K8sArgs) -> Result<SubmitOutput, CommandError> {
     let (folder, _) = planned(global, &args.of)?;
     let (run, shards, jobs) = (folder.name(), args.of.shards, args.of.jobs);
     let name: String = format!("eval-{run}").to_lowercase().replace(['_', '.'], "-");
@@ -126,7 +126,7 @@ spec:
 ",
         args.throttle.unwrap_or(shards),
     );
-    let mut submitted = Submitted {
+    let mut submitted = SubmitOutput {
         run: run.to_owned(),
         files: vec![(folder.file("job.yaml"), job)],
         jobs: Vec::new(),
@@ -142,14 +142,14 @@ spec:
 }
 
 /// How a share is worked through elsewhere: by absolute paths, with the same folders.
-struct Place<'a> {
+struct RemotePaths<'a> {
     own: &'a Path,
     runner: &'a Path,
-    global: &'a Global,
+    global: &'a EvalGlobalArgs,
     run: &'a str,
 }
 
-impl Place<'_> {
+impl RemotePaths<'_> {
     fn command(&self, words: &str) -> String {
         let folders = [
             ("--cases", self.global.cases()),
@@ -176,38 +176,40 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// Asks the engine's own program, and gives the first line of its answer.
-fn ask(global: &Global, program: &str, words: &[String]) -> Result<String, Report> {
+fn ask(global: &EvalGlobalArgs, program: &str, words: &[String]) -> Result<String, CommandError> {
     let what = "could not submit the jobs";
     let path = programs::find(program, None).ok_or_else(|| {
-        Report::refused("no_engine", what)
+        CommandError::refused("no_engine", what)
             .cause(format!("`{program}` is not on the PATH"))
             .hint("go to where it is, or look at what would be submitted: --dry-run")
     })?;
     let scratch = global.workspaces().join(format!(".submit-{}", std::process::id()));
-    let launcher = Launcher::new(scratch.clone()).map_err(|error| Report::of(what, &error))?;
+    let launcher = CommandRunner::new(scratch.clone()).map_err(|error| CommandError::of(what, &error))?;
     let argv = std::iter::once(path.into()).chain(words.iter().map(Into::into)).collect();
-    let ended = launcher.run(&Errand { argv, ..Errand::default() }).map_err(|error| Report::of(what, &error));
+    let ended = launcher
+        .run(&CommandSpec { argv, ..CommandSpec::default() })
+        .map_err(|error| CommandError::of(what, &error));
     let _ = crate::files::clear(&scratch);
     let ended = ended?;
     if ended.is_success() {
         return Ok(ended.stdout.lines().next().unwrap_or_default().trim().to_owned());
     }
-    Err(Report::new("engine", Exit::FAILURE, what)
+    Err(CommandError::new("engine", CommandExit::FAILURE, what)
         .cause(format!("`{program}` {}", ended.how()))
         .cause(ended.tail()))
 }
 
-impl Submitted {
-    fn write(&self) -> Result<(), Report> {
+impl SubmitOutput {
+    fn write(&self) -> Result<(), CommandError> {
         for (path, text) in &self.files {
             crate::files::write(path, text.as_bytes())
-                .map_err(|error| Report::io("could not write the jobs", path, &error))?;
+                .map_err(|error| CommandError::io("could not write the jobs", path, &error))?;
         }
         Ok(())
     }
 }
 
-impl Reply for Submitted {
+impl CommandOutput for SubmitOutput {
     fn json(&self) -> Value {
         let files =
             self.files.iter().map(|(path, text)| json!({ "path": path.display().to_string(), "text": text }));
@@ -220,19 +222,19 @@ impl Reply for Submitted {
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
+    fn plain(&self) -> Vec<KeyValueLine> {
         if self.is_dry {
             return self
                 .files
                 .iter()
-                .map(|(path, text)| Line::verbatim(format!("# {}\n{text}", path.display())))
+                .map(|(path, text)| KeyValueLine::verbatim(format!("# {}\n{text}", path.display())))
                 .collect();
         }
-        let line = Line::new().with("run", &self.run);
+        let line = KeyValueLine::new().with("run", &self.run);
         vec![self.jobs.iter().fold(line, |line, job| line.with("job", job))]
     }
 
-    fn drawn(&self, _: &Pen) -> String {
+    fn drawn(&self, _: &Styler) -> String {
         let mut text: String = self.plain().iter().map(|line| format!("{}\n", line.as_str())).collect();
         if !self.is_dry {
             text.push_str(&format!("how it stands: runner eval merge --run {}\n", self.run));

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::transcript::{Act, Session, sessions};
-use crate::results::Trial;
+use super::transcript::{AgentAction, TranscriptSession, sessions};
+use crate::results::StoredTrial;
 
 const VERSION: &str = "ATIF-v1.7";
 
 /// The trajectory: each session's prompt, what the agent did, its answer with what that used, and what came of it.
-pub(crate) fn atif(trial: &Trial) -> Value {
+pub(crate) fn atif(trial: &StoredTrial) -> Value {
     let meta = &trial.meta;
     let mut steps = Vec::new();
     for session in sessions(trial) {
@@ -47,13 +47,15 @@ pub(crate) fn atif(trial: &Trial) -> Value {
     })
 }
 
-fn add(steps: &mut Vec<Value>, session: &Session) {
+fn add(steps: &mut Vec<Value>, session: &TranscriptSession) {
     steps.push(json!({ "source": "user", "message": session.prompt }));
     for act in &session.acts {
         steps.push(match act {
-            Act::Said(text) => json!({ "source": "agent", "message": text }),
-            Act::Thought(text) => json!({ "source": "agent", "message": "", "reasoning_content": text }),
-            Act::Called { name, input, output } => {
+            AgentAction::Said(text) => json!({ "source": "agent", "message": text }),
+            AgentAction::Thought(text) => {
+                json!({ "source": "agent", "message": "", "reasoning_content": text })
+            }
+            AgentAction::Called { name, input, output } => {
                 let id = format!("call-{}", steps.len() + 1);
                 let call = json!({ "tool_call_id": id, "function_name": name, "arguments": input });
                 let results: Vec<Value> =

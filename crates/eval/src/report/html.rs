@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use runner_core::text::head;
 
-use super::transcript::{Act, Session, sessions};
-use super::{Tried, by_trial, escape, tail};
-use crate::result::{Meta, Outcome};
-use crate::results::Trial;
-use crate::selection::Selection;
+use super::transcript::{AgentAction, TranscriptSession, sessions};
+use super::{TrialHistory, by_trial, escape, tail};
+use crate::result::{TrialMeta, TrialOutcome};
+use crate::results::StoredTrial;
+use crate::selection::ResultSelection;
 use crate::stats::Interval;
-use crate::stats::score::{Row, Table};
+use crate::stats::score::{ScoreRow, ScoreTable};
 use crate::trial::{LOOP_LOG, START_LOG};
 
 const STYLE: &str = include_str!("page.css");
@@ -20,7 +20,7 @@ const PART_BYTES: usize = 4_000;
 const BAR: f64 = 160.0;
 
 /// The page.
-pub(crate) fn html(chosen: &Selection, table: &Table) -> String {
+pub(crate) fn html(chosen: &ResultSelection, table: &ScoreTable) -> String {
     let tried = by_trial(&chosen.trials);
     let name = escape(&chosen.name);
     let mut page = format!(
@@ -66,7 +66,7 @@ fn percent(rate: Option<f64>) -> String {
     rate.map_or_else(|| "n/a".to_owned(), |rate| format!("{:.0} %", 100.0 * rate))
 }
 
-fn rates(table: &Table) -> String {
+fn rates(table: &ScoreTable) -> String {
     let k = table.k;
     let mut text = format!(
         "<div class=\"scroll\"><table>\n<tr><th>agent<th>cases<th>passed<th>rate<th>95 %<th>pass@{k}<th>pass^{k}\
@@ -95,13 +95,13 @@ fn rates(table: &Table) -> String {
 }
 
 /// Cases by trials, of one agent.
-fn grid(agent: &Row, table: &Table, tried: &[Tried<'_>]) -> String {
+fn grid(agent: &ScoreRow, table: &ScoreTable, tried: &[TrialHistory<'_>]) -> String {
     let mut text = format!(
         "<h2>{}</h2>\n<div class=\"scroll\"><table>\n<tr><th>case<th>trials<th>passed<th>95 %\n",
         escape(&agent.agent)
     );
     for row in table.cases.iter().filter(|row| row.agent == agent.agent) {
-        let is_here = |meta: &Meta| meta.agent == row.agent && Some(&meta.case_id) == row.case.as_ref();
+        let is_here = |meta: &TrialMeta| meta.agent == row.agent && Some(&meta.case_id) == row.case.as_ref();
         let cells: String = tried.iter().filter(|tried| is_here(&tried.last.meta)).map(cell).collect();
         text.push_str(&format!(
             "<tr><th>{}<td>{cells}<td class=\"n\">{}/{}<td>{}\n",
@@ -115,22 +115,22 @@ fn grid(agent: &Row, table: &Table, tried: &[Tried<'_>]) -> String {
 }
 
 /// The name of a trial's part of the page.
-fn anchor(meta: &Meta) -> String {
+fn anchor(meta: &TrialMeta) -> String {
     escape(&format!("{}/{}", meta.case_id, meta.eval_run_id))
 }
 
-fn class(meta: &Meta) -> String {
+fn class(meta: &TrialMeta) -> String {
     if meta.is_scored() { meta.outcome.to_string() } else { format!("{} unscored", meta.outcome) }
 }
 
-fn cell(tried: &Tried<'_>) -> String {
+fn cell(tried: &TrialHistory<'_>) -> String {
     let meta = &tried.last.meta;
     let sign = match meta.outcome {
-        Outcome::Success => "✓",
-        Outcome::Fail => "✗",
-        Outcome::Stuck => "S",
-        Outcome::Error => "E",
-        Outcome::Skipped => "–",
+        TrialOutcome::Success => "✓",
+        TrialOutcome::Fail => "✗",
+        TrialOutcome::Stuck => "S",
+        TrialOutcome::Error => "E",
+        TrialOutcome::Skipped => "–",
     };
     let told = format!("{}, trial {}: {}", meta.run, meta.trial, headline(meta));
     format!(
@@ -141,7 +141,7 @@ fn cell(tried: &Tried<'_>) -> String {
     )
 }
 
-fn headline(meta: &Meta) -> String {
+fn headline(meta: &TrialMeta) -> String {
     match (meta.cause, &meta.why) {
         (Some(cause), Some(why)) => format!("{} ({cause}): {why}", meta.outcome),
         (Some(cause), None) => format!("{} ({cause})", meta.outcome),
@@ -150,7 +150,7 @@ fn headline(meta: &Meta) -> String {
 }
 
 /// A trial: how it ended, its checks, the ends of its logs, its earlier attempts, and its sessions.
-fn details(tried: &Tried<'_>) -> String {
+fn details(tried: &TrialHistory<'_>) -> String {
     let meta = &tried.last.meta;
     let mut text = format!(
         "<details><summary><b>{}</b> {} {}.t{:02} <span class=\"{}\">{}</span></summary>\n",
@@ -192,7 +192,7 @@ fn details(tried: &Tried<'_>) -> String {
 }
 
 /// What the agent was told, said and did in one session.
-fn transcript(session: &Session, nth: u32) -> String {
+fn transcript(session: &TranscriptSession, nth: u32) -> String {
     let part = |title: &str, body: &str| {
         let body = if body.len() > PART_BYTES {
             format!("{}\n…", head(body, PART_BYTES))
@@ -205,9 +205,9 @@ fn transcript(session: &Session, nth: u32) -> String {
     text.push_str(&part("prompt", &session.prompt));
     for act in &session.acts {
         text.push_str(&match act {
-            Act::Said(words) => part("says", words),
-            Act::Thought(words) => part("thinks", words),
-            Act::Called { name, input, output } => {
+            AgentAction::Said(words) => part("says", words),
+            AgentAction::Thought(words) => part("thinks", words),
+            AgentAction::Called { name, input, output } => {
                 part(name, &format!("{input}\n{}", output.as_deref().unwrap_or_default()))
             }
         });
@@ -216,7 +216,7 @@ fn transcript(session: &Session, nth: u32) -> String {
     text + "</details>\n"
 }
 
-fn checks(trial: &Trial) -> String {
+fn checks(trial: &StoredTrial) -> String {
     let row = |check: &crate::result::CheckResult| {
         let (class, word) = if check.passed { ("success", "passes") } else { ("fail", "fails") };
         let hidden = if check.hidden { " (hidden)" } else { "" };
@@ -233,7 +233,7 @@ fn checks(trial: &Trial) -> String {
 }
 
 /// The logs that are shown: the runner's, and those of the last session.
-fn logs(trial: &Trial) -> Vec<(String, PathBuf)> {
+fn logs(trial: &StoredTrial) -> Vec<(String, PathBuf)> {
     let mut logs: Vec<_> =
         [START_LOG, LOOP_LOG].into_iter().map(|name| (name.to_owned(), trial.folder.join(name))).collect();
     if let Some(iteration) = super::iterations(&trial.folder).pop() {

@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::transcript::{Act, goal, sessions};
-use super::{Tried, by_trial};
-use crate::result::Outcome;
-use crate::results::Trial;
-use crate::stats::score::Row;
+use super::transcript::{AgentAction, goal, sessions};
+use super::{TrialHistory, by_trial};
+use crate::result::TrialOutcome;
+use crate::results::StoredTrial;
+use crate::stats::score::ScoreRow;
 
 /// What Inspect calls the scorer.
 const SCORER: &str = "checks";
 
 /// The log: each trial a sample, its number the epoch. A trial that says nothing about the agent is an error without a
 /// score.
-pub(crate) fn inspect(name: &str, agent: &Row, trials: &[Trial]) -> Value {
+pub(crate) fn inspect(name: &str, agent: &ScoreRow, trials: &[StoredTrial]) -> Value {
     let mut epochs: BTreeMap<&str, u32> = BTreeMap::new();
     let mut samples = Vec::new();
     let tried = by_trial(trials);
@@ -25,7 +25,7 @@ pub(crate) fn inspect(name: &str, agent: &Row, trials: &[Trial]) -> Value {
         samples.push(sample(tried, *epoch));
     }
     let cases: BTreeSet<&str> = epochs.keys().copied().collect();
-    let times = |end: fn(&Trial) -> &str| trials.iter().map(end).collect::<BTreeSet<&str>>();
+    let times = |end: fn(&StoredTrial) -> &str| trials.iter().map(end).collect::<BTreeSet<&str>>();
     let (began, ended) = (times(|trial| &trial.meta.started_at), times(|trial| &trial.meta.ended_at));
     let began = began.first().copied().unwrap_or_default();
     json!({
@@ -58,7 +58,7 @@ pub(crate) fn inspect(name: &str, agent: &Row, trials: &[Trial]) -> Value {
     })
 }
 
-fn metrics(agent: &Row) -> Value {
+fn metrics(agent: &ScoreRow) -> Value {
     let known = [
         ("accuracy", agent.score.rate()),
         ("wilson_low", agent.interval.map(|interval| interval.low)),
@@ -69,7 +69,7 @@ fn metrics(agent: &Row) -> Value {
     known.map(|(name, value)| (name.to_owned(), value)).collect::<serde_json::Map<_, _>>().into()
 }
 
-fn sample(tried: &Tried<'_>, epoch: u32) -> Value {
+fn sample(tried: &TrialHistory<'_>, epoch: u32) -> Value {
     let (trial, meta) = (tried.last, &tried.last.meta);
     let mut sample = json!({
         "id": meta.case_id,
@@ -94,7 +94,7 @@ fn sample(tried: &Tried<'_>, epoch: u32) -> Value {
     });
     let why = meta.why.clone().unwrap_or_else(|| meta.outcome.to_string());
     let (key, value) = if meta.is_scored() {
-        let value = if meta.outcome == Outcome::Success { "C" } else { "I" };
+        let value = if meta.outcome == TrialOutcome::Success { "C" } else { "I" };
         ("scores", json!({ SCORER: { "value": value, "explanation": why } }))
     } else {
         ("error", json!({ "message": why, "traceback": "", "traceback_ansi": "" }))
@@ -105,18 +105,18 @@ fn sample(tried: &Tried<'_>, epoch: u32) -> Value {
     sample
 }
 
-fn messages(trial: &Trial) -> Vec<Value> {
+fn messages(trial: &StoredTrial) -> Vec<Value> {
     let mut messages = Vec::new();
     for session in sessions(trial) {
         messages.push(json!({ "role": "user", "content": session.prompt }));
         for act in &session.acts {
             match act {
-                Act::Said(text) => messages.push(json!({ "role": "assistant", "content": text })),
-                Act::Thought(text) => messages.push(json!({
+                AgentAction::Said(text) => messages.push(json!({ "role": "assistant", "content": text })),
+                AgentAction::Thought(text) => messages.push(json!({
                     "role": "assistant",
                     "content": [{ "type": "reasoning", "reasoning": text }],
                 })),
-                Act::Called { name, input, output } => {
+                AgentAction::Called { name, input, output } => {
                     let id = format!("call-{}", messages.len() + 1);
                     let call = json!({ "id": id, "function": name, "arguments": input, "type": "function" });
                     messages.push(json!({ "role": "assistant", "content": "", "tool_calls": [call] }));

@@ -1,13 +1,13 @@
 //! JUnit, with nextest's marks for what passed or failed after more than one attempt.
 
-use super::{Tried, by_trial, escape, tail};
-use crate::result::{Meta, Outcome};
-use crate::results::Trial;
+use super::{TrialHistory, by_trial, escape, tail};
+use crate::result::{TrialMeta, TrialOutcome};
+use crate::results::StoredTrial;
 use crate::trial::LOOP_LOG;
 
 /// How a trial counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum JunitKind {
     /// As the case's file says, otherwise with success.
     Good,
     /// The agent did not do it.
@@ -17,20 +17,20 @@ enum Kind {
     Skipped,
 }
 
-fn kind(meta: &Meta) -> Kind {
-    if meta.outcome == meta.expected.unwrap_or(Outcome::Success) {
-        Kind::Good
-    } else if meta.outcome == Outcome::Skipped {
-        Kind::Skipped
+fn kind(meta: &TrialMeta) -> JunitKind {
+    if meta.outcome == meta.expected.unwrap_or(TrialOutcome::Success) {
+        JunitKind::Good
+    } else if meta.outcome == TrialOutcome::Skipped {
+        JunitKind::Skipped
     } else if meta.is_scored() {
-        Kind::Failure
+        JunitKind::Failure
     } else {
-        Kind::Error
+        JunitKind::Error
     }
 }
 
 /// The document: a suite for each agent, a test for each trial of a case.
-pub(crate) fn junit(name: &str, trials: &[Trial]) -> String {
+pub(crate) fn junit(name: &str, trials: &[StoredTrial]) -> String {
     let mut tried = by_trial(trials);
     tried.sort_by(|a, b| a.last.meta.agent.cmp(&b.last.meta.agent));
     let mut suites = String::new();
@@ -50,31 +50,31 @@ pub(crate) fn junit(name: &str, trials: &[Trial]) -> String {
     )
 }
 
-fn counts(tried: &[Tried<'_>]) -> String {
-    let count = |wanted: Kind| tried.iter().filter(|tried| kind(&tried.last.meta) == wanted).count();
+fn counts(tried: &[TrialHistory<'_>]) -> String {
+    let count = |wanted: JunitKind| tried.iter().filter(|tried| kind(&tried.last.meta) == wanted).count();
     let seconds: f64 = tried.iter().map(|tried| tried.last.meta.wall_secs).sum();
     format!(
         "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{seconds:.3}\"",
         tried.len(),
-        count(Kind::Failure),
-        count(Kind::Error),
-        count(Kind::Skipped)
+        count(JunitKind::Failure),
+        count(JunitKind::Error),
+        count(JunitKind::Skipped)
     )
 }
 
 /// One trial. An earlier attempt that failed marks it as flaky if the last one is good, and as run again if not.
-fn test(tried: &Tried<'_>) -> String {
+fn test(tried: &TrialHistory<'_>) -> String {
     let meta = &tried.last.meta;
     let last = kind(meta);
-    let mark = if last == Kind::Good { "flaky" } else { "rerun" };
+    let mark = if last == JunitKind::Good { "flaky" } else { "rerun" };
     let mut inner = match last {
-        Kind::Good => String::new(),
-        Kind::Skipped => format!("      <skipped message=\"{}\"/>\n", escape(&why(meta))),
-        Kind::Failure => element("failure", meta, &details(tried.last)),
-        Kind::Error => element("error", meta, &details(tried.last)),
+        JunitKind::Good => String::new(),
+        JunitKind::Skipped => format!("      <skipped message=\"{}\"/>\n", escape(&why(meta))),
+        JunitKind::Failure => element("failure", meta, &details(tried.last)),
+        JunitKind::Error => element("error", meta, &details(tried.last)),
     };
     for attempt in tried.earlier {
-        let name = if kind(&attempt.meta) == Kind::Error { "Error" } else { "Failure" };
+        let name = if kind(&attempt.meta) == JunitKind::Error { "Error" } else { "Failure" };
         let trace = format!("<stackTrace>{}</stackTrace>", details(attempt));
         inner.push_str(&element(&format!("{mark}{name}"), &attempt.meta, &trace));
     }
@@ -89,18 +89,18 @@ fn test(tried: &Tried<'_>) -> String {
     if inner.is_empty() { format!("{head}/>\n") } else { format!("{head}>\n{inner}    </testcase>\n") }
 }
 
-fn element(name: &str, meta: &Meta, inner: &str) -> String {
-    let cause = meta.cause.map_or("unexpected", crate::result::Cause::as_str);
+fn element(name: &str, meta: &TrialMeta, inner: &str) -> String {
+    let cause = meta.cause.map_or("unexpected", crate::result::FailureCause::as_str);
     format!("      <{name} type=\"{cause}\" message=\"{}\">{inner}</{name}>\n", escape(&why(meta)))
 }
 
-fn why(meta: &Meta) -> String {
+fn why(meta: &TrialMeta) -> String {
     let told = meta.why.as_deref().unwrap_or("ended otherwise than its file says");
     format!("{}: {told}", meta.outcome)
 }
 
 /// The checks that do not pass, and the end of the loop's log, escaped.
-fn details(trial: &Trial) -> String {
+fn details(trial: &StoredTrial) -> String {
     let failed = trial.checks.checks.iter().filter(|check| !check.passed);
     let mut text: String = failed
         .map(|check| format!("{}: {}\n", check.name, check.why.as_deref().unwrap_or("fails")))

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Tried, by_trial};
-use crate::results::Trial;
+use super::{TrialHistory, by_trial};
+use crate::results::StoredTrial;
 
 /// The columns of CSV, which are keys of the JSON lines too.
 const COLUMNS: [&str; 20] = [
@@ -30,7 +30,7 @@ const COLUMNS: [&str; 20] = [
 ];
 
 /// An attempt: all of `meta.json`, the checks, and whether it counts.
-fn row(trial: &Trial, is_last: bool) -> Value {
+fn row(trial: &StoredTrial, is_last: bool) -> Value {
     let mut row = serde_json::to_value(&trial.meta).unwrap_or_default();
     if let Some(keys) = row.as_object_mut() {
         let cost = keys.remove("cost").unwrap_or_default();
@@ -46,8 +46,8 @@ fn row(trial: &Trial, is_last: bool) -> Value {
 }
 
 /// Every attempt.
-pub(crate) fn rows(trials: &[Trial]) -> impl Iterator<Item = Value> {
-    let of = |tried: Tried<'_>| {
+pub(crate) fn rows(trials: &[StoredTrial]) -> impl Iterator<Item = Value> {
+    let of = |tried: TrialHistory<'_>| {
         let mut rows: Vec<Value> = tried.earlier.iter().map(|trial| row(trial, false)).collect();
         rows.push(row(tried.last, true));
         rows
@@ -56,12 +56,12 @@ pub(crate) fn rows(trials: &[Trial]) -> impl Iterator<Item = Value> {
 }
 
 /// One JSON object a line.
-pub(crate) fn jsonl(trials: &[Trial]) -> String {
+pub(crate) fn jsonl(trials: &[StoredTrial]) -> String {
     rows(trials).map(|row| format!("{row}\n")).collect()
 }
 
 /// Comma-separated values, as RFC 4180 has them, with a line of names.
-pub(crate) fn csv(trials: &[Trial]) -> String {
+pub(crate) fn csv(trials: &[StoredTrial]) -> String {
     let cell = |row: &Value, column: &str| match row.get(column) {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => quoted(text),

@@ -7,17 +7,17 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::iterations;
-use crate::results::Trial;
+use crate::results::StoredTrial;
 
 /// No more of a file is taken into a report.
 const BYTES_MAX: u64 = 16_000_000;
 
 /// One session.
-pub(crate) struct Session {
+pub(crate) struct TranscriptSession {
     /// What the agent was told.
     pub(crate) prompt: String,
     /// What it did, in order.
-    pub(crate) acts: Vec<Act>,
+    pub(crate) acts: Vec<AgentAction>,
     /// Its answer, as it gave it.
     pub(crate) answer: String,
     /// What came of it, in a line.
@@ -28,28 +28,28 @@ pub(crate) struct Session {
 
 /// Something that an agent did.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Act {
+pub(crate) enum AgentAction {
     Said(String),
     Thought(String),
     Called { name: String, input: Value, output: Option<String> },
 }
 
 /// The sessions of a trial, in order.
-pub(crate) fn sessions(trial: &Trial) -> Vec<Session> {
+pub(crate) fn sessions(trial: &StoredTrial) -> Vec<TranscriptSession> {
     iterations(&trial.folder).iter().map(|folder| session(folder)).collect()
 }
 
 /// What the whole trial was about: the goal of its tree.
-pub(crate) fn goal(trial: &Trial) -> Option<String> {
+pub(crate) fn goal(trial: &StoredTrial) -> Option<String> {
     let tree: Value = serde_json::from_str(&text(&trial.folder.join("tree.json"))?).ok()?;
     tree.pointer("/root/goal").and_then(Value::as_str).map(str::to_owned)
 }
 
-fn session(folder: &Path) -> Session {
+fn session(folder: &Path) -> TranscriptSession {
     let meta: Value =
         text(&folder.join("meta.json")).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     let word = |key: &str| meta.get(key).and_then(Value::as_str).unwrap_or("unknown");
-    Session {
+    TranscriptSession {
         prompt: text(&folder.join("prompt.md")).unwrap_or_default(),
         acts: acts(&text(&folder.join("events.jsonl")).unwrap_or_default()),
         answer: text(&folder.join("output.json")).unwrap_or_default(),
@@ -66,8 +66,8 @@ fn text(path: &Path) -> Option<String> {
 }
 
 /// The acts in a list of events. A later event about the same thing takes the place of the earlier one.
-fn acts(events: &str) -> Vec<Act> {
-    let (mut acts, mut places): (Vec<Act>, BTreeMap<String, usize>) = (Vec::new(), BTreeMap::new());
+fn acts(events: &str) -> Vec<AgentAction> {
+    let (mut acts, mut places): (Vec<AgentAction>, BTreeMap<String, usize>) = (Vec::new(), BTreeMap::new());
     for event in events.lines().filter_map(|line| serde_json::from_str::<Map<String, Value>>(line).ok()) {
         if event.get("event").and_then(Value::as_str) != Some("agent") {
             continue;
@@ -85,16 +85,16 @@ fn acts(events: &str) -> Vec<Act> {
     acts
 }
 
-fn act(event: &Map<String, Value>) -> Option<Act> {
+fn act(event: &Map<String, Value>) -> Option<AgentAction> {
     let word = |key: &str| event.get(key).and_then(Value::as_str).map(str::to_owned);
     let kind = word("kind")?;
     let called = |name: String, key: &str| {
         let input = json!({ key: event.get(key).cloned().unwrap_or_default() });
-        Some(Act::Called { name, input, output: word("output") })
+        Some(AgentAction::Called { name, input, output: word("output") })
     };
     match kind.as_str() {
-        "message" => word("text").map(Act::Said),
-        "reasoning" => word("text").map(Act::Thought),
+        "message" => word("text").map(AgentAction::Said),
+        "reasoning" => word("text").map(AgentAction::Thought),
         "command" => called(kind, "command"),
         "edit" => called(kind, "files"),
         "read" => called(kind, "path"),
@@ -117,11 +117,14 @@ mod tests {
 {"event":"agent","iter":1,"seq":4,"id":"c","kind":"command","command":"ls","state":"done","exit":0,"output":"a"}
 not json
 "#;
-        let command = Act::Called {
+        let command = AgentAction::Called {
             name: "command".into(),
             input: json!({ "command": "ls" }),
             output: Some("a".into()),
         };
-        assert_eq!(acts(events), [Act::Said("hello".into()), command, Act::Thought("hm".into())]);
+        assert_eq!(
+            acts(events),
+            [AgentAction::Said("hello".into()), command, AgentAction::Thought("hm".into())]
+        );
     }
 }

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::paired::{Counts, Pair, at_least, sign_flip};
-use super::random::Random;
+use super::paired::{ScoredCounts, ScoredPair, at_least, sign_flip};
+use super::random::SeededRandom;
 use super::{Interval, wilson};
 
 /// What may be wrong once in twenty times.
@@ -16,7 +16,7 @@ const SIMULATED_DRAWS: u32 = 499;
 /// What the gate says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Verdict {
+pub(crate) enum GateVerdict {
     /// With 95 %, the new results are not worse by more than the margin.
     Pass,
     /// They are worse: by chance alone that would be seen in at most 5 % of comparisons.
@@ -27,7 +27,7 @@ pub(crate) enum Verdict {
     Incomplete,
 }
 
-impl Verdict {
+impl GateVerdict {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -38,7 +38,7 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for GateVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -46,7 +46,7 @@ impl fmt::Display for Verdict {
 
 /// What the gate holds results to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Rule {
+pub(crate) struct GateRule {
     /// A drop of the rate by so much is borne.
     pub(crate) margin: f64,
     /// Fewer cases than this decide nothing.
@@ -56,28 +56,28 @@ pub(crate) struct Rule {
 }
 
 /// Judges pairs that are complete.
-pub(crate) fn judge(pairs: &[Pair], rule: &Rule) -> Verdict {
+pub(crate) fn judge(pairs: &[ScoredPair], rule: &GateRule) -> GateVerdict {
     if pairs.len() < rule.min_n.max(1) {
-        return Verdict::Inconclusive;
+        return GateVerdict::Inconclusive;
     }
     if at_least(pairs).is_some_and(|low| low >= -rule.margin) {
-        return Verdict::Pass;
+        return GateVerdict::Pass;
     }
     let is_worse = sign_flip(pairs, rule.draws).lower <= ALPHA;
-    if is_worse { Verdict::Regression } else { Verdict::Inconclusive }
+    if is_worse { GateVerdict::Regression } else { GateVerdict::Inconclusive }
 }
 
 /// A case to be simulated: its chance of success, and how often each side tries it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Model {
+pub(crate) struct CaseModel {
     pub(crate) chance: f64,
     pub(crate) trials: u32,
 }
 
-impl Model {
+impl CaseModel {
     /// A case as its results show it, drawn towards the middle as much as their number leaves open: one of one is not
     /// certainty.
-    pub(crate) fn of(counts: Counts) -> Self {
+    pub(crate) fn of(counts: ScoredCounts) -> Self {
         let chance = (f64::from(counts.successes) + 0.5) / (f64::from(counts.n) + 1.0);
         Self { chance, trials: counts.n }
     }
@@ -85,14 +85,14 @@ impl Model {
 
 /// How often the gate said what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Tally {
+pub(crate) struct VerdictTally {
     pub(crate) rounds: u32,
     pub(crate) pass: u32,
     pub(crate) regression: u32,
     pub(crate) inconclusive: u32,
 }
 
-impl Tally {
+impl VerdictTally {
     /// The share of alarms, and where it probably is.
     pub(crate) fn alarms(&self) -> (f64, Interval) {
         let rate = f64::from(self.regression) / f64::from(self.rounds.max(1));
@@ -102,23 +102,25 @@ impl Tally {
 
 /// Has the gate judge so many pairs of results that are made up from a model, whose new side is worse by `drop` in the
 /// mean; with 0 both sides are the same, and every alarm is a false one.
-pub(crate) fn simulate(models: &[Model], drop: f64, rule: &Rule, rounds: u32) -> Tally {
+pub(crate) fn simulate(models: &[CaseModel], drop: f64, rule: &GateRule, rounds: u32) -> VerdictTally {
     let mean = models.iter().map(|model| model.chance).sum::<f64>() / models.len().max(1) as f64;
     let kept = if mean > 0.0 { (1.0 - drop / mean).max(0.0) } else { 1.0 };
-    let rule = Rule { draws: SIMULATED_DRAWS, ..*rule };
-    let mut random = Random::new(models.len() as u64);
-    let mut tally = Tally { rounds, ..Tally::default() };
+    let rule = GateRule { draws: SIMULATED_DRAWS, ..*rule };
+    let mut random = SeededRandom::new(models.len() as u64);
+    let mut tally = VerdictTally { rounds, ..VerdictTally::default() };
     for _ in 0..rounds {
-        let mut side = |model: &Model, kept: f64| Counts {
+        let mut side = |model: &CaseModel, kept: f64| ScoredCounts {
             successes: random.successes(model.trials, model.chance * kept),
             n: model.trials,
         };
-        let pairs: Vec<Pair> =
-            models.iter().map(|model| Pair { base: side(model, 1.0), new: side(model, kept) }).collect();
+        let pairs: Vec<ScoredPair> = models
+            .iter()
+            .map(|model| ScoredPair { base: side(model, 1.0), new: side(model, kept) })
+            .collect();
         match judge(&pairs, &rule) {
-            Verdict::Pass => tally.pass += 1,
-            Verdict::Regression => tally.regression += 1,
-            Verdict::Inconclusive | Verdict::Incomplete => tally.inconclusive += 1,
+            GateVerdict::Pass => tally.pass += 1,
+            GateVerdict::Regression => tally.regression += 1,
+            GateVerdict::Inconclusive | GateVerdict::Incomplete => tally.inconclusive += 1,
         }
     }
     tally
@@ -128,39 +130,39 @@ pub(crate) fn simulate(models: &[Model], drop: f64, rule: &Rule, rounds: u32) ->
 mod tests {
     use super::*;
 
-    const RULE: Rule = Rule { margin: 0.05, min_n: 10, draws: 999 };
+    const RULE: GateRule = GateRule { margin: 0.05, min_n: 10, draws: 999 };
     /// Cases from hopeless to certain, half of which succeed in the mean.
     const CHANCES: [f64; 10] = [0.0, 0.02, 0.1, 0.3, 0.5, 0.5, 0.7, 0.9, 0.98, 1.0];
     const ROUNDS: u32 = 1_000;
     const SHAPES: [(usize, u32); 8] =
         [(10, 1), (10, 5), (20, 3), (30, 1), (30, 5), (50, 5), (100, 3), (100, 5)];
 
-    fn models(cases: usize, trials: u32) -> Vec<Model> {
-        CHANCES.iter().cycle().take(cases).map(|chance| Model { chance: *chance, trials }).collect()
+    fn models(cases: usize, trials: u32) -> Vec<CaseModel> {
+        CHANCES.iter().cycle().take(cases).map(|chance| CaseModel { chance: *chance, trials }).collect()
     }
 
-    fn pairs(count: usize, base: u32, new: u32) -> Vec<Pair> {
-        let counts = |successes| Counts { successes, n: 5 };
-        vec![Pair { base: counts(base), new: counts(new) }; count]
+    fn pairs(count: usize, base: u32, new: u32) -> Vec<ScoredPair> {
+        let counts = |successes| ScoredCounts { successes, n: 5 };
+        vec![ScoredPair { base: counts(base), new: counts(new) }; count]
     }
 
     #[test]
     fn a_clear_drop_is_a_regression_and_no_change_in_many_cases_passes() {
-        assert_eq!(judge(&pairs(20, 5, 2), &RULE), Verdict::Regression);
-        assert_eq!(judge(&pairs(20, 2, 5), &RULE), Verdict::Pass);
-        assert_eq!(judge(&pairs(40, 4, 4), &RULE), Verdict::Pass);
+        assert_eq!(judge(&pairs(20, 5, 2), &RULE), GateVerdict::Regression);
+        assert_eq!(judge(&pairs(20, 2, 5), &RULE), GateVerdict::Pass);
+        assert_eq!(judge(&pairs(40, 4, 4), &RULE), GateVerdict::Pass);
     }
 
     #[test]
     fn too_few_cases_decide_nothing_whatever_they_say() {
-        assert_eq!(judge(&pairs(9, 5, 0), &RULE), Verdict::Inconclusive);
-        assert_eq!(judge(&pairs(9, 5, 5), &RULE), Verdict::Inconclusive);
-        assert_eq!(judge(&[], &Rule { min_n: 0, ..RULE }), Verdict::Inconclusive);
-        let once = Counts { successes: 1, n: 1 };
-        let same = vec![Pair { base: once, new: once }; 10];
+        assert_eq!(judge(&pairs(9, 5, 0), &RULE), GateVerdict::Inconclusive);
+        assert_eq!(judge(&pairs(9, 5, 5), &RULE), GateVerdict::Inconclusive);
+        assert_eq!(judge(&[], &GateRule { min_n: 0, ..RULE }), GateVerdict::Inconclusive);
+        let once = ScoredCounts { successes: 1, n: 1 };
+        let same = vec![ScoredPair { base: once, new: once }; 10];
         assert_eq!(
             judge(&same, &RULE),
-            Verdict::Inconclusive,
+            GateVerdict::Inconclusive,
             "ten ties of one trial each prove no margin of 5 %"
         );
     }
@@ -169,21 +171,21 @@ mod tests {
     fn a_drop_that_is_surely_within_the_margin_is_borne() {
         let mut drop = pairs(200, 5, 5);
         drop.extend(pairs(10, 5, 4));
-        assert_eq!(judge(&drop, &RULE), Verdict::Pass);
-        assert_eq!(judge(&drop, &Rule { margin: 0.0, ..RULE }), Verdict::Regression);
+        assert_eq!(judge(&drop, &RULE), GateVerdict::Pass);
+        assert_eq!(judge(&drop, &GateRule { margin: 0.0, ..RULE }), GateVerdict::Regression);
     }
 
     #[test]
     fn a_case_that_was_tried_once_is_not_certain() {
-        assert_eq!(Model::of(Counts { successes: 1, n: 1 }).chance, 0.75);
-        assert_eq!(Model::of(Counts { successes: 0, n: 4 }).chance, 0.1);
+        assert_eq!(CaseModel::of(ScoredCounts { successes: 1, n: 1 }).chance, 0.75);
+        assert_eq!(CaseModel::of(ScoredCounts { successes: 0, n: 4 }).chance, 0.1);
     }
 
     #[test]
     fn identical_sides_raise_at_most_one_alarm_in_twenty() {
         for (cases, trials) in SHAPES {
             for margin in [0.0, 0.05] {
-                let tally = simulate(&models(cases, trials), 0.0, &Rule { margin, ..RULE }, ROUNDS);
+                let tally = simulate(&models(cases, trials), 0.0, &GateRule { margin, ..RULE }, ROUNDS);
                 let (rate, interval) = tally.alarms();
                 assert!(rate <= 0.05, "{cases}x{trials}, {margin}: {rate} {interval:?}");
             }
@@ -194,13 +196,13 @@ mod tests {
     fn sides_that_were_tried_unequally_often_raise_no_more_alarms() {
         for (base, new) in [(1, 5), (5, 1), (4, 5), (5, 3)] {
             for cases in [10, 30] {
-                let (mut random, mut alarms) = (Random::new(7), 0);
+                let (mut random, mut alarms) = (SeededRandom::new(7), 0);
                 for _ in 0..ROUNDS {
-                    let mut side = |n| Counts { successes: random.successes(n, 0.9), n };
-                    let pairs: Vec<Pair> =
-                        (0..cases).map(|_| Pair { base: side(base), new: side(new) }).collect();
-                    let rule = Rule { margin: 0.0, draws: 99, ..RULE };
-                    alarms += u32::from(judge(&pairs, &rule) == Verdict::Regression);
+                    let mut side = |n| ScoredCounts { successes: random.successes(n, 0.9), n };
+                    let pairs: Vec<ScoredPair> =
+                        (0..cases).map(|_| ScoredPair { base: side(base), new: side(new) }).collect();
+                    let rule = GateRule { margin: 0.0, draws: 99, ..RULE };
+                    alarms += u32::from(judge(&pairs, &rule) == GateVerdict::Regression);
                 }
                 assert!(alarms <= ROUNDS / 20, "{base} against {new}, {cases} cases: {alarms}");
             }
@@ -210,7 +212,7 @@ mod tests {
     #[test]
     fn a_drop_of_the_whole_margin_rarely_passes() {
         for (cases, trials) in SHAPES {
-            let rule = Rule { margin: 0.1, ..RULE };
+            let rule = GateRule { margin: 0.1, ..RULE };
             let tally = simulate(&models(cases, trials), 0.1, &rule, ROUNDS);
             assert!(f64::from(tally.pass) / f64::from(ROUNDS) <= 0.06, "{cases}x{trials}: {tally:?}");
         }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::random::Random;
+use super::random::SeededRandom;
 use super::{Interval, TWO_SIDED};
 
 /// How many standard errors 95 % of a normal distribution reach to one side.
@@ -14,12 +14,12 @@ const SEED: u64 = 20_261_116;
 
 /// A side of a pair: how many trials were scored, and how many of them are successes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Counts {
+pub(crate) struct ScoredCounts {
     pub(crate) successes: u32,
     pub(crate) n: u32,
 }
 
-impl Counts {
+impl ScoredCounts {
     fn rate(self) -> f64 {
         f64::from(self.successes) / f64::from(self.n)
     }
@@ -27,12 +27,12 @@ impl Counts {
 
 /// A case that both sides have a score of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pair {
-    pub(crate) base: Counts,
-    pub(crate) new: Counts,
+pub(crate) struct ScoredPair {
+    pub(crate) base: ScoredCounts,
+    pub(crate) new: ScoredCounts,
 }
 
-impl Pair {
+impl ScoredPair {
     /// How much higher the new rate is.
     pub(crate) fn difference(&self) -> f64 {
         self.new.rate() - self.base.rate()
@@ -51,7 +51,7 @@ impl Pair {
     }
 
     /// The difference if it is drawn by lot which trials are the new ones.
-    fn redrawn(&self, random: &mut Random) -> f64 {
+    fn redrawn(&self, random: &mut SeededRandom) -> f64 {
         let (n, successes) = (self.base.n + self.new.n, self.base.successes + self.new.successes);
         let new = random.among(self.new.n, n, successes);
         f64::from(new) / f64::from(self.new.n) - f64::from(successes - new) / f64::from(self.base.n)
@@ -60,7 +60,7 @@ impl Pair {
 
 /// What all pairs say together; every case weighs the same.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Difference {
+pub(crate) struct MeanDifference {
     /// The mean of the differences.
     pub(crate) mean: f64,
     /// Where the true one probably is.
@@ -76,10 +76,10 @@ pub(crate) struct Difference {
 }
 
 /// Compares; none without a pair.
-pub(crate) fn difference(pairs: &[Pair], draws: u32) -> Option<Difference> {
-    let differences: Vec<f64> = pairs.iter().map(Pair::difference).collect();
+pub(crate) fn difference(pairs: &[ScoredPair], draws: u32) -> Option<MeanDifference> {
+    let differences: Vec<f64> = pairs.iter().map(ScoredPair::difference).collect();
     let flips = sign_flip(pairs, draws);
-    Some(Difference {
+    Some(MeanDifference {
         mean: differences.iter().sum::<f64>() / differences.len() as f64,
         interval: interval(pairs)?,
         wins: differences.iter().filter(|difference| **difference > 0.0).count(),
@@ -91,14 +91,14 @@ pub(crate) fn difference(pairs: &[Pair], draws: u32) -> Option<Difference> {
 }
 
 /// Where the true difference probably is, on both sides.
-fn interval(pairs: &[Pair]) -> Option<Interval> {
+fn interval(pairs: &[ScoredPair]) -> Option<Interval> {
     let (centre, error) = spread(pairs)?;
     let reach = TWO_SIDED * error;
     Some(Interval { low: (centre - reach).max(-1.0), high: (centre + reach).min(1.0) })
 }
 
 /// What the true difference is above, with 95 %.
-pub(crate) fn at_least(pairs: &[Pair]) -> Option<f64> {
+pub(crate) fn at_least(pairs: &[ScoredPair]) -> Option<f64> {
     let (centre, error) = spread(pairs)?;
     Some((centre - ONE_SIDED * error).max(-1.0))
 }
@@ -106,13 +106,13 @@ pub(crate) fn at_least(pairs: &[Pair]) -> Option<f64> {
 /// The mean difference and its standard error: the usual one of pairs, and the noise of one pair on top of it. Without
 /// that, cases that all ended alike would be certainty. The noise is as much as one trial can differ from another, less
 /// where each case was tried more often.
-fn spread(pairs: &[Pair]) -> Option<(f64, f64)> {
+fn spread(pairs: &[ScoredPair]) -> Option<(f64, f64)> {
     if pairs.is_empty() {
         return None;
     }
     let count = pairs.len() as f64;
-    let mean = pairs.iter().map(Pair::difference).sum::<f64>() / count;
-    let noise = |pair: &Pair| 0.5 / f64::from(pair.base.n) + 0.5 / f64::from(pair.new.n);
+    let mean = pairs.iter().map(ScoredPair::difference).sum::<f64>() / count;
+    let noise = |pair: &ScoredPair| 0.5 / f64::from(pair.base.n) + 0.5 / f64::from(pair.new.n);
     let noise = pairs.iter().map(noise).sum::<f64>() / count;
     let squares: f64 = pairs.iter().map(|pair| (pair.difference() - mean).powi(2)).sum();
     Some((mean, ((squares + noise) / (count * (count - 1.0).max(1.0))).sqrt()))
@@ -120,7 +120,7 @@ fn spread(pairs: &[Pair]) -> Option<(f64, f64)> {
 
 /// How often differences whose signs are drawn by lot lie as far out as these do.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct SignFlip {
+pub(crate) struct SignFlipTest {
     /// As low as these.
     pub(crate) lower: f64,
     /// As far from 0 as these.
@@ -131,12 +131,12 @@ pub(crate) struct SignFlip {
 /// The sign-flip permutation test: if nothing changed, each difference might as well have had the other sign. Where one
 /// side of a case was tried more often that does not hold (a single trial lies further out than the mean of many), so
 /// its trials are dealt out anew instead.
-pub(crate) fn sign_flip(pairs: &[Pair], draws: u32) -> SignFlip {
-    let some: Vec<(&Pair, f64)> =
+pub(crate) fn sign_flip(pairs: &[ScoredPair], draws: u32) -> SignFlipTest {
+    let some: Vec<(&ScoredPair, f64)> =
         pairs.iter().filter(|pair| pair.can_differ()).map(|pair| (pair, pair.difference())).collect();
     let seen: f64 = some.iter().map(|(_, difference)| difference).sum();
     let exact = some.len() <= EXACT_UP_TO && some.iter().all(|(pair, _)| pair.is_even());
-    let mut random = Random::new(SEED);
+    let mut random = SeededRandom::new(SEED);
     let rounds = if exact { 1 << some.len() } else { draws };
     let (mut lower, mut either) = (0_u32, 0_u32);
     for round in 0..rounds {
@@ -158,20 +158,20 @@ pub(crate) fn sign_flip(pairs: &[Pair], draws: u32) -> SignFlip {
     // What was seen is one of the possible draws; leaving it out would make a sample's answer too sure.
     let own = u32::from(!exact);
     let share = |count: u32| f64::from(count + own) / f64::from(rounds + own);
-    SignFlip { lower: share(lower), either: share(either), exact }
+    SignFlipTest { lower: share(lower), either: share(either), exact }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn pair(base: (u32, u32), new: (u32, u32)) -> Pair {
-        let counts = |(successes, n)| Counts { successes, n };
-        Pair { base: counts(base), new: counts(new) }
+    fn pair(base: (u32, u32), new: (u32, u32)) -> ScoredPair {
+        let counts = |(successes, n)| ScoredCounts { successes, n };
+        ScoredPair { base: counts(base), new: counts(new) }
     }
 
     /// Cases that all trials of the new results lose, win, or lose as before.
-    fn by(steps: &[i32]) -> Vec<Pair> {
+    fn by(steps: &[i32]) -> Vec<ScoredPair> {
         let of = |step: &i32| pair((5 * u32::from(*step < 0), 5), (5 * u32::from(*step > 0), 5));
         steps.iter().map(of).collect()
     }
@@ -180,7 +180,7 @@ mod tests {
     fn few_cases_are_counted_exactly() {
         let found = sign_flip(&by(&[-1, -1, -1, 0]), 0);
         assert_eq!((found.lower, found.either, found.exact), (0.125, 0.25, true));
-        assert_eq!(sign_flip(&by(&[0; 30]), 0), SignFlip { lower: 1.0, either: 1.0, exact: true });
+        assert_eq!(sign_flip(&by(&[0; 30]), 0), SignFlipTest { lower: 1.0, either: 1.0, exact: true });
         assert_eq!(sign_flip(&by(&[1; 4]), 0).lower, 1.0);
     }
 

@@ -2,9 +2,9 @@
 
 /// Where such a row of numbers is.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
+pub(crate) struct SeededRandom(u64);
 
-impl Random {
+impl SeededRandom {
     /// The row that belongs to a seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
@@ -42,14 +42,14 @@ mod tests {
     #[test]
     fn a_seed_gives_the_known_row() {
         // The first numbers of the reference implementation for the seed 1234567.
-        let mut random = Random::new(1_234_567);
+        let mut random = SeededRandom::new(1_234_567);
         assert_eq!(random.bits(), 6_457_827_717_110_365_317);
         assert_eq!(random.bits(), 3_203_168_211_198_807_973);
     }
 
     #[test]
     fn trials_succeed_as_often_as_their_chance_says() {
-        let mut random = Random::new(1);
+        let mut random = SeededRandom::new(1);
         let seen = f64::from(random.successes(100_000, 0.3)) / 100_000.0;
         assert!((seen - 0.3).abs() < 0.01, "{seen}");
         let lots: u32 = (0..10_000).map(|_| random.among(3, 10, 4)).sum();

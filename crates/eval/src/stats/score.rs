@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Interval, pass_all, pass_at, wilson};
-use crate::result::{Meta, Outcome};
+use crate::result::{TrialMeta, TrialOutcome};
 
 /// The trials of one case with one agent, counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,13 +28,13 @@ impl Default for Score {
 
 impl Score {
     /// Counts a trial by its last attempt.
-    pub(crate) fn add(&mut self, meta: &Meta) {
+    pub(crate) fn add(&mut self, meta: &TrialMeta) {
         if !meta.is_scored() {
             self.left_out += 1;
             return;
         }
         self.n += 1;
-        self.successes += u32::from(meta.outcome == Outcome::Success);
+        self.successes += u32::from(meta.outcome == TrialOutcome::Success);
         self.seconds += meta.wall_secs;
         self.microdollars = self.microdollars.zip(meta.cost.microdollars).map(|(sum, cost)| sum + cost);
     }
@@ -73,7 +73,7 @@ impl Score {
 
 /// A line of the table: a case with an agent, or an agent.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Row {
+pub(crate) struct ScoreRow {
     pub(crate) agent: String,
     /// None for the agent as a whole.
     pub(crate) case: Option<String>,
@@ -89,18 +89,18 @@ pub(crate) struct Row {
 
 /// All scores.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Table {
+pub(crate) struct ScoreTable {
     /// For the chances with `k` trials.
     pub(crate) k: u32,
-    pub(crate) agents: Vec<Row>,
-    pub(crate) cases: Vec<Row>,
+    pub(crate) agents: Vec<ScoreRow>,
+    pub(crate) cases: Vec<ScoreRow>,
 }
 
 /// The scores by agent and case.
 pub(crate) type Scores<'a> = BTreeMap<(&'a str, &'a str), Score>;
 
 /// Counts trials, each by its last attempt.
-pub(crate) fn scores<'a>(metas: impl IntoIterator<Item = &'a Meta>) -> Scores<'a> {
+pub(crate) fn scores<'a>(metas: impl IntoIterator<Item = &'a TrialMeta>) -> Scores<'a> {
     let mut scores = Scores::new();
     for meta in metas {
         scores.entry((&meta.agent, &meta.case_id)).or_default().add(meta);
@@ -109,14 +109,14 @@ pub(crate) fn scores<'a>(metas: impl IntoIterator<Item = &'a Meta>) -> Scores<'a
 }
 
 /// The table of these scores. Without a `k` it is as many as every case that has a score was tried.
-pub(crate) fn table(scores: &Scores<'_>, k: Option<u32>) -> Table {
+pub(crate) fn table(scores: &Scores<'_>, k: Option<u32>) -> ScoreTable {
     let fewest = scores.values().map(|score| score.n).filter(|n| *n > 0).min();
     let k = k.or(fewest).unwrap_or(1);
     let mut agents: BTreeMap<&str, Vec<Score>> = BTreeMap::new();
     let mut cases = Vec::new();
     for ((agent, case), score) in scores {
         agents.entry(agent).or_default().push(*score);
-        cases.push(Row {
+        cases.push(ScoreRow {
             agent: (*agent).to_owned(),
             case: Some((*case).to_owned()),
             cases: usize::from(score.n > 0),
@@ -126,11 +126,15 @@ pub(crate) fn table(scores: &Scores<'_>, k: Option<u32>) -> Table {
             pass_all: pass_all(k, score.n, score.successes),
         });
     }
-    Table { k, agents: agents.into_iter().map(|(agent, scores)| whole(agent, &scores, k)).collect(), cases }
+    ScoreTable {
+        k,
+        agents: agents.into_iter().map(|(agent, scores)| whole(agent, &scores, k)).collect(),
+        cases,
+    }
 }
 
 /// An agent over all its cases.
-fn whole(agent: &str, scores: &[Score], k: u32) -> Row {
+fn whole(agent: &str, scores: &[Score], k: u32) -> ScoreRow {
     let scored: Vec<&Score> = scores.iter().filter(|score| score.n > 0).collect();
     // A mean over only those cases that were tried often enough would be one over a choice of cases.
     let mean = |chance: fn(u32, u32, u32) -> Option<f64>| {
@@ -139,7 +143,7 @@ fn whole(agent: &str, scores: &[Score], k: u32) -> Row {
         chances.filter(|list| !list.is_empty()).map(|list| list.iter().sum::<f64>() / list.len() as f64)
     };
     let score = scores.iter().fold(Score::default(), Score::joined);
-    Row {
+    ScoreRow {
         agent: agent.to_owned(),
         case: None,
         cases: scored.len(),
@@ -166,11 +170,11 @@ fn observations(scores: &[&Score], rate: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::{Cause, Cost, META_SCHEMA, RunnerId};
+    use crate::result::{FailureCause, META_SCHEMA, RunnerVersion, TrialCost};
     use runner_core::step::CostSource;
 
-    fn meta(case: &str, cause: Option<Cause>, micro: Option<u64>) -> Meta {
-        Meta {
+    fn meta(case: &str, cause: Option<FailureCause>, micro: Option<u64>) -> TrialMeta {
+        TrialMeta {
             schema: META_SCHEMA.to_owned(),
             case_id: case.to_owned(),
             tags: Vec::new(),
@@ -179,7 +183,7 @@ mod tests {
             attempt: 1,
             run: "r".to_owned(),
             eval_run_id: "r.codex.t01.a1".to_owned(),
-            outcome: if cause.is_none() { Outcome::Success } else { Outcome::Error },
+            outcome: if cause.is_none() { TrialOutcome::Success } else { TrialOutcome::Error },
             cause,
             why: None,
             expected: None,
@@ -188,8 +192,8 @@ mod tests {
             loop_secs: 9.0,
             iterations: 1,
             tokens: None,
-            cost: Cost { microdollars: micro, basis: CostSource::Unknown },
-            runner: RunnerId { version: "0".to_owned(), sha256: "0".to_owned() },
+            cost: TrialCost { microdollars: micro, basis: CostSource::Unknown },
+            runner: RunnerVersion { version: "0".to_owned(), sha256: "0".to_owned() },
             started_at: String::new(),
             ended_at: String::new(),
         }
@@ -197,10 +201,11 @@ mod tests {
 
     #[test]
     fn what_says_nothing_about_the_agent_is_left_out_and_never_a_zero() {
-        let skipped = Meta { outcome: Outcome::Skipped, ..meta("a", Some(Cause::MissingTool), None) };
-        let spoiled =
-            [Cause::Provider, Cause::Harness, Cause::Interrupted].map(|cause| meta("a", Some(cause), None));
-        let metas: Vec<Meta> = spoiled.into_iter().chain([skipped, meta("a", None, Some(1))]).collect();
+        let skipped =
+            TrialMeta { outcome: TrialOutcome::Skipped, ..meta("a", Some(FailureCause::MissingTool), None) };
+        let spoiled = [FailureCause::Provider, FailureCause::Harness, FailureCause::Interrupted]
+            .map(|cause| meta("a", Some(cause), None));
+        let metas: Vec<TrialMeta> = spoiled.into_iter().chain([skipped, meta("a", None, Some(1))]).collect();
         let scores = scores(&metas);
         let score = scores.get(&("codex", "a")).unwrap();
         assert_eq!((score.n, score.successes, score.left_out, score.rate()), (1, 1, 4, Some(1.0)));
@@ -209,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_case_without_a_scored_trial_has_no_rate() {
-        let metas = [meta("a", Some(Cause::Provider), None)];
+        let metas = [meta("a", Some(FailureCause::Provider), None)];
         let table = table(&scores(&metas), Some(1));
         let (row, agent) = (&table.cases[0], &table.agents[0]);
         assert_eq!((row.score.rate(), row.interval, row.pass_at, row.pass_all), (None, None, None, None));
@@ -218,12 +223,12 @@ mod tests {
 
     #[test]
     fn failures_are_part_of_what_a_success_takes_and_costs() {
-        let metas = [meta("a", None, Some(2_000_000)), meta("a", Some(Cause::Agent), Some(1_000_000))];
+        let metas = [meta("a", None, Some(2_000_000)), meta("a", Some(FailureCause::Agent), Some(1_000_000))];
         let score = scores(&metas)[&("codex", "a")];
         assert_eq!((score.secs_per_success(), score.usd_per_success()), (Some(20.0), Some(3.0)));
-        let metas = [meta("a", None, Some(2_000_000)), meta("a", Some(Cause::Agent), None)];
+        let metas = [meta("a", None, Some(2_000_000)), meta("a", Some(FailureCause::Agent), None)];
         assert_eq!(scores(&metas)[&("codex", "a")].usd_per_success(), None, "an unknown cost is no 0");
-        let metas = [meta("a", Some(Cause::Limit), Some(5))];
+        let metas = [meta("a", Some(FailureCause::Limit), Some(5))];
         let score = scores(&metas)[&("codex", "a")];
         assert_eq!((score.secs_per_success(), score.usd_per_success()), (None, None));
     }

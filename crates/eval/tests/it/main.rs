@@ -20,11 +20,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use testkit::repo::{Ran, Sandbox, run};
+use testkit::repo::{RunOutput, TestRepo, run};
 
 /// A folder with cases, to be evaluated.
 struct Suite {
-    sandbox: Sandbox,
+    sandbox: TestRepo,
 }
 
 /// The cases of this repository.
@@ -40,13 +40,13 @@ fn runner() -> PathBuf {
 
 impl Suite {
     fn new() -> Self {
-        Self { sandbox: Sandbox::empty(env!("CARGO_BIN_EXE_runner-eval")) }
+        Self { sandbox: TestRepo::empty(env!("CARGO_BIN_EXE_runner-eval")) }
     }
 
     /// One on a disk: Codex's own sandbox hides what is in memory.
     fn on_disk() -> Self {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        Self { sandbox: Sandbox::empty_in(env!("CARGO_BIN_EXE_runner-eval"), folder) }
+        Self { sandbox: TestRepo::empty_in(env!("CARGO_BIN_EXE_runner-eval"), folder) }
     }
 
     /// A suite with cases of this name, all of which end well.
@@ -82,7 +82,7 @@ impl Suite {
         command
     }
 
-    fn eval(&self, words: &[&str]) -> Ran {
+    fn eval(&self, words: &[&str]) -> RunOutput {
         run(&mut self.command(words))
     }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use scripted_model::{Script, ScriptedModel};
+use scripted_model::{ModelScript, ScriptedModel};
 use serde_json::Value;
 use testkit::agents;
 use testkit::oracle::assert_nothing_of;
@@ -24,7 +24,7 @@ fn model() -> ScriptedModel {
     let script = format!(
         "[[part]]\n[[part.step]]\ndo.shell = {shell}\n[[part.step]]\ndo.final = {{ status = 'done', summary = 'it counts' }}\n"
     );
-    ScriptedModel::start(Script::parse(&script).unwrap()).unwrap()
+    ScriptedModel::start(ModelScript::parse(&script).unwrap()).unwrap()
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -5,29 +5,29 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::bounded::{self, number, some_text, text};
-use super::event::{AgentEvent, Said, State};
+use super::event::{ActivityState, AgentEvent, AgentEventKind};
 use super::money::microdollars;
 use super::tool;
-use super::transcript::{End, Failure, Findings};
+use super::transcript::{FailureInfo, ParsedSession, SessionEnd};
 use crate::step::{CostSource, Usage};
 
 /// What must be known of earlier lines.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct ClaudeParser {
     /// Calls without a result yet, by their id.
-    calls: BTreeMap<String, Said>,
+    calls: BTreeMap<String, AgentEventKind>,
     /// The message whose cost was counted last, and that cost: a message comes in several lines.
     counted: Option<(String, Usage)>,
     /// The error word of the last message that the program itself wrote in the model's place.
     error: Option<String>,
     /// When the limit ends that was reached, by the program's own event.
     resets_unix_secs: Option<u64>,
-    cached: Cached,
+    cached: CacheTokens,
 }
 
 /// How tokens from a cache are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Cached {
+pub(super) enum CacheTokens {
     /// Beside the input, as Anthropic does.
     #[default]
     Apart,
@@ -35,13 +35,13 @@ pub(super) enum Cached {
     Within,
 }
 
-impl Reader {
-    pub(super) fn counting(cached: Cached) -> Self {
+impl ClaudeParser {
+    pub(super) fn counting(cached: CacheTokens) -> Self {
         Self { cached, ..Self::default() }
     }
 
     /// What one line means.
-    pub(super) fn read(&mut self, line: &Value, findings: &mut Findings) -> Vec<AgentEvent> {
+    pub(super) fn read(&mut self, line: &Value, findings: &mut ParsedSession) -> Vec<AgentEvent> {
         let parent = some_text(line, "parent_tool_use_id");
         let told = match text(line, "type") {
             "system" => system(line, findings).into_iter().map(AgentEvent::of).collect(),
@@ -54,7 +54,7 @@ impl Reader {
         told.into_iter().map(|event| AgentEvent { parent: parent.clone(), ..event }).collect()
     }
 
-    fn assistant(&mut self, line: &Value, findings: &mut Findings) -> Vec<AgentEvent> {
+    fn assistant(&mut self, line: &Value, findings: &mut ParsedSession) -> Vec<AgentEvent> {
         if let Some(error) = some_text(line, "error") {
             self.error = Some(error);
         }
@@ -65,9 +65,11 @@ impl Reader {
         let mut events = Vec::new();
         for block in message.get("content").and_then(Value::as_array).into_iter().flatten() {
             let said = match text(block, "type") {
-                "text" if is_synthetic => Said::Warning { text: bounded::said(text(block, "text")) },
-                "text" => Said::Message { text: bounded::said(text(block, "text")) },
-                "thinking" => Said::Reasoning { text: bounded::said(text(block, "thinking")) },
+                "text" if is_synthetic => {
+                    AgentEventKind::Warning { text: bounded::said(text(block, "text")) }
+                }
+                "text" => AgentEventKind::Message { text: bounded::said(text(block, "text")) },
+                "thinking" => AgentEventKind::Reasoning { text: bounded::said(text(block, "thinking")) },
                 "redacted_thinking" => continue,
                 "tool_use" => {
                     let said = tool::begun(text(block, "name"), block.get("input").unwrap_or(&Value::Null));
@@ -76,7 +78,7 @@ impl Reader {
                     events.push(AgentEvent { id, parent: None, said });
                     continue;
                 }
-                _ => Said::Unknown { raw: bounded::raw(block) },
+                _ => AgentEventKind::Unknown { raw: bounded::raw(block) },
             };
             events.push(AgentEvent::of(said));
         }
@@ -84,7 +86,7 @@ impl Reader {
     }
 
     /// Adds what a message cost, so that something is known of a session that ends without a sum.
-    fn count(&mut self, message: &Value, findings: &mut Findings) {
+    fn count(&mut self, message: &Value, findings: &mut ParsedSession) {
         let Some(usage) = message.get("usage").map(|usage| usage_of(usage, self.cached)) else { return };
         let id = text(message, "id").to_owned();
         let before = match &self.counted {
@@ -111,16 +113,18 @@ impl Reader {
     fn user(&mut self, line: &Value) -> Vec<AgentEvent> {
         let content = line.pointer("/message/content");
         if let Some(text) = content.and_then(Value::as_str) {
-            return vec![AgentEvent::of(Said::Warning { text: bounded::said(text) })];
+            return vec![AgentEvent::of(AgentEventKind::Warning { text: bounded::said(text) })];
         }
         let mut events = Vec::new();
         for block in content.and_then(Value::as_array).into_iter().flatten() {
             match text(block, "type") {
                 "tool_result" => events.push(self.tool_result(block)),
                 "text" => {
-                    events.push(AgentEvent::of(Said::Warning { text: bounded::said(text(block, "text")) }));
+                    events.push(AgentEvent::of(AgentEventKind::Warning {
+                        text: bounded::said(text(block, "text")),
+                    }));
                 }
-                _ => events.push(AgentEvent::of(Said::Unknown { raw: bounded::raw(block) })),
+                _ => events.push(AgentEvent::of(AgentEventKind::Unknown { raw: bounded::raw(block) })),
             }
         }
         events
@@ -129,40 +133,40 @@ impl Reader {
     fn tool_result(&mut self, block: &Value) -> AgentEvent {
         let id = some_text(block, "tool_use_id");
         let is_error = block.get("is_error").and_then(Value::as_bool).unwrap_or(false);
-        let state = if is_error { State::Failed } else { State::Done };
+        let state = if is_error { ActivityState::Failed } else { ActivityState::Done };
         let result = result_text(block.get("content").unwrap_or(&Value::Null));
         let exit = if is_error { exit_code(&result) } else { Some(0) };
         let call = id.as_ref().and_then(|id| self.calls.remove(id));
         let said = match call {
             Some(call) => tool::ended(call, state, exit, &result),
-            None => Said::Unknown { raw: bounded::raw(block) },
+            None => AgentEventKind::Unknown { raw: bounded::raw(block) },
         };
         AgentEvent { id, parent: None, said }
     }
 
-    fn rate_limit(&mut self, line: &Value) -> Said {
+    fn rate_limit(&mut self, line: &Value) -> AgentEventKind {
         let info = line.get("rate_limit_info").unwrap_or(line);
         let status = bounded::name(text(info, "status"));
         let resets_unix_secs = number(info, "resetsAt");
         if status == "rejected" {
             self.resets_unix_secs = resets_unix_secs;
         }
-        Said::RateLimit { status, limit: some_text(info, "rateLimitType"), resets_unix_secs }
+        AgentEventKind::RateLimit { status, limit: some_text(info, "rateLimitType"), resets_unix_secs }
     }
 
-    fn result(&mut self, line: &Value, findings: &mut Findings) -> Vec<AgentEvent> {
+    fn result(&mut self, line: &Value, findings: &mut ParsedSession) -> Vec<AgentEvent> {
         let usage = total(line, self.cached).unwrap_or(findings.usage);
         findings.usage = usage;
         let is_error = line.get("is_error").and_then(Value::as_bool).unwrap_or(false);
         findings.answer = line.get("structured_output").filter(|answer| answer.is_object()).cloned();
-        let told = AgentEvent::of(Said::Usage { usage });
+        let told = AgentEvent::of(AgentEventKind::Usage { usage });
         if !is_error {
-            findings.end = End::Finished;
-            return vec![told, AgentEvent::of(Said::Finished)];
+            findings.end = SessionEnd::Finished;
+            return vec![told, AgentEvent::of(AgentEventKind::Finished)];
         }
         findings.answer = None;
         let message = some_text(line, "result").unwrap_or_else(|| bounded::name(text(line, "subtype")));
-        findings.end = End::Failed(Failure {
+        findings.end = SessionEnd::Failed(FailureInfo {
             message: message.clone(),
             status: number(line, "api_error_status"),
             error: self.error.clone(),
@@ -170,18 +174,18 @@ impl Reader {
             reason: some_text(line, "terminal_reason"),
             resets_unix_secs: self.resets_unix_secs,
         });
-        vec![told, AgentEvent::of(Said::Failed { message })]
+        vec![told, AgentEvent::of(AgentEventKind::Failed { message })]
     }
 }
 
 fn unknown(line: &Value) -> AgentEvent {
-    AgentEvent::of(Said::Unknown { raw: bounded::raw(line) })
+    AgentEvent::of(AgentEventKind::Unknown { raw: bounded::raw(line) })
 }
 
-fn system(line: &Value, findings: &mut Findings) -> Option<Said> {
+fn system(line: &Value, findings: &mut ParsedSession) -> Option<AgentEventKind> {
     Some(match text(line, "subtype") {
         "init" => init(line, findings),
-        "api_retry" => Said::Retry {
+        "api_retry" => AgentEventKind::Retry {
             text: some_text(line, "error").unwrap_or_else(|| "the request failed".to_owned()),
             attempt: number(line, "attempt"),
             of: number(line, "max_retries"),
@@ -192,22 +196,22 @@ fn system(line: &Value, findings: &mut Findings) -> Option<Said> {
         },
         "compact_boundary" => {
             let of = |key: &str| line.pointer(&format!("/compact_metadata/{key}")).and_then(Value::as_u64);
-            Said::Compacted { tokens_before: of("pre_tokens"), tokens_after: of("post_tokens") }
+            AgentEventKind::Compacted { tokens_before: of("pre_tokens"), tokens_after: of("post_tokens") }
         }
         // Known, and nothing that the call's own events do not say.
         "status" | "task_started" | "task_progress" | "task_notification" | "task_updated" => return None,
-        _ => Said::Unknown { raw: bounded::raw(line) },
+        _ => AgentEventKind::Unknown { raw: bounded::raw(line) },
     })
 }
 
-fn init(line: &Value, findings: &mut Findings) -> Said {
+fn init(line: &Value, findings: &mut ParsedSession) -> AgentEventKind {
     let identity = &mut findings.identity;
     identity.session_id = some_text(line, "session_id");
     identity.model = some_text(line, "model");
     identity.version =
         some_text(line, "claude_code_version").or_else(|| some_text(line, "qwen_code_version"));
     let tools = line.get("tools").and_then(Value::as_array);
-    Said::Session {
+    AgentEventKind::Session {
         session_id: identity.session_id.clone(),
         model: identity.model.clone(),
         version: identity.version.clone(),
@@ -233,10 +237,10 @@ fn exit_code(result: &str) -> Option<i64> {
 }
 
 /// The cost of one message or of all. Here tokens from a cache are part of the input.
-fn usage_of(usage: &Value, how: Cached) -> Usage {
+fn usage_of(usage: &Value, how: CacheTokens) -> Usage {
     let of = |key: &str| number(usage, key).unwrap_or(0);
     let cached = of("cache_read_input_tokens");
-    let beside = if how == Cached::Apart { cached } else { 0 };
+    let beside = if how == CacheTokens::Apart { cached } else { 0 };
     Usage {
         input_tokens: Some(of("input_tokens") + of("cache_creation_input_tokens") + beside),
         cached_input_tokens: Some(cached),
@@ -248,7 +252,7 @@ fn usage_of(usage: &Value, how: Cached) -> Usage {
 }
 
 /// The sum at the end: over all models that took part, if they are listed.
-fn total(line: &Value, cached: Cached) -> Option<Usage> {
+fn total(line: &Value, cached: CacheTokens) -> Option<Usage> {
     let models = line.get("modelUsage").and_then(Value::as_object).filter(|models| !models.is_empty());
     let sum = match models {
         Some(models) => {

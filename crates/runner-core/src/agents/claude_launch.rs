@@ -5,12 +5,12 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::launch::{CommandLine, Fence, Places, Ready, agent_schema, key_names};
-use super::{Agent, Facts};
+use super::launch::{CommandLine, CommandSandbox, LaunchContext, SetupFile, agent_schema, key_names};
+use super::{AgentFacts, AgentKind};
 use crate::config::Executor;
 use crate::tools::{ToolName, Tools};
 
-pub(super) const FACTS: Facts = Facts {
+pub(super) const FACTS: AgentFacts = AgentFacts {
     program: "claude",
     package: "@anthropic-ai/claude-code",
     tested: &["2.1.197"],
@@ -57,7 +57,12 @@ const FILE_TOOLS: &str = "Edit|MultiEdit|NotebookEdit|Write";
 const VARIABLES: [(&str, &str); 2] =
     [("DISABLE_AUTO_COMPACT", "1"), ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")];
 
-pub(super) fn complete(line: &mut CommandLine, executor: &Executor, tools: &Tools, places: &Places<'_>) {
+pub(super) fn complete(
+    line: &mut CommandLine,
+    executor: &Executor,
+    tools: &Tools,
+    places: &LaunchContext<'_>,
+) {
     line.args(FLAGS);
     permissions(line, tools, places);
     line.arg("--json-schema");
@@ -90,7 +95,7 @@ pub(super) fn complete(line: &mut CommandLine, executor: &Executor, tools: &Tool
 
 /// What it may use. The list of allowed tools is the whole of what it is given; with questions switched off, the flag
 /// of that name would allow nothing less.
-fn permissions(line: &mut CommandLine, tools: &Tools, places: &Places<'_>) {
+fn permissions(line: &mut CommandLine, tools: &Tools, places: &LaunchContext<'_>) {
     if let Some(allowed) = &tools.allow {
         let names: Vec<&str> = allowed.iter().map(ToolName::as_str).collect();
         line.args(["--tools", &names.join(",")]);
@@ -103,7 +108,7 @@ fn permissions(line: &mut CommandLine, tools: &Tools, places: &Places<'_>) {
         line.arg("--add-dir");
         line.arg(folder);
     }
-    if let Some(Fence { before_files, .. }) = &places.fence {
+    if let Some(CommandSandbox { before_files, .. }) = &places.fence {
         // Any other failure of a hook, such as its program being gone, would let the change through.
         let command = shell_words(before_files) + " || exit 2";
         let hook = json!({ "type": "command", "command": command });
@@ -115,12 +120,12 @@ fn permissions(line: &mut CommandLine, tools: &Tools, places: &Places<'_>) {
 /// Claude Code has no filter for what its commands see, but starts them through a program of one's choice: one that
 /// takes the keys away, and puts the command into the sandbox. (Its own scrubbing forces questions, needs more programs,
 /// and litters the work tree.)
-fn commands(line: &mut CommandLine, executor: &Executor, places: &Places<'_>) {
+fn commands(line: &mut CommandLine, executor: &Executor, places: &LaunchContext<'_>) {
     let path = places.settings.join("claude-shell");
     if !can_be_started_through(&path) {
         return;
     }
-    let keys = key_names(Agent::Claude, executor).join(" ");
+    let keys = key_names(AgentKind::Claude, executor).join(" ");
     let fence =
         places.fence.as_ref().map(|fence| shell_words(&fence.around_commands) + " ").unwrap_or_default();
     let text = format!(
@@ -133,7 +138,7 @@ fn commands(line: &mut CommandLine, executor: &Executor, places: &Places<'_>) {
          esac\n"
     );
     line.set("CLAUDE_CODE_SHELL_PREFIX", &path);
-    line.files.push(Ready { path, text, is_program: true });
+    line.files.push(SetupFile { path, text, is_program: true });
 }
 
 /// Claude Code splits the name of such a program at the last ` -`, and takes it for text.

@@ -3,12 +3,14 @@
 use serde_json::Value;
 
 use super::bounded::{self, number, some_text, text};
-use super::event::{AgentEvent, Change, FileChange, PlanItem, PlanState, Said, State};
-use super::transcript::{End, Failure, Findings};
+use super::event::{
+    ActivityState, AgentEvent, AgentEventKind, FileAction, FileChange, PlanItem, PlanItemState,
+};
+use super::transcript::{FailureInfo, ParsedSession, SessionEnd};
 use crate::step::{CostSource, Usage};
 
 /// What one line means.
-pub(super) fn read(line: &Value, findings: &mut Findings) -> Vec<AgentEvent> {
+pub(super) fn read(line: &Value, findings: &mut ParsedSession) -> Vec<AgentEvent> {
     let told = match text(line, "type") {
         "thread.started" => thread_started(line, findings),
         "turn.started" => return Vec::new(),
@@ -16,20 +18,20 @@ pub(super) fn read(line: &Value, findings: &mut Findings) -> Vec<AgentEvent> {
         "turn.failed" => turn_failed(line, findings),
         "error" => error(line, findings),
         "item.started" | "item.updated" | "item.completed" => return item(line).into_iter().collect(),
-        _ => Said::Unknown { raw: bounded::raw(line) },
+        _ => AgentEventKind::Unknown { raw: bounded::raw(line) },
     };
     vec![AgentEvent::of(told)]
 }
 
-fn thread_started(line: &Value, findings: &mut Findings) -> Said {
+fn thread_started(line: &Value, findings: &mut ParsedSession) -> AgentEventKind {
     findings.identity.session_id = some_text(line, "thread_id");
     let session_id = findings.identity.session_id.clone();
-    Said::Session { session_id, model: None, version: None, tools: Vec::new() }
+    AgentEventKind::Session { session_id, model: None, version: None, tools: Vec::new() }
 }
 
 /// What a turn cost. Codex counts cached tokens among the input already, and thoughts among the output.
-fn turn_completed(line: &Value, findings: &mut Findings) -> Vec<AgentEvent> {
-    findings.end = End::Finished;
+fn turn_completed(line: &Value, findings: &mut ParsedSession) -> Vec<AgentEvent> {
+    findings.end = SessionEnd::Finished;
     let mut events = Vec::new();
     if let Some(usage) = line.get("usage") {
         let usage = Usage {
@@ -41,31 +43,31 @@ fn turn_completed(line: &Value, findings: &mut Findings) -> Vec<AgentEvent> {
             cost_source: CostSource::Unknown,
         };
         findings.usage = usage;
-        events.push(AgentEvent::of(Said::Usage { usage }));
+        events.push(AgentEvent::of(AgentEventKind::Usage { usage }));
     }
-    events.push(AgentEvent::of(Said::Finished));
+    events.push(AgentEvent::of(AgentEventKind::Finished));
     events
 }
 
-fn turn_failed(line: &Value, findings: &mut Findings) -> Said {
+fn turn_failed(line: &Value, findings: &mut ParsedSession) -> AgentEventKind {
     let message = line.pointer("/error/message").and_then(Value::as_str).unwrap_or_default();
     let message = bounded::name(message);
-    findings.end = End::Failed(Failure { message: message.clone(), ..Failure::default() });
-    Said::Failed { message }
+    findings.end = SessionEnd::Failed(FailureInfo { message: message.clone(), ..FailureInfo::default() });
+    AgentEventKind::Failed { message }
 }
 
 /// An error at the top level ends nothing by itself: a notice that codex tries again, or the words of the failure
 /// that follows.
-fn error(line: &Value, findings: &mut Findings) -> Said {
+fn error(line: &Value, findings: &mut ParsedSession) -> AgentEventKind {
     let message = text(line, "message");
     let text = bounded::name(message);
     let Some(rest) = message.strip_prefix("Reconnecting...") else {
         findings.last_error = Some(text.clone());
-        return Said::Warning { text };
+        return AgentEventKind::Warning { text };
     };
     let count = rest.split_whitespace().next().and_then(|word| word.split_once('/'));
     let count = count.and_then(|(attempt, of)| Some((attempt.parse().ok()?, of.parse().ok()?)));
-    Said::Retry {
+    AgentEventKind::Retry {
         text,
         attempt: count.map(|(attempt, _)| attempt),
         of: count.map(|(_, of)| of),
@@ -78,39 +80,39 @@ fn item(line: &Value) -> Option<AgentEvent> {
     let state = state_of(text(line, "type"), text(item, "status"));
     let named = |key: &str| bounded::name(text(item, key));
     let said = match text(item, "type") {
-        "agent_message" => Said::Message { text: bounded::said(text(item, "text")) },
-        "reasoning" => Said::Reasoning { text: bounded::said(text(item, "text")) },
-        "command_execution" => Said::Command {
+        "agent_message" => AgentEventKind::Message { text: bounded::said(text(item, "text")) },
+        "reasoning" => AgentEventKind::Reasoning { text: bounded::said(text(item, "text")) },
+        "command_execution" => AgentEventKind::Command {
             command: named("command"),
             state,
             exit: item.get("exit_code").and_then(Value::as_i64),
             output: bounded::output(text(item, "aggregated_output")),
         },
-        "file_change" => Said::Edit { files: files(item), state },
-        "web_search" => Said::Web { query: named("query"), state },
-        "todo_list" => Said::Plan { items: todo(item) },
-        "error" => Said::Warning { text: bounded::said(text(item, "message")) },
+        "file_change" => AgentEventKind::Edit { files: files(item), state },
+        "web_search" => AgentEventKind::Web { query: named("query"), state },
+        "todo_list" => AgentEventKind::Plan { items: todo(item) },
+        "error" => AgentEventKind::Warning { text: bounded::said(text(item, "message")) },
         "mcp_tool_call" | "collab_tool_call" => tool(item, state),
-        _ => Said::Unknown { raw: bounded::raw(line) },
+        _ => AgentEventKind::Unknown { raw: bounded::raw(line) },
     };
     Some(AgentEvent { id: some_text(item, "id"), parent: None, said })
 }
 
-fn state_of(line: &str, status: &str) -> State {
+fn state_of(line: &str, status: &str) -> ActivityState {
     match (line, status) {
-        (_, "failed" | "declined") => State::Failed,
-        ("item.completed", _) | (_, "completed") => State::Done,
-        _ => State::Started,
+        (_, "failed" | "declined") => ActivityState::Failed,
+        ("item.completed", _) | (_, "completed") => ActivityState::Done,
+        _ => ActivityState::Started,
     }
 }
 
-fn tool(item: &Value, state: State) -> Said {
+fn tool(item: &Value, state: ActivityState) -> AgentEventKind {
     let name = [text(item, "server"), text(item, "tool")].map(str::to_owned);
     let name = name.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
     let shown = |key: &str| item.get(key).filter(|value| !value.is_null()).map(ToString::to_string);
     let output = shown("result").or_else(|| shown("error")).unwrap_or_default();
     let input = shown("arguments").or_else(|| shown("prompt")).unwrap_or_default();
-    Said::Tool {
+    AgentEventKind::Tool {
         name: bounded::name(&name),
         input: bounded::name(&input),
         state,
@@ -123,9 +125,9 @@ fn files(item: &Value) -> Vec<FileChange> {
     let file = |change: &Value| FileChange {
         path: bounded::name(text(change, "path")),
         change: match text(change, "kind") {
-            "add" => Change::Add,
-            "delete" => Change::Delete,
-            _ => Change::Update,
+            "add" => FileAction::Add,
+            "delete" => FileAction::Delete,
+            _ => FileAction::Update,
         },
     };
     changes.into_iter().flatten().map(file).collect()
@@ -135,8 +137,8 @@ fn todo(item: &Value) -> Vec<PlanItem> {
     let entry = |entry: &Value| PlanItem {
         text: bounded::name(text(entry, "text")),
         state: match entry.get("completed").and_then(Value::as_bool) {
-            Some(true) => PlanState::Done,
-            Some(false) | None => PlanState::Open,
+            Some(true) => PlanItemState::Done,
+            Some(false) | None => PlanItemState::Open,
         },
     };
     item.get("items").and_then(Value::as_array).into_iter().flatten().map(entry).collect()

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::launch::{CommandLine, Places, key_names};
-use super::{Agent, Facts};
-use crate::config::{Executor, Sandbox};
+use super::launch::{CommandLine, LaunchContext, key_names};
+use super::{AgentFacts, AgentKind};
+use crate::config::{Executor, SandboxMode};
 use crate::tools::{ToolName, Tools};
 
-pub(super) const FACTS: Facts = Facts {
+pub(super) const FACTS: AgentFacts = AgentFacts {
     program: "codex",
     package: "@openai/codex",
     tested: &["0.166.0"],
@@ -67,24 +67,29 @@ const PROVIDER: &str = "runner";
 
 /// A tool that Codex can do without, by the name under which tools.json denies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Switch {
+pub struct CodexToolSwitch {
     /// The tool.
     pub tool: &'static str,
     off: [&'static str; 2],
 }
 
 /// All of them. The others cannot be taken from it.
-pub const SWITCHES: [Switch; 5] = [
-    Switch { tool: "shell", off: ["--disable", "shell_tool"] },
-    Switch { tool: "web_search", off: NO_SEARCH },
-    Switch { tool: "view_image", off: ["--disable", "view_image"] },
-    Switch { tool: "multi_agent", off: ["--disable", "multi_agent"] },
-    Switch { tool: "goals", off: ["--disable", "goals"] },
+pub const SWITCHES: [CodexToolSwitch; 5] = [
+    CodexToolSwitch { tool: "shell", off: ["--disable", "shell_tool"] },
+    CodexToolSwitch { tool: "web_search", off: NO_SEARCH },
+    CodexToolSwitch { tool: "view_image", off: ["--disable", "view_image"] },
+    CodexToolSwitch { tool: "multi_agent", off: ["--disable", "multi_agent"] },
+    CodexToolSwitch { tool: "goals", off: ["--disable", "goals"] },
 ];
 
 const NO_SEARCH: [&str; 2] = ["-c", "web_search=\"disabled\""];
 
-pub(super) fn complete(line: &mut CommandLine, executor: &Executor, tools: &Tools, places: &Places<'_>) {
+pub(super) fn complete(
+    line: &mut CommandLine,
+    executor: &Executor,
+    tools: &Tools,
+    places: &LaunchContext<'_>,
+) {
     line.args(FLAGS);
     confinement(line, executor, tools, places);
     denied(line, tools);
@@ -112,8 +117,8 @@ pub(super) fn complete(line: &mut CommandLine, executor: &Executor, tools: &Tool
 }
 
 /// Codex's own sandbox, unless the user wants none.
-fn confinement(line: &mut CommandLine, executor: &Executor, tools: &Tools, places: &Places<'_>) {
-    if executor.sandbox == Sandbox::Off {
+fn confinement(line: &mut CommandLine, executor: &Executor, tools: &Tools, places: &LaunchContext<'_>) {
+    if executor.sandbox == SandboxMode::Off {
         return line.args(["--sandbox", "danger-full-access"]);
     }
     line.args(["--sandbox", "workspace-write"]);
@@ -129,7 +134,7 @@ fn confinement(line: &mut CommandLine, executor: &Executor, tools: &Tools, place
 
 /// What is switched off. A search goes out through the provider, so it goes with the network.
 fn denied(line: &mut CommandLine, tools: &Tools) {
-    let is_off = |switch: &&Switch| {
+    let is_off = |switch: &&CodexToolSwitch| {
         let without_network = tools.network == Some(false) && switch.off == NO_SEARCH;
         without_network || tools.deny.iter().map(ToolName::as_str).any(|name| name == switch.tool)
     };
@@ -161,8 +166,8 @@ fn provider(line: &mut CommandLine, executor: &Executor) {
 /// What the agent's commands do not see: keys, and the time zone that is the runner's.
 ///
 /// Codex names the end of a limit on the clock of its own zone, without saying which. In UTC it can be understood.
-fn commands(line: &mut CommandLine, executor: &Executor, places: &Places<'_>) {
-    let hidden = key_names(Agent::Codex, executor).into_iter().chain([CONTEXT_FULL, "TZ"]);
+fn commands(line: &mut CommandLine, executor: &Executor, places: &LaunchContext<'_>) {
+    let hidden = key_names(AgentKind::Codex, executor).into_iter().chain([CONTEXT_FULL, "TZ"]);
     let hidden: Vec<String> = hidden.map(toml_text).collect();
     setting(line, "shell_environment_policy.exclude", &format!("[{}]", hidden.join(",")));
     let zone = places.user.get(std::ffi::OsStr::new("TZ")).and_then(|zone| zone.to_str());
@@ -174,7 +179,7 @@ fn commands(line: &mut CommandLine, executor: &Executor, places: &Places<'_>) {
 
 /// With its home below the folder for temporary files, Codex makes no sandbox and every command fails. Then there
 /// is another such folder.
-fn temporary_folder(line: &mut CommandLine, places: &Places<'_>) {
+fn temporary_folder(line: &mut CommandLine, places: &LaunchContext<'_>) {
     let of = |name: &str| places.user.get(std::ffi::OsStr::new(name)).map(PathBuf::from);
     let home = of("CODEX_HOME").or_else(|| of("HOME").map(|home| home.join(FACTS.home.1)));
     let temporary = of("TMPDIR").unwrap_or_else(|| Path::new("/tmp").to_owned());

@@ -20,13 +20,13 @@ pub struct AgentEvent {
     pub parent: Option<String>,
     /// The thing itself.
     #[serde(flatten)]
-    pub said: Said,
+    pub said: AgentEventKind,
 }
 
 /// What it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Said {
+pub enum AgentEventKind {
     /// The session begins.
     Session { session_id: Option<String>, model: Option<String>, version: Option<String>, tools: Vec<String> },
     /// Words to whoever reads along.
@@ -34,17 +34,17 @@ pub enum Said {
     /// Thoughts, as far as the agent shows them.
     Reasoning { text: String },
     /// A shell command. Its exit code is its own: a test that fails is no fault of the session.
-    Command { command: String, state: State, exit: Option<i64>, output: String },
+    Command { command: String, state: ActivityState, exit: Option<i64>, output: String },
     /// Changes to files.
-    Edit { files: Vec<FileChange>, state: State },
+    Edit { files: Vec<FileChange>, state: ActivityState },
     /// A file that is read.
-    Read { path: String, state: State },
+    Read { path: String, state: ActivityState },
     /// A search in files.
-    Search { query: String, state: State },
+    Search { query: String, state: ActivityState },
     /// A search or a page on the web.
-    Web { query: String, state: State },
+    Web { query: String, state: ActivityState },
     /// Any other tool.
-    Tool { name: String, input: String, state: State, output: String },
+    Tool { name: String, input: String, state: ActivityState, output: String },
     /// The agent's own list of things to do.
     Plan { items: Vec<PlanItem> },
     /// The provider failed, and the agent tries again by itself.
@@ -68,7 +68,7 @@ pub enum Said {
 /// How far something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum ActivityState {
     Started,
     Done,
     Failed,
@@ -80,13 +80,13 @@ pub struct FileChange {
     /// As the agent names it.
     pub path: String,
     /// What becomes of it.
-    pub change: Change,
+    pub change: FileAction,
 }
 
 /// What becomes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum FileAction {
     Add,
     Update,
     Delete,
@@ -100,25 +100,25 @@ pub struct PlanItem {
     /// What is to be done.
     pub text: String,
     /// How far it is.
-    pub state: PlanState,
+    pub state: PlanItemState,
 }
 
 /// How far an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum PlanState {
+pub enum PlanItemState {
     Open,
     Active,
     Done,
 }
 
 impl AgentEvent {
-    pub(super) fn of(said: Said) -> Self {
+    pub(super) fn of(said: AgentEventKind) -> Self {
         Self { id: None, parent: None, said }
     }
 }
 
-impl Said {
+impl AgentEventKind {
     /// The event's own word, as its JSON has it.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -150,26 +150,26 @@ mod tests {
 
     #[test]
     fn an_event_is_called_the_same_in_its_json() {
-        let (none, state) = (String::new, State::Done);
+        let (none, state) = (String::new, ActivityState::Done);
         for said in [
-            Said::Session { session_id: None, model: None, version: None, tools: Vec::new() },
-            Said::Message { text: none() },
-            Said::Reasoning { text: none() },
-            Said::Command { command: none(), state, exit: None, output: none() },
-            Said::Edit { files: Vec::new(), state },
-            Said::Read { path: none(), state },
-            Said::Search { query: none(), state },
-            Said::Web { query: none(), state },
-            Said::Tool { name: none(), input: none(), state, output: none() },
-            Said::Plan { items: Vec::new() },
-            Said::Retry { text: none(), attempt: None, of: None, wait_ms: None },
-            Said::Warning { text: none() },
-            Said::Compacted { tokens_before: None, tokens_after: None },
-            Said::RateLimit { status: none(), limit: None, resets_unix_secs: None },
-            Said::Usage { usage: Usage::default() },
-            Said::Finished,
-            Said::Failed { message: none() },
-            Said::Unknown { raw: Value::Null },
+            AgentEventKind::Session { session_id: None, model: None, version: None, tools: Vec::new() },
+            AgentEventKind::Message { text: none() },
+            AgentEventKind::Reasoning { text: none() },
+            AgentEventKind::Command { command: none(), state, exit: None, output: none() },
+            AgentEventKind::Edit { files: Vec::new(), state },
+            AgentEventKind::Read { path: none(), state },
+            AgentEventKind::Search { query: none(), state },
+            AgentEventKind::Web { query: none(), state },
+            AgentEventKind::Tool { name: none(), input: none(), state, output: none() },
+            AgentEventKind::Plan { items: Vec::new() },
+            AgentEventKind::Retry { text: none(), attempt: None, of: None, wait_ms: None },
+            AgentEventKind::Warning { text: none() },
+            AgentEventKind::Compacted { tokens_before: None, tokens_after: None },
+            AgentEventKind::RateLimit { status: none(), limit: None, resets_unix_secs: None },
+            AgentEventKind::Usage { usage: Usage::default() },
+            AgentEventKind::Finished,
+            AgentEventKind::Failed { message: none() },
+            AgentEventKind::Unknown { raw: Value::Null },
         ] {
             assert_eq!(serde_json::to_value(&said).unwrap()["kind"], said.kind());
         }

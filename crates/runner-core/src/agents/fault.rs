@@ -3,8 +3,8 @@
 
 use super::bounded;
 use super::reset::moment;
-use super::transcript::{Conclusion, Dialect, End, Failure, Transcript};
-use crate::step::{Exit, ProviderFault};
+use super::transcript::{FailureInfo, SessionEnd, SessionResult, Transcript, TranscriptFormat};
+use crate::step::{ProviderError, SessionExit};
 use crate::text::one_line;
 
 /// How much of a message is told.
@@ -12,9 +12,9 @@ const WHY_BYTES_MAX: usize = 600;
 
 /// What is known of a session besides its output.
 #[derive(Clone, Debug)]
-pub struct Aftermath<'a> {
+pub struct ProcessFacts<'a> {
     /// How the process ended.
-    pub exit: Exit,
+    pub exit: SessionExit,
     /// What it wrote to standard error, from the end.
     pub stderr: &'a [u8],
     /// Whether the agent was stopped because its context was full.
@@ -25,39 +25,47 @@ pub struct Aftermath<'a> {
 
 impl Transcript {
     /// What the session came to.
-    pub fn conclude(self, aftermath: Aftermath<'_>) -> Conclusion {
+    pub fn conclude(self, aftermath: ProcessFacts<'_>) -> SessionResult {
         let fault = fault(&self, &aftermath);
         let exit = match (aftermath.exit, fault) {
             // By itself or by a signal of someone else; how the runner ended a session, the runner knows best.
-            (Exit::Finished { .. } | Exit::Killed { .. }, Some(fault)) => Exit::Provider { fault },
+            (SessionExit::Finished { .. } | SessionExit::Killed { .. }, Some(fault)) => {
+                SessionExit::Provider { fault }
+            }
             (exit, _) => exit,
         };
         let findings = self.findings;
         let answer = findings.answer.map(|answer| answer.to_string().into_bytes());
-        Conclusion { exit, usage: findings.usage, answer, identity: findings.identity }
+        SessionResult { exit, usage: findings.usage, answer, identity: findings.identity }
     }
 }
 
-fn fault(transcript: &Transcript, aftermath: &Aftermath<'_>) -> Option<ProviderFault> {
+fn fault(transcript: &Transcript, aftermath: &ProcessFacts<'_>) -> Option<ProviderError> {
     let findings = &transcript.findings;
     match (&findings.end, &aftermath.exit) {
-        (End::Finished, _) => None,
-        (End::Failed(failure), _) => match transcript.dialect {
-            Dialect::Codex => Some(codex(&failure.message, aftermath.now_unix_secs)),
-            Dialect::Claude => claude(failure),
-            Dialect::Opencode | Dialect::Gemini | Dialect::Qwen | Dialect::Copilot | Dialect::Pi => {
-                by_status(failure)
-            }
+        (SessionEnd::Finished, _) => None,
+        (SessionEnd::Failed(failure), _) => match transcript.dialect {
+            TranscriptFormat::Codex => Some(codex(&failure.message, aftermath.now_unix_secs)),
+            TranscriptFormat::Claude => claude(failure),
+            TranscriptFormat::Opencode
+            | TranscriptFormat::Gemini
+            | TranscriptFormat::Qwen
+            | TranscriptFormat::Copilot
+            | TranscriptFormat::Pi => by_status(failure),
         },
         // A preset's answer is a file, and that alone tells how it went.
-        (End::Unsaid, _) if !matches!(transcript.dialect, Dialect::Codex | Dialect::Claude) => None,
-        (End::Unsaid, _) if aftermath.is_context_full => Some(ProviderFault::ContextFull),
-        (End::Unsaid, Exit::Finished { code }) => {
+        (SessionEnd::Unsaid, _)
+            if !matches!(transcript.dialect, TranscriptFormat::Codex | TranscriptFormat::Claude) =>
+        {
+            None
+        }
+        (SessionEnd::Unsaid, _) if aftermath.is_context_full => Some(ProviderError::ContextFull),
+        (SessionEnd::Unsaid, SessionExit::Finished { code }) => {
             let own = String::from_utf8_lossy(aftermath.stderr);
             let said = findings.last_error.as_deref().filter(|_| findings.is_begun).unwrap_or(&own);
-            Some(ProviderFault::Crashed { why: crashed(said, *code) })
+            Some(ProviderError::Crashed { why: crashed(said, *code) })
         }
-        (End::Unsaid, _) => None,
+        (SessionEnd::Unsaid, _) => None,
     }
 }
 
@@ -75,19 +83,19 @@ fn shown(message: &str) -> String {
 }
 
 /// What a provider's status means, for programs that say no more. Without one, nothing is known.
-fn by_status(failure: &Failure) -> Option<ProviderFault> {
+fn by_status(failure: &FailureInfo) -> Option<ProviderError> {
     let why = || shown(&failure.message);
     Some(match failure.status? {
-        401 | 403 => ProviderFault::NotLoggedIn { why: why() },
-        429 => ProviderFault::RateLimited { retry_after_secs: None },
-        500..=599 => ProviderFault::Overloaded,
-        _ => ProviderFault::Refused { why: why() },
+        401 | 403 => ProviderError::NotLoggedIn { why: why() },
+        429 => ProviderError::RateLimited { retry_after_secs: None },
+        500..=599 => ProviderError::Overloaded,
+        _ => ProviderError::Refused { why: why() },
     })
 }
 
 /// Codex has one message for each kind of failure. Each is known by its beginning, so that what a provider's own
 /// text says further on does not count.
-fn codex(message: &str, now_unix_secs: u64) -> ProviderFault {
+fn codex(message: &str, now_unix_secs: u64) -> ProviderError {
     let why = || shown(message);
     let plain = message.replace('\u{2019}', "'");
     let begins = |beginning: &str| plain.starts_with(beginning);
@@ -105,77 +113,77 @@ fn codex(message: &str, now_unix_secs: u64) -> ProviderFault {
     ];
     let overloads = ["We're currently experiencing high demand", "Selected model is at capacity"];
     if limits.iter().any(|limit| begins(limit)) {
-        return ProviderFault::UsageLimit { resets_unix_secs: moment(&plain, now_unix_secs) };
+        return ProviderError::UsageLimit { resets_unix_secs: moment(&plain, now_unix_secs) };
     }
     if begins("Codex ran out of room in the model's context window") {
-        return ProviderFault::ContextFull;
+        return ProviderError::ContextFull;
     }
     if overloads.iter().any(|overload| begins(overload)) {
-        return ProviderFault::Overloaded;
+        return ProviderError::Overloaded;
     }
     if disconnects.iter().any(|disconnect| begins(disconnect)) {
-        return ProviderFault::Disconnected;
+        return ProviderError::Disconnected;
     }
     if begins("rate limit exceeded") {
         let wait = moment(&plain, now_unix_secs).map(|moment| moment.saturating_sub(now_unix_secs));
-        return ProviderFault::RateLimited {
+        return ProviderError::RateLimited {
             retry_after_secs: wait.and_then(|secs| u32::try_from(secs).ok()),
         };
     }
     if begins("Missing environment variable") || begins("Your access token could not be refreshed") {
-        return ProviderFault::NotLoggedIn { why: why() };
+        return ProviderError::NotLoggedIn { why: why() };
     }
     let statuses = ["unexpected status ", "exceeded retry limit, last status: "];
     let status = statuses.iter().find_map(|beginning| plain.strip_prefix(beginning));
     let status = status.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
-    status.map_or_else(|| ProviderFault::Refused { why: why() }, |status| of_status(status, why()))
+    status.map_or_else(|| ProviderError::Refused { why: why() }, |status| of_status(status, why()))
 }
 
 /// What an HTTP status means when nothing else is known.
-fn of_status(status: u64, why: String) -> ProviderFault {
+fn of_status(status: u64, why: String) -> ProviderError {
     match status {
-        401 | 403 => ProviderFault::NotLoggedIn { why },
-        408 => ProviderFault::Disconnected,
-        429 => ProviderFault::RateLimited { retry_after_secs: None },
-        500.. => ProviderFault::Overloaded,
-        _ => ProviderFault::Refused { why },
+        401 | 403 => ProviderError::NotLoggedIn { why },
+        408 => ProviderError::Disconnected,
+        429 => ProviderError::RateLimited { retry_after_secs: None },
+        500.. => ProviderError::Overloaded,
+        _ => ProviderError::Refused { why },
     }
 }
 
 /// Claude says what kind of failure it was in fields of its own. None for a session that merely gave no answer.
-fn claude(failure: &Failure) -> Option<ProviderFault> {
+fn claude(failure: &FailureInfo) -> Option<ProviderError> {
     let why = shown(&failure.message);
     if let Some("prompt_too_long" | "blocking_limit") = failure.reason.as_deref() {
-        return Some(ProviderFault::ContextFull);
+        return Some(ProviderError::ContextFull);
     }
     match failure.subtype.as_deref() {
         Some("error_max_structured_output_retries") => {
-            return Some(ProviderFault::SchemaBroken {
+            return Some(ProviderError::SchemaBroken {
                 why: "the agent's answers did not fit the schema, and it gave up".to_owned(),
             });
         }
-        Some("error_during_execution") => return Some(ProviderFault::Crashed { why }),
+        Some("error_during_execution") => return Some(ProviderError::Crashed { why }),
         Some("error_max_turns" | "error_max_budget_usd") => return None,
         Some(_) | None => {}
     }
     Some(match (failure.error.as_deref(), failure.status) {
         (Some("rate_limit"), _) | (_, Some(429)) => rate_limit(failure),
-        (Some("billing_error"), _) => ProviderFault::Refused { why },
-        (Some("authentication_failed"), _) => ProviderFault::NotLoggedIn { why },
-        (Some("overloaded"), _) => ProviderFault::Overloaded,
+        (Some("billing_error"), _) => ProviderError::Refused { why },
+        (Some("authentication_failed"), _) => ProviderError::NotLoggedIn { why },
+        (Some("overloaded"), _) => ProviderError::Overloaded,
         (_, Some(status)) => of_status(status, why),
-        (Some("invalid_request" | "model_not_found"), None) => ProviderFault::Refused { why },
+        (Some("invalid_request" | "model_not_found"), None) => ProviderError::Refused { why },
         // No status at all: the request never got an answer.
-        (Some(_) | None, None) => ProviderFault::Disconnected,
+        (Some(_) | None, None) => ProviderError::Disconnected,
     })
 }
 
 /// A limit of the plan names the moment it ends: in an event before the result, or after a bar in the message.
-fn rate_limit(failure: &Failure) -> ProviderFault {
+fn rate_limit(failure: &FailureInfo) -> ProviderError {
     let named = || failure.message.strip_prefix("Claude AI usage limit reached|")?.trim().parse().ok();
     match failure.resets_unix_secs.or_else(named) {
-        Some(moment) => ProviderFault::UsageLimit { resets_unix_secs: Some(moment) },
-        None => ProviderFault::RateLimited { retry_after_secs: None },
+        Some(moment) => ProviderError::UsageLimit { resets_unix_secs: Some(moment) },
+        None => ProviderError::RateLimited { retry_after_secs: None },
     }
 }
 
@@ -185,22 +193,28 @@ mod tests {
 
     const NOW: u64 = 1_794_789_000;
 
-    fn concluded(dialect: Dialect, lines: &str, exit: Exit, stderr: &str, is_context_full: bool) -> Exit {
+    fn concluded(
+        dialect: TranscriptFormat,
+        lines: &str,
+        exit: SessionExit,
+        stderr: &str,
+        is_context_full: bool,
+    ) -> SessionExit {
         let mut transcript = Transcript::new(dialect);
         transcript.push(lines.as_bytes());
         transcript.finish();
         let stderr = stderr.as_bytes();
-        transcript.conclude(Aftermath { exit, stderr, is_context_full, now_unix_secs: NOW }).exit
+        transcript.conclude(ProcessFacts { exit, stderr, is_context_full, now_unix_secs: NOW }).exit
     }
 
-    fn codex_says(message: &str) -> ProviderFault {
+    fn codex_says(message: &str) -> ProviderError {
         let line = serde_json::json!({ "type": "turn.failed", "error": { "message": message } }).to_string();
-        let exit = concluded(Dialect::Codex, &line, Exit::Finished { code: 1 }, "", false);
-        let Exit::Provider { fault } = exit else { panic!("{exit:?}") };
+        let exit = concluded(TranscriptFormat::Codex, &line, SessionExit::Finished { code: 1 }, "", false);
+        let SessionExit::Provider { fault } = exit else { panic!("{exit:?}") };
         fault
     }
 
-    fn class(fault: &ProviderFault) -> String {
+    fn class(fault: &ProviderError) -> String {
         serde_json::to_value(fault).unwrap()["fault"].as_str().unwrap().to_owned()
     }
 
@@ -242,45 +256,53 @@ mod tests {
     #[test]
     fn a_usage_limit_of_codex_names_its_end() {
         let message = "You’ve hit your usage limit. Visit us or try again at Mar 17th, 2030 5:46 PM.";
-        assert_eq!(codex_says(message), ProviderFault::UsageLimit { resets_unix_secs: Some(1_900_000_020) });
+        assert_eq!(codex_says(message), ProviderError::UsageLimit { resets_unix_secs: Some(1_900_000_020) });
         assert_eq!(
             codex_says("rate limit exceeded: please try again in 20s."),
-            ProviderFault::RateLimited { retry_after_secs: Some(20) }
+            ProviderError::RateLimited { retry_after_secs: Some(20) }
         );
     }
 
     #[test]
     fn a_session_that_says_nothing_of_its_end_is_known_by_what_is_left() {
-        let finished = || Exit::Finished { code: 1 };
+        let finished = || SessionExit::Finished { code: 1 };
         let begun = "{\"type\":\"thread.started\",\"thread_id\":\"x\"}\n";
-        let full = concluded(Dialect::Codex, begun, finished(), "", true);
-        assert_eq!(full, Exit::Provider { fault: ProviderFault::ContextFull });
+        let full = concluded(TranscriptFormat::Codex, begun, finished(), "", true);
+        assert_eq!(full, SessionExit::Provider { fault: ProviderError::ContextFull });
         let why = "Error: Model provider `x` not found".to_owned();
-        let crashed = concluded(Dialect::Codex, "", finished(), &format!("\n{why}\n"), false);
-        assert_eq!(crashed, Exit::Provider { fault: ProviderFault::Crashed { why } });
-        let silent = concluded(Dialect::Claude, "", Exit::Finished { code: 3 }, "", false);
+        let crashed = concluded(TranscriptFormat::Codex, "", finished(), &format!("\n{why}\n"), false);
+        assert_eq!(crashed, SessionExit::Provider { fault: ProviderError::Crashed { why } });
+        let silent = concluded(TranscriptFormat::Claude, "", SessionExit::Finished { code: 3 }, "", false);
         assert_eq!(
             silent,
-            Exit::Provider {
-                fault: ProviderFault::Crashed { why: "it exited with code 3 and said nothing".to_owned() }
+            SessionExit::Provider {
+                fault: ProviderError::Crashed { why: "it exited with code 3 and said nothing".to_owned() }
             }
         );
-        let killed = Exit::Killed { signal: 9 };
-        assert_eq!(concluded(Dialect::Claude, "", killed.clone(), "", false), killed);
+        let killed = SessionExit::Killed { signal: 9 };
+        assert_eq!(concluded(TranscriptFormat::Claude, "", killed.clone(), "", false), killed);
     }
 
     #[test]
     fn how_the_runner_ended_a_session_stays_as_it_is() {
         let line = "{\"type\":\"turn.failed\",\"error\":{\"message\":\"Connection failed: x\"}}";
-        for exit in [Exit::TimedOut, Exit::Idle, Exit::NotStarted { why: "x".to_owned() }] {
-            assert_eq!(concluded(Dialect::Codex, line, exit.clone(), "", false), exit);
+        for exit in
+            [SessionExit::TimedOut, SessionExit::Idle, SessionExit::NotStarted { why: "x".to_owned() }]
+        {
+            assert_eq!(concluded(TranscriptFormat::Codex, line, exit.clone(), "", false), exit);
         }
     }
 
     #[test]
     fn a_preset_that_says_nothing_of_its_end_is_judged_by_its_answer_alone() {
-        for dialect in [Dialect::Opencode, Dialect::Gemini, Dialect::Qwen, Dialect::Copilot, Dialect::Pi] {
-            let exit = Exit::Finished { code: 1 };
+        for dialect in [
+            TranscriptFormat::Opencode,
+            TranscriptFormat::Gemini,
+            TranscriptFormat::Qwen,
+            TranscriptFormat::Copilot,
+            TranscriptFormat::Pi,
+        ] {
+            let exit = SessionExit::Finished { code: 1 };
             assert_eq!(concluded(dialect, "", exit.clone(), "Error: x", true), exit, "{dialect:?}");
         }
     }
@@ -299,13 +321,14 @@ mod tests {
         ] {
             let error = serde_json::json!({ "data": { "message": "in words", "statusCode": status } });
             let line = serde_json::json!({ "type": "error", "error": error }).to_string();
-            let exit = concluded(Dialect::Opencode, &line, Exit::Finished { code: 1 }, "", false);
-            let Exit::Provider { fault } = exit else { panic!("{status}: {exit:?}") };
+            let exit =
+                concluded(TranscriptFormat::Opencode, &line, SessionExit::Finished { code: 1 }, "", false);
+            let SessionExit::Provider { fault } = exit else { panic!("{status}: {exit:?}") };
             assert_eq!(class(&fault), expected, "{status}");
         }
     }
 
-    fn claude_says(more: &serde_json::Value) -> Option<ProviderFault> {
+    fn claude_says(more: &serde_json::Value) -> Option<ProviderError> {
         let mut result = serde_json::json!({ "type": "result", "subtype": "success", "is_error": true,
             "result": "in words", "terminal_reason": "completed" });
         let mut error = serde_json::json!({ "type": "assistant", "message": { "content": [] } });
@@ -314,11 +337,11 @@ mod tests {
             line[key] = value.clone();
         }
         let lines = format!("{error}\n{result}\n");
-        let exit = concluded(Dialect::Claude, &lines, Exit::Finished { code: 1 }, "", false);
-        if let Exit::Provider { fault } = exit {
+        let exit = concluded(TranscriptFormat::Claude, &lines, SessionExit::Finished { code: 1 }, "", false);
+        if let SessionExit::Provider { fault } = exit {
             return Some(fault);
         }
-        assert_eq!(exit, Exit::Finished { code: 1 });
+        assert_eq!(exit, SessionExit::Finished { code: 1 });
         None
     }
 
@@ -351,14 +374,14 @@ mod tests {
         let limit = "{\"type\":\"rate_limit_event\",\"rate_limit_info\":{\"status\":\"rejected\",\"resetsAt\":1900000000}}";
         let result = "{\"type\":\"result\",\"is_error\":true,\"api_error_status\":429}";
         let exit = concluded(
-            Dialect::Claude,
+            TranscriptFormat::Claude,
             &format!("{limit}\n{result}\n"),
-            Exit::Finished { code: 1 },
+            SessionExit::Finished { code: 1 },
             "",
             false,
         );
-        let fault = ProviderFault::UsageLimit { resets_unix_secs: Some(1_900_000_000) };
-        assert_eq!(exit, Exit::Provider { fault: fault.clone() });
+        let fault = ProviderError::UsageLimit { resets_unix_secs: Some(1_900_000_000) };
+        assert_eq!(exit, SessionExit::Provider { fault: fault.clone() });
         let told = serde_json::json!({ "api_error_status": 429, "result": "Claude AI usage limit reached|1900000000" });
         assert_eq!(claude_says(&told), Some(fault));
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::{Agent, claude_launch, codex_launch};
+use super::{AgentKind, claude_launch, codex_launch};
 use crate::config::Executor;
 use crate::tools::Tools;
 
@@ -62,7 +62,7 @@ const INHERITED: [&str; 42] = [
 
 /// Where a session finds its things, and who it runs as.
 #[derive(Clone, Debug)]
-pub struct Places<'a> {
+pub struct LaunchContext<'a> {
     /// The file for the answer; nothing is there yet.
     pub answer: PathBuf,
     /// The schema of the answer, as the run has pinned it.
@@ -76,7 +76,7 @@ pub struct Places<'a> {
     /// Folders outside of the repository that may be written to.
     pub writable: Vec<PathBuf>,
     /// What keeps an agent in that has no sandbox of its own, if anything does.
-    pub fence: Option<Fence>,
+    pub fence: Option<CommandSandbox>,
     /// The user's variables.
     pub user: &'a Variables,
     /// Whether the runner is root.
@@ -85,7 +85,7 @@ pub struct Places<'a> {
 
 /// How an agent is kept in whose own process must stay outside, because its login lies there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fence {
+pub struct CommandSandbox {
     /// The words before a command of the agent's that start it in a sandbox.
     pub around_commands: Vec<OsString>,
     /// A command that is asked before a file is changed, and refuses what lies outside.
@@ -100,14 +100,14 @@ pub struct CommandLine {
     /// All variables, but for those of the runner.
     pub environment: Variables,
     /// Files to write first.
-    pub files: Vec<Ready>,
+    pub files: Vec<SetupFile>,
     /// Folders to make first.
     pub folders: Vec<PathBuf>,
 }
 
 /// A file that must lie ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ready {
+pub struct SetupFile {
     /// Where.
     pub path: PathBuf,
     /// What is in it.
@@ -131,7 +131,12 @@ impl CommandLine {
 }
 
 /// The command line of an agent's session. The prompt comes by standard input.
-pub fn command_line(agent: Agent, executor: &Executor, tools: &Tools, places: &Places<'_>) -> CommandLine {
+pub fn command_line(
+    agent: AgentKind,
+    executor: &Executor,
+    tools: &Tools,
+    places: &LaunchContext<'_>,
+) -> CommandLine {
     let mut line =
         CommandLine { environment: inherited(agent, executor, places.user), ..CommandLine::default() };
     for (name, value) in
@@ -140,14 +145,14 @@ pub fn command_line(agent: Agent, executor: &Executor, tools: &Tools, places: &P
         line.set(name, value);
     }
     match agent {
-        Agent::Codex => codex_launch::complete(&mut line, executor, tools, places),
-        Agent::Claude => claude_launch::complete(&mut line, executor, tools, places),
+        AgentKind::Codex => codex_launch::complete(&mut line, executor, tools, places),
+        AgentKind::Claude => claude_launch::complete(&mut line, executor, tools, places),
     }
     line
 }
 
 /// What an agent sees of the user's variables.
-fn inherited(agent: Agent, executor: &Executor, user: &Variables) -> Variables {
+fn inherited(agent: AgentKind, executor: &Executor, user: &Variables) -> Variables {
     let facts = agent.facts();
     let own = facts.keys.iter().chain(facts.variables).chain([&facts.home.0]).copied();
     let asked = executor.env_inherit.iter().map(String::as_str).chain(executor.key_env.as_deref());
@@ -165,7 +170,7 @@ fn is_named(name: &str, pattern: &str) -> bool {
 }
 
 /// Every variable that holds a key of this session.
-pub(super) fn key_names(agent: Agent, executor: &Executor) -> Vec<&str> {
+pub(super) fn key_names(agent: AgentKind, executor: &Executor) -> Vec<&str> {
     let mut names = agent.facts().keys.to_vec();
     names.extend(executor.key_env.as_deref());
     names.sort_unstable();

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::launch::{CommandLine, Places, Ready};
+use super::launch::{CommandLine, LaunchContext, SetupFile};
 use crate::config::Executor;
 
 /// A program with a table.
@@ -25,7 +25,7 @@ pub enum Preset {
 
 /// What people need to know of a preset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PresetFacts {
+pub struct PresetSpec {
     /// The program, as it stands on the PATH.
     pub program: &'static str,
     /// The npm package that holds it.
@@ -44,9 +44,9 @@ impl Preset {
     pub const ALL: [Self; 5] = [Self::Opencode, Self::Gemini, Self::Qwen, Self::Copilot, Self::Pi];
 
     /// What is to be known of it.
-    pub fn facts(self) -> PresetFacts {
+    pub fn facts(self) -> PresetSpec {
         match self {
-            Self::Opencode => PresetFacts {
+            Self::Opencode => PresetSpec {
                 program: "opencode",
                 package: "opencode-ai",
                 state: &[
@@ -58,25 +58,25 @@ impl Preset {
                 failure: "exit 1 and an `error` event when not logged in; silent retries without end when the \
                           provider fails",
             },
-            Self::Gemini => PresetFacts {
+            Self::Gemini => PresetSpec {
                 program: "gemini",
                 package: "@google/gemini-cli",
                 state: &[".gemini"],
                 failure: "exit 145 when not logged in; long silent retries when the provider fails",
             },
-            Self::Qwen => PresetFacts {
+            Self::Qwen => PresetSpec {
                 program: "qwen",
                 package: "@qwen-code/qwen-code",
                 state: &[".qwen"],
                 failure: "exit 0 even when not logged in; long silent retries when the provider fails",
             },
-            Self::Copilot => PresetFacts {
+            Self::Copilot => PresetSpec {
                 program: "copilot",
                 package: "@github/copilot",
                 state: &[".copilot", ".cache/copilot"],
                 failure: "exit 1 after a few tries, whatever failed",
             },
-            Self::Pi => PresetFacts {
+            Self::Pi => PresetSpec {
                 program: "pi",
                 package: "@mariozechner/pi-coding-agent",
                 state: &[".pi"],
@@ -86,7 +86,7 @@ impl Preset {
     }
 
     /// The command line. The prompt comes by standard input; variables are added to those of the user.
-    pub fn command_line(self, executor: &Executor, places: &Places<'_>) -> CommandLine {
+    pub fn command_line(self, executor: &Executor, places: &LaunchContext<'_>) -> CommandLine {
         let mut line = CommandLine::default();
         match self {
             Self::Opencode => opencode(&mut line, executor, places),
@@ -107,16 +107,21 @@ fn model(line: &mut CommandLine, option: &str, executor: &Executor) {
 }
 
 /// Gives the program the key of the configuration's provider under the name that it looks for.
-fn key(line: &mut CommandLine, name: &str, executor: &Executor, places: &Places<'_>) {
+fn key(line: &mut CommandLine, name: &str, executor: &Executor, places: &LaunchContext<'_>) {
     let key = executor.key_env.as_ref().and_then(|name| places.user.get(std::ffi::OsStr::new(name)));
     if let Some(key) = key {
         line.set(name, key.clone());
     }
 }
 
-fn write(line: &mut CommandLine, places: &Places<'_>, name: &str, settings: &Value) -> std::path::PathBuf {
+fn write(
+    line: &mut CommandLine,
+    places: &LaunchContext<'_>,
+    name: &str,
+    settings: &Value,
+) -> std::path::PathBuf {
     let path = places.settings.join(name);
-    line.files.push(Ready { path: path.clone(), text: format!("{settings}\n"), is_program: false });
+    line.files.push(SetupFile { path: path.clone(), text: format!("{settings}\n"), is_program: false });
     path
 }
 
@@ -126,7 +131,7 @@ fn add(settings: &mut Value, key: &str, value: Value) {
     }
 }
 
-fn opencode(line: &mut CommandLine, executor: &Executor, _: &Places<'_>) {
+fn opencode(line: &mut CommandLine, executor: &Executor, _: &LaunchContext<'_>) {
     let mut settings = json!({
         "autoupdate": false, "share": "disabled", "compaction": { "auto": false }, "permission": { "*": "allow" },
     });
@@ -158,7 +163,7 @@ fn opencode(line: &mut CommandLine, executor: &Executor, _: &Places<'_>) {
     line.set("OPENCODE_CONFIG_CONTENT", settings.to_string());
 }
 
-fn gemini(line: &mut CommandLine, executor: &Executor, places: &Places<'_>) {
+fn gemini(line: &mut CommandLine, executor: &Executor, places: &LaunchContext<'_>) {
     let mut settings = json!({
         "privacy": { "usageStatisticsEnabled": false },
         "telemetry": { "enabled": false },
@@ -175,7 +180,7 @@ fn gemini(line: &mut CommandLine, executor: &Executor, places: &Places<'_>) {
     line.set("GEMINI_CLI_SYSTEM_SETTINGS_PATH", path);
 }
 
-fn qwen(line: &mut CommandLine, executor: &Executor, places: &Places<'_>) {
+fn qwen(line: &mut CommandLine, executor: &Executor, places: &LaunchContext<'_>) {
     line.args(["-y", "-o", "stream-json", "--chat-recording", "false"]);
     model(line, "-m", executor);
     if let Some(base_url) = &executor.base_url {
@@ -184,7 +189,7 @@ fn qwen(line: &mut CommandLine, executor: &Executor, places: &Places<'_>) {
     }
 }
 
-fn copilot(line: &mut CommandLine, executor: &Executor, places: &Places<'_>) {
+fn copilot(line: &mut CommandLine, executor: &Executor, places: &LaunchContext<'_>) {
     line.args(["--allow-all-tools", "--output-format", "json", "--disable-builtin-mcps", "--no-auto-update"]);
     line.set("COPILOT_AUTO_UPDATE", "false");
     if let Some(model) = &executor.model {
@@ -197,7 +202,7 @@ fn copilot(line: &mut CommandLine, executor: &Executor, places: &Places<'_>) {
     }
 }
 
-fn pi(line: &mut CommandLine, executor: &Executor, places: &Places<'_>) {
+fn pi(line: &mut CommandLine, executor: &Executor, places: &LaunchContext<'_>) {
     line.args(["-p", "--mode", "json", "--no-session"]);
     line.set("PI_TELEMETRY", "0");
     let Some(base_url) = &executor.base_url else { return model(line, "--model", executor) };

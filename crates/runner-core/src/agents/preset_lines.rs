@@ -7,46 +7,48 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::bounded::{self, number, some_text, text};
-use super::event::{AgentEvent, Said, State};
+use super::event::{ActivityState, AgentEvent, AgentEventKind};
 use super::money::microdollars;
 use super::tool;
-use super::transcript::{Dialect, End, Failure, Findings};
+use super::transcript::{FailureInfo, ParsedSession, SessionEnd, TranscriptFormat};
 use crate::step::{CostSource, Usage};
 
 /// What must be known of earlier lines.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reader {
+pub(super) struct PresetParser {
     /// Calls without a result yet, by their id.
-    calls: BTreeMap<String, Said>,
+    calls: BTreeMap<String, AgentEventKind>,
     /// The last failure that the program told of.
-    failure: Option<Failure>,
+    failure: Option<FailureInfo>,
     is_announced: bool,
 }
 
-impl Reader {
+impl PresetParser {
     /// What one line means.
     pub(super) fn read(
         &mut self,
-        dialect: Dialect,
+        dialect: TranscriptFormat,
         line: &Value,
-        findings: &mut Findings,
+        findings: &mut ParsedSession,
     ) -> Vec<AgentEvent> {
         match dialect {
-            Dialect::Opencode => self.opencode(line, findings),
-            Dialect::Gemini => self.gemini(line, findings),
-            Dialect::Copilot => self.copilot(line, findings),
-            Dialect::Pi => self.pi(line, findings),
+            TranscriptFormat::Opencode => self.opencode(line, findings),
+            TranscriptFormat::Gemini => self.gemini(line, findings),
+            TranscriptFormat::Copilot => self.copilot(line, findings),
+            TranscriptFormat::Pi => self.pi(line, findings),
             // They have readers of their own.
-            Dialect::Codex | Dialect::Claude | Dialect::Qwen => vec![unknown(line)],
+            TranscriptFormat::Codex | TranscriptFormat::Claude | TranscriptFormat::Qwen => {
+                vec![unknown(line)]
+            }
         }
     }
 
-    fn opencode(&mut self, line: &Value, findings: &mut Findings) -> Vec<AgentEvent> {
+    fn opencode(&mut self, line: &Value, findings: &mut ParsedSession) -> Vec<AgentEvent> {
         let part = line.get("part").unwrap_or(&Value::Null);
         match text(line, "type") {
             "step_start" => self.announced(some_text(line, "sessionID"), None, findings),
-            "text" => said(Said::Message { text: bounded::said(text(part, "text")) }),
-            "reasoning" => said(Said::Reasoning { text: bounded::said(text(part, "text")) }),
+            "text" => said(AgentEventKind::Message { text: bounded::said(text(part, "text")) }),
+            "reasoning" => said(AgentEventKind::Reasoning { text: bounded::said(text(part, "text")) }),
             "tool_use" => {
                 let of = |path: &str| part.pointer(path);
                 let input = of("/state/input").unwrap_or(&Value::Null);
@@ -77,11 +79,11 @@ impl Reader {
         }
     }
 
-    fn gemini(&mut self, line: &Value, findings: &mut Findings) -> Vec<AgentEvent> {
+    fn gemini(&mut self, line: &Value, findings: &mut ParsedSession) -> Vec<AgentEvent> {
         match text(line, "type") {
             "init" => self.announced(some_text(line, "session_id"), some_text(line, "model"), findings),
             "message" if text(line, "role") == "user" => Vec::new(),
-            "message" => said(Said::Message { text: bounded::said(text(line, "content")) }),
+            "message" => said(AgentEventKind::Message { text: bounded::said(text(line, "content")) }),
             "tool_use" => {
                 let input = line.get("parameters").unwrap_or(&Value::Null);
                 self.begins(some_text(line, "tool_id"), text(line, "tool_name"), input)
@@ -91,7 +93,7 @@ impl Reader {
                 let exit = (!is_failed).then_some(0);
                 self.ends(some_text(line, "tool_id"), (is_failed, exit), text(line, "output"), line)
             }
-            "error" => said(Said::Warning { text: bounded::said(text(line, "message")) }),
+            "error" => said(AgentEventKind::Warning { text: bounded::said(text(line, "message")) }),
             "result" => {
                 let of =
                     |key: &str| line.pointer(&format!("/stats/{key}")).and_then(Value::as_u64).unwrap_or(0);
@@ -106,14 +108,18 @@ impl Reader {
         }
     }
 
-    fn copilot(&mut self, line: &Value, findings: &mut Findings) -> Vec<AgentEvent> {
+    fn copilot(&mut self, line: &Value, findings: &mut ParsedSession) -> Vec<AgentEvent> {
         let data = line.get("data").unwrap_or(&Value::Null);
         let call = || some_text(data, "toolCallId");
         match text(line, "type") {
             "session.tools_updated" => self.announced(None, some_text(data, "model"), findings),
             "assistant.message" if text(data, "content").is_empty() => Vec::new(),
-            "assistant.message" => said(Said::Message { text: bounded::said(text(data, "content")) }),
-            "assistant.reasoning" => said(Said::Reasoning { text: bounded::said(text(data, "content")) }),
+            "assistant.message" => {
+                said(AgentEventKind::Message { text: bounded::said(text(data, "content")) })
+            }
+            "assistant.reasoning" => {
+                said(AgentEventKind::Reasoning { text: bounded::said(text(data, "content")) })
+            }
             "tool.execution_start" => {
                 let input = data.get("arguments").unwrap_or(&Value::Null);
                 self.begins(call(), text(data, "toolName"), input)
@@ -127,8 +133,9 @@ impl Reader {
             "session.error" => {
                 let message = bounded::name(text(data, "message"));
                 let status = number(data, "statusCode");
-                self.failure = Some(Failure { message: message.clone(), status, ..Failure::default() });
-                said(Said::Warning { text: message })
+                self.failure =
+                    Some(FailureInfo { message: message.clone(), status, ..FailureInfo::default() });
+                said(AgentEventKind::Warning { text: message })
             }
             "result" => {
                 findings.identity.session_id = some_text(line, "sessionId");
@@ -149,7 +156,7 @@ impl Reader {
         }
     }
 
-    fn pi(&mut self, line: &Value, findings: &mut Findings) -> Vec<AgentEvent> {
+    fn pi(&mut self, line: &Value, findings: &mut ParsedSession) -> Vec<AgentEvent> {
         let id = || some_text(line, "toolCallId");
         match text(line, "type") {
             "session" => self.announced(some_text(line, "id"), None, findings),
@@ -164,7 +171,7 @@ impl Reader {
                 let result = texts.collect::<Vec<_>>().join("\n");
                 self.ends(id(), (is_failed, (!is_failed).then_some(0)), &result, line)
             }
-            "auto_retry_start" => said(Said::Retry {
+            "auto_retry_start" => said(AgentEventKind::Retry {
                 text: bounded::name(text(line, "errorMessage")),
                 attempt: number(line, "attempt"),
                 of: number(line, "maxAttempts"),
@@ -186,7 +193,7 @@ impl Reader {
         }
     }
 
-    fn pi_message(&mut self, message: &Value, findings: &mut Findings) -> Vec<AgentEvent> {
+    fn pi_message(&mut self, message: &Value, findings: &mut ParsedSession) -> Vec<AgentEvent> {
         if text(message, "role") != "assistant" {
             return Vec::new();
         }
@@ -197,14 +204,16 @@ impl Reader {
         self.failure = (text(message, "stopReason") == "error").then(|| {
             let told = text(message, "errorMessage");
             let status = told.split_whitespace().next().and_then(|word| word.parse().ok());
-            Failure { message: bounded::name(told), status, ..Failure::default() }
+            FailureInfo { message: bounded::name(told), status, ..FailureInfo::default() }
         });
         let blocks = message.get("content").and_then(Value::as_array).into_iter().flatten();
         let block = |block: &Value| match text(block, "type") {
-            "text" => Some(AgentEvent::of(Said::Message { text: bounded::said(text(block, "text")) })),
-            "thinking" => {
-                Some(AgentEvent::of(Said::Reasoning { text: bounded::said(text(block, "thinking")) }))
+            "text" => {
+                Some(AgentEvent::of(AgentEventKind::Message { text: bounded::said(text(block, "text")) }))
             }
+            "thinking" => Some(AgentEvent::of(AgentEventKind::Reasoning {
+                text: bounded::said(text(block, "thinking")),
+            })),
             _ => None,
         };
         blocks.filter_map(block).collect()
@@ -215,14 +224,14 @@ impl Reader {
         &mut self,
         session_id: Option<String>,
         model: Option<String>,
-        findings: &mut Findings,
+        findings: &mut ParsedSession,
     ) -> Vec<AgentEvent> {
         if std::mem::replace(&mut self.is_announced, true) {
             return Vec::new();
         }
         findings.identity.session_id.clone_from(&session_id);
         findings.identity.model.clone_from(&model);
-        said(Said::Session { session_id, model, version: None, tools: Vec::new() })
+        said(AgentEventKind::Session { session_id, model, version: None, tools: Vec::new() })
     }
 
     fn begins(&mut self, id: Option<String>, name: &str, input: &Value) -> Vec<AgentEvent> {
@@ -243,20 +252,20 @@ impl Reader {
     }
 }
 
-fn state(is_failed: bool) -> State {
-    if is_failed { State::Failed } else { State::Done }
+fn state(is_failed: bool) -> ActivityState {
+    if is_failed { ActivityState::Failed } else { ActivityState::Done }
 }
 
-fn said(said: Said) -> Vec<AgentEvent> {
+fn said(said: AgentEventKind) -> Vec<AgentEvent> {
     vec![AgentEvent::of(said)]
 }
 
 fn unknown(line: &Value) -> AgentEvent {
-    AgentEvent::of(Said::Unknown { raw: bounded::raw(line) })
+    AgentEvent::of(AgentEventKind::Unknown { raw: bounded::raw(line) })
 }
 
 /// Adds what one request cost. No cost at all means that the program knows no price.
-fn add(findings: &mut Findings, read: u64, cached: u64, written: u64, cost: Option<&Value>) {
+fn add(findings: &mut ParsedSession, read: u64, cached: u64, written: u64, cost: Option<&Value>) {
     let sum = findings.usage;
     let plus = |sum: Option<u64>, more: u64| Some(sum.unwrap_or(0).saturating_add(more));
     let cost = cost.and_then(Value::as_number).and_then(microdollars).filter(|cost| *cost > 0);
@@ -272,19 +281,20 @@ fn add(findings: &mut Findings, read: u64, cached: u64, written: u64, cost: Opti
     };
 }
 
-fn finished(findings: &mut Findings) -> Vec<AgentEvent> {
-    findings.end = End::Finished;
-    with_usage(findings, Said::Finished)
+fn finished(findings: &mut ParsedSession) -> Vec<AgentEvent> {
+    findings.end = SessionEnd::Finished;
+    with_usage(findings, AgentEventKind::Finished)
 }
 
-fn failed(message: String, status: Option<u64>, findings: &mut Findings) -> Vec<AgentEvent> {
-    findings.end = End::Failed(Failure { message: message.clone(), status, ..Failure::default() });
-    with_usage(findings, Said::Failed { message })
+fn failed(message: String, status: Option<u64>, findings: &mut ParsedSession) -> Vec<AgentEvent> {
+    findings.end =
+        SessionEnd::Failed(FailureInfo { message: message.clone(), status, ..FailureInfo::default() });
+    with_usage(findings, AgentEventKind::Failed { message })
 }
 
-fn with_usage(findings: &Findings, last: Said) -> Vec<AgentEvent> {
+fn with_usage(findings: &ParsedSession, last: AgentEventKind) -> Vec<AgentEvent> {
     let usage = findings.usage;
-    let told = (usage != Usage::default()).then(|| AgentEvent::of(Said::Usage { usage }));
+    let told = (usage != Usage::default()).then(|| AgentEvent::of(AgentEventKind::Usage { usage }));
     told.into_iter().chain([AgentEvent::of(last)]).collect()
 }
 

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use super::event::{AgentEvent, Said};
-use super::{Agent, Preset, bounded, claude, codex, preset_lines};
+use super::event::{AgentEvent, AgentEventKind};
+use super::{AgentKind, Preset, bounded, claude, codex, preset_lines};
 use crate::config::Executor;
 use crate::step::Usage;
 
@@ -13,7 +13,7 @@ const LINE_BYTES_MAX: usize = 16 << 20;
 
 /// Whose lines are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
+pub enum TranscriptFormat {
     Codex,
     Claude,
     Opencode,
@@ -23,17 +23,17 @@ pub enum Dialect {
     Pi,
 }
 
-impl Dialect {
+impl TranscriptFormat {
     /// What an agent's program prints, if it is one that is understood.
     pub fn of(executor: &Executor) -> Option<Self> {
-        let of_agent = Agent::of_kind(executor.kind).map(Self::of_agent);
+        let of_agent = AgentKind::of_kind(executor.kind).map(Self::of_agent);
         of_agent.or_else(|| executor.preset.map(Self::of_preset))
     }
 
-    fn of_agent(agent: Agent) -> Self {
+    fn of_agent(agent: AgentKind) -> Self {
         match agent {
-            Agent::Codex => Self::Codex,
-            Agent::Claude => Self::Claude,
+            AgentKind::Codex => Self::Codex,
+            AgentKind::Claude => Self::Claude,
         }
     }
 
@@ -51,22 +51,22 @@ impl Dialect {
 /// A session's output, read so far.
 #[derive(Clone, Debug)]
 pub struct Transcript {
-    pub(super) dialect: Dialect,
+    pub(super) dialect: TranscriptFormat,
     line: Vec<u8>,
     is_too_long: bool,
-    claude: claude::Reader,
-    preset: preset_lines::Reader,
-    pub(super) findings: Findings,
+    claude: claude::ClaudeParser,
+    preset: preset_lines::PresetParser,
+    pub(super) findings: ParsedSession,
 }
 
 /// What the lines so far tell about the session as a whole.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Findings {
-    pub(super) identity: Identity,
+pub(super) struct ParsedSession {
+    pub(super) identity: SessionIdentity,
     pub(super) usage: Usage,
     /// The answer, where it stands in the output.
     pub(super) answer: Option<Value>,
-    pub(super) end: End,
+    pub(super) end: SessionEnd,
     /// The last error at the top level, for a session that ends without a word.
     pub(super) last_error: Option<String>,
     /// Whether any line was understood.
@@ -75,7 +75,7 @@ pub(super) struct Findings {
 
 /// Which session it was.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Identity {
+pub struct SessionIdentity {
     /// The agent's own name for the session.
     pub session_id: Option<String>,
     /// The model that answered.
@@ -86,17 +86,17 @@ pub struct Identity {
 
 /// How a session ended by the agent's own word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum SessionEnd {
     /// It has not said so.
     #[default]
     Unsaid,
     Finished,
-    Failed(Failure),
+    Failed(FailureInfo),
 }
 
 /// Everything structured that an agent says of its own failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(super) struct FailureInfo {
     pub(super) message: String,
     /// The provider's HTTP status.
     pub(super) status: Option<u64>,
@@ -110,28 +110,32 @@ pub(super) struct Failure {
 
 /// What a session came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conclusion {
+pub struct SessionResult {
     /// How it ended, with the provider's fault in it if that was the cause.
-    pub exit: crate::step::Exit,
+    pub exit: crate::step::SessionExit,
     /// What it cost.
     pub usage: Usage,
     /// The answer, if the agent leaves it in its output.
     pub answer: Option<Vec<u8>>,
     /// Which session it was.
-    pub identity: Identity,
+    pub identity: SessionIdentity,
 }
 
 impl Transcript {
     /// Nothing read yet.
-    pub fn new(dialect: Dialect) -> Self {
-        let cached = if dialect == Dialect::Qwen { claude::Cached::Within } else { claude::Cached::Apart };
+    pub fn new(dialect: TranscriptFormat) -> Self {
+        let cached = if dialect == TranscriptFormat::Qwen {
+            claude::CacheTokens::Within
+        } else {
+            claude::CacheTokens::Apart
+        };
         Self {
             dialect,
             line: Vec::new(),
             is_too_long: false,
-            claude: claude::Reader::counting(cached),
-            preset: preset_lines::Reader::default(),
-            findings: Findings::default(),
+            claude: claude::ClaudeParser::counting(cached),
+            preset: preset_lines::PresetParser::default(),
+            findings: ParsedSession::default(),
         }
     }
 
@@ -173,15 +177,16 @@ impl Transcript {
         let value = if is_too_long { None } else { serde_json::from_str::<Value>(&text).ok() };
         let Some(value) = value.filter(Value::is_object) else {
             let raw = Value::String(bounded::output(&text));
-            return vec![AgentEvent::of(Said::Unknown { raw })];
+            return vec![AgentEvent::of(AgentEventKind::Unknown { raw })];
         };
         self.findings.is_begun = true;
         match self.dialect {
-            Dialect::Codex => codex::read(&value, &mut self.findings),
-            Dialect::Claude | Dialect::Qwen => self.claude.read(&value, &mut self.findings),
-            dialect @ (Dialect::Opencode | Dialect::Gemini | Dialect::Copilot | Dialect::Pi) => {
-                self.preset.read(dialect, &value, &mut self.findings)
-            }
+            TranscriptFormat::Codex => codex::read(&value, &mut self.findings),
+            TranscriptFormat::Claude | TranscriptFormat::Qwen => self.claude.read(&value, &mut self.findings),
+            dialect @ (TranscriptFormat::Opencode
+            | TranscriptFormat::Gemini
+            | TranscriptFormat::Copilot
+            | TranscriptFormat::Pi) => self.preset.read(dialect, &value, &mut self.findings),
         }
     }
 }
@@ -195,11 +200,12 @@ mod tests {
         let begun = r#"{"type":"turn.failed","error":{"message":"x"}}"#;
         let told = |last: &str| {
             let line = vec![b' '; LINE_BYTES_MAX - begun.len()];
-            Transcript { line, ..Transcript::new(Dialect::Codex) }.push(format!("{last}\n").as_bytes())
+            Transcript { line, ..Transcript::new(TranscriptFormat::Codex) }
+                .push(format!("{last}\n").as_bytes())
         };
-        let understood = AgentEvent::of(Said::Failed { message: "x".to_owned() });
+        let understood = AgentEvent::of(AgentEventKind::Failed { message: "x".to_owned() });
         assert_eq!(told(begun), [understood]);
-        let kept = AgentEvent::of(Said::Unknown { raw: Value::from(begun) });
+        let kept = AgentEvent::of(AgentEventKind::Unknown { raw: Value::from(begun) });
         assert_eq!(told(&format!("{begun} ")), [kept]);
     }
 }

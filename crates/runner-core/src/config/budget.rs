@@ -7,10 +7,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Table;
-use crate::document::{Int, SAFE_INTEGER_MAX};
+use crate::document::{BoundedInt, SAFE_INTEGER_MAX};
 
 /// Tokens, as many as are counted exactly.
-pub type TokenLimit = Int<1, SAFE_INTEGER_MAX>;
+pub type TokenLimit = BoundedInt<1, SAFE_INTEGER_MAX>;
 
 /// What a run may cost. A limit is checked before each session, so the session that reaches it is the last one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -39,7 +39,7 @@ pub struct Budget {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[serde(default)]
-pub struct Price {
+pub struct TokenPrice {
     /// US dollars for a million tokens read.
     #[schemars(extend("examples" = [1.25]))]
     pub input: Usd,
@@ -127,7 +127,7 @@ impl Budget {
     }
 }
 
-impl Price {
+impl TokenPrice {
     pub(super) fn take(table: &mut Table<'_>) -> Self {
         Self {
             input: table.optional("input").unwrap_or_default(),
@@ -138,7 +138,7 @@ impl Price {
 }
 
 /// Prices by model, or by kind of agent for one that is asked for no model.
-pub type Prices = BTreeMap<String, Price>;
+pub type Prices = BTreeMap<String, TokenPrice>;
 
 #[cfg(test)]
 mod tests {

@@ -3,14 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Argv, Table};
+use super::{CommandArgv, Table};
 use crate::agents::Preset;
-use crate::document::Int;
+use crate::document::BoundedInt;
 
 /// Tokens of a context.
-pub type Tokens = Int<1_000, 100_000_000>;
+pub type Tokens = BoundedInt<1_000, 100_000_000>;
 /// How often a request is sent again.
-pub type Retries = Int<0, 100>;
+pub type Retries = BoundedInt<0, 100>;
 
 /// The agent program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -25,9 +25,9 @@ pub struct Executor {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// How much the model thinks, with kind "codex" ("minimal" to "xhigh") or "claude" ("low" to "max").
-    #[schemars(with = "Option<Effort>", extend("examples" = ["high"]))]
+    #[schemars(with = "Option<ReasoningEffort>", extend("examples" = ["high"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub effort: Option<Effort>,
+    pub effort: Option<ReasoningEffort>,
     /// Where the agent's program is, with kind "codex" or "claude" or with a preset; without it the PATH says so.
     #[schemars(extend("examples" = ["/opt/agents/codex"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,7 +56,7 @@ pub struct Executor {
     /// The program and its arguments, with kind "command".
     #[schemars(extend("examples" = [["my-agent", "--quiet"]]))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<Argv>,
+    pub command: Option<CommandArgv>,
     /// A program that the runner knows how to start, with kind "command" in the place of `command`.
     #[schemars(with = "Option<Preset>", extend("examples" = ["opencode"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,7 +67,7 @@ pub struct Executor {
     pub scenario: Option<String>,
     /// What keeps an agent from writing outside the repository: "auto" uses Codex's own sandbox, and bubblewrap for the
     /// others where it works, "require" starts no session without it, "off" lets the agent write wherever you can.
-    pub sandbox: Sandbox,
+    pub sandbox: SandboxMode,
     /// Folders outside the repository that the agent may write to all the same, by absolute path or from your home
     /// folder (`~/…`): where it keeps its own state, or a build keeps its caches.
     #[schemars(extend("examples" = [["~/.my-agent"]]), inner(pattern(r"^(/|~/)")))]
@@ -78,7 +78,7 @@ pub struct Executor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub enum Sandbox {
+pub enum SandboxMode {
     Auto,
     Require,
     Off,
@@ -111,7 +111,7 @@ impl ExecutorKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub enum Effort {
+pub enum ReasoningEffort {
     Minimal,
     Low,
     Medium,
@@ -120,7 +120,7 @@ pub enum Effort {
     Max,
 }
 
-impl Effort {
+impl ReasoningEffort {
     /// The effort as agents know it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -149,7 +149,7 @@ impl Default for Executor {
             command: None,
             preset: None,
             scenario: None,
-            sandbox: Sandbox::Auto,
+            sandbox: SandboxMode::Auto,
             writable: Vec::new(),
         }
     }
@@ -167,14 +167,14 @@ impl Executor {
 
 /// Whom a key belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
+enum KeyOwner {
     /// These kinds.
     Kinds(&'static [ExecutorKind]),
     /// These kinds, and presets.
     KindsAndPresets(&'static [ExecutorKind]),
 }
 
-impl Owner {
+impl KeyOwner {
     fn takes(self, executor: &Executor) -> bool {
         match self {
             Self::Kinds(kinds) => kinds.contains(&executor.kind),
@@ -232,21 +232,21 @@ impl Executor {
     /// Every key belongs to some kinds.
     fn check_owners(&self, table: &mut Table<'_>) {
         let keys = [
-            ("model", Owner::KindsAndPresets(AGENTS), self.model.is_some()),
-            ("effort", Owner::Kinds(AGENTS), self.effort.is_some()),
-            ("program", Owner::KindsAndPresets(AGENTS), self.program.is_some()),
+            ("model", KeyOwner::KindsAndPresets(AGENTS), self.model.is_some()),
+            ("effort", KeyOwner::Kinds(AGENTS), self.effort.is_some()),
+            ("program", KeyOwner::KindsAndPresets(AGENTS), self.program.is_some()),
             (
                 "context_budget_tokens",
-                Owner::Kinds(&[ExecutorKind::Codex]),
+                KeyOwner::Kinds(&[ExecutorKind::Codex]),
                 self.context_budget_tokens.is_some(),
             ),
-            ("base_url", Owner::KindsAndPresets(AGENTS), self.base_url.is_some()),
-            ("key_env", Owner::KindsAndPresets(AGENTS), self.key_env.is_some()),
-            ("retries", Owner::Kinds(AGENTS), self.retries.is_some()),
-            ("env_inherit", Owner::Kinds(AGENTS), !self.env_inherit.is_empty()),
-            ("command", Owner::Kinds(&[ExecutorKind::Command]), self.command.is_some()),
-            ("preset", Owner::Kinds(&[ExecutorKind::Command]), self.preset.is_some()),
-            ("scenario", Owner::Kinds(&[ExecutorKind::Script]), self.scenario.is_some()),
+            ("base_url", KeyOwner::KindsAndPresets(AGENTS), self.base_url.is_some()),
+            ("key_env", KeyOwner::KindsAndPresets(AGENTS), self.key_env.is_some()),
+            ("retries", KeyOwner::Kinds(AGENTS), self.retries.is_some()),
+            ("env_inherit", KeyOwner::Kinds(AGENTS), !self.env_inherit.is_empty()),
+            ("command", KeyOwner::Kinds(&[ExecutorKind::Command]), self.command.is_some()),
+            ("preset", KeyOwner::Kinds(&[ExecutorKind::Command]), self.preset.is_some()),
+            ("scenario", KeyOwner::Kinds(&[ExecutorKind::Script]), self.scenario.is_some()),
         ];
         for (key, owner, present) in keys {
             if present && !owner.takes(self) {
@@ -275,8 +275,8 @@ impl Executor {
             table.broken("base_url", "needs `model` beside it: a preset cannot ask which models there are");
         }
         let odd = match self.kind {
-            ExecutorKind::Codex => Some(Effort::Max),
-            ExecutorKind::Claude => Some(Effort::Minimal),
+            ExecutorKind::Codex => Some(ReasoningEffort::Max),
+            ExecutorKind::Claude => Some(ReasoningEffort::Minimal),
             ExecutorKind::Command | ExecutorKind::Script => None,
         };
         if let Some(effort) = self.effort.filter(|effort| Some(*effort) == odd) {
@@ -443,8 +443,14 @@ mod tests {
         for kind in [ExecutorKind::Codex, ExecutorKind::Claude, ExecutorKind::Command, ExecutorKind::Script] {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }
-        for effort in [Effort::Minimal, Effort::Low, Effort::Medium, Effort::High, Effort::Xhigh, Effort::Max]
-        {
+        for effort in [
+            ReasoningEffort::Minimal,
+            ReasoningEffort::Low,
+            ReasoningEffort::Medium,
+            ReasoningEffort::High,
+            ReasoningEffort::Xhigh,
+            ReasoningEffort::Max,
+        ] {
             assert_eq!(serde_json::to_value(effort).unwrap(), effort.as_str());
         }
     }

@@ -3,53 +3,53 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Argv, Table};
-use crate::document::Int;
+use super::{CommandArgv, Table};
+use crate::document::BoundedInt;
 
 /// Seconds that a hook may take.
-pub type HookSeconds = Int<1, 300>;
+pub type HookSeconds = BoundedInt<1, 300>;
 
 /// Programs that are told what happens. Each gets one JSON document on its standard input. None of them can stop or fail
 /// a run: one that fails or takes too long is told in a line, and that is all.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[serde(default)]
-pub struct Hooks {
+pub struct HooksConfig {
     /// Run after the commit that passed a node.
     #[schemars(extend("examples" = [["/home/me/bin/tell"]]))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_pass: Option<Argv>,
+    pub on_pass: Option<CommandArgv>,
     /// Run when the loop stops because a leaf is stuck.
     #[schemars(extend("examples" = [["/home/me/bin/tell"]]))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_stuck: Option<Argv>,
+    pub on_stuck: Option<CommandArgv>,
     /// Run when the goal is reached.
     #[schemars(extend("examples" = [["/home/me/bin/tell"]]))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_complete: Option<Argv>,
+    pub on_complete: Option<CommandArgv>,
     /// Run when the loop stops for any other reason, or for one of these two where it has no hook of its own.
     #[schemars(extend("examples" = [["/home/me/bin/tell"]]))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_stop: Option<Argv>,
+    pub on_stop: Option<CommandArgv>,
     /// How long each of them may take; then it is ended.
     pub timeout_secs: HookSeconds,
 }
 
-impl Default for Hooks {
+impl Default for HooksConfig {
     fn default() -> Self {
         Self {
             on_pass: None,
             on_stuck: None,
             on_complete: None,
             on_stop: None,
-            timeout_secs: Int::fixed::<10>(),
+            timeout_secs: BoundedInt::fixed::<10>(),
         }
     }
 }
 
-impl Hooks {
+impl HooksConfig {
     /// The hooks that are configured, each with its key.
-    pub fn configured(&self) -> impl Iterator<Item = (&'static str, &Argv)> {
+    pub fn configured(&self) -> impl Iterator<Item = (&'static str, &CommandArgv)> {
         let all = [
             ("on_pass", &self.on_pass),
             ("on_stuck", &self.on_stuck),

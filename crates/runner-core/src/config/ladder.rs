@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Executor, ExecutorKind, Table};
-use crate::document::Int;
+use crate::document::BoundedInt;
 use crate::text::{head, one_line};
 
 /// One rung of the ladder above `[executor]`.
@@ -16,7 +16,7 @@ pub struct Rung {
     /// its allowance.
     #[schemars(extend("examples" = [2]))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub after_attempts: Option<Int<1, 1_000_000>>,
+    pub after_attempts: Option<BoundedInt<1, 1_000_000>>,
     /// The agent. Without `kind` it is that of `[executor]`, with the keys that stand here in the place of its own.
     #[serde(flatten)]
     pub executor: Executor,

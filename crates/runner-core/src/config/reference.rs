@@ -6,18 +6,18 @@ use serde_json::{Map, Value};
 use super::Config;
 
 /// One key, or a table of keys, as the schema describes it.
-struct Entry {
+struct ReferenceEntry {
     name: String,
     description: String,
     schema: Value,
     default: Option<Value>,
-    keys: Vec<Entry>,
-    form: Form,
+    keys: Vec<ReferenceEntry>,
+    form: KeyForm,
 }
 
 /// How a key is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum KeyForm {
     /// A key, or a table of keys.
     Table,
     /// A table for each of several: `[[ladder]]`. None of them is there by default.
@@ -43,7 +43,7 @@ impl Config {
             push_comment(&mut file, &table.description);
             file.push_str(&header(table));
             for key in &table.keys {
-                if table.form == Form::Table {
+                if table.form == KeyForm::Table {
                     push_key(&mut file, key);
                 } else {
                     push_example(&mut file, key);
@@ -61,7 +61,7 @@ impl Config {
                 push_row(&mut page, &entry.name, &entry);
             }
             for key in &entry.keys {
-                let middle = if entry.form == Form::Named { ".<name>" } else { "" };
+                let middle = if entry.form == KeyForm::Named { ".<name>" } else { "" };
                 push_row(&mut page, &format!("{}{middle}.{}", entry.name, key.name), key);
             }
         }
@@ -69,31 +69,31 @@ impl Config {
     }
 }
 
-fn entries() -> Vec<Entry> {
+fn entries() -> Vec<ReferenceEntry> {
     let schema = schemars::schema_for!(Config).to_value();
     let defaults = serde_json::to_value(Config::default()).unwrap_or_default();
     entries_of(&schema, &schema, &defaults)
 }
 
-fn entries_of(document: &Value, object: &Value, defaults: &Value) -> Vec<Entry> {
+fn entries_of(document: &Value, object: &Value, defaults: &Value) -> Vec<ReferenceEntry> {
     let properties = object.get("properties").and_then(Value::as_object);
     let described = |(name, schema): (&String, &Value)| entry_of(document, name, schema, defaults);
     properties.into_iter().flat_map(Map::iter).map(described).collect()
 }
 
-fn entry_of(document: &Value, name: &str, schema: &Value, defaults: &Value) -> Entry {
+fn entry_of(document: &Value, name: &str, schema: &Value, defaults: &Value) -> ReferenceEntry {
     let default = defaults.get(name);
     let named = |schema: &Value| document.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?);
     let under = |key: &str| schema.get(key).and_then(named);
     let (form, inner) = match (under("items"), under("additionalProperties")) {
-        (Some(item), _) => (Form::List, Some(item)),
-        (None, Some(value)) => (Form::Named, Some(value)),
-        (None, None) => (Form::Table, named(schema)),
+        (Some(item), _) => (KeyForm::List, Some(item)),
+        (None, Some(value)) => (KeyForm::Named, Some(value)),
+        (None, None) => (KeyForm::Table, named(schema)),
     };
     let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
     // A key of a table that is not there by default has none either.
-    let below = default.filter(|_| form == Form::Table).unwrap_or(&Value::Null);
-    Entry {
+    let below = default.filter(|_| form == KeyForm::Table).unwrap_or(&Value::Null);
+    ReferenceEntry {
         name: name.to_owned(),
         description: description.split_whitespace().collect::<Vec<_>>().join(" "),
         schema: schema.clone(),
@@ -103,7 +103,7 @@ fn entry_of(document: &Value, name: &str, schema: &Value, defaults: &Value) -> E
     }
 }
 
-fn push_key(file: &mut String, key: &Entry) {
+fn push_key(file: &mut String, key: &ReferenceEntry) {
     file.push('\n');
     push_comment(file, &key.description);
     let line = match &key.default {
@@ -114,20 +114,20 @@ fn push_key(file: &mut String, key: &Entry) {
 }
 
 /// A line that says how a table is begun; one that is not there by default is a comment.
-fn header(table: &Entry) -> String {
+fn header(table: &ReferenceEntry) -> String {
     match table.form {
-        Form::Table => format!("[{}]\n", table.name),
-        Form::List => format!("# [[{}]]\n", table.name),
-        Form::Named => format!("# [{}.{}]\n", table.name, toml_text(&example_of(table))),
+        KeyForm::Table => format!("[{}]\n", table.name),
+        KeyForm::List => format!("# [[{}]]\n", table.name),
+        KeyForm::Named => format!("# [{}.{}]\n", table.name, toml_text(&example_of(table))),
     }
 }
 
 /// A key of a table that is only an example.
-fn push_example(file: &mut String, key: &Entry) {
+fn push_example(file: &mut String, key: &ReferenceEntry) {
     file.push_str(&format!("# {} = {}\n", key.name, toml_text(&example_of(key))));
 }
 
-fn example_of(key: &Entry) -> Value {
+fn example_of(key: &ReferenceEntry) -> Value {
     key.schema.pointer("/examples/0").or(key.schema.get("default")).cloned().unwrap_or_default()
 }
 
@@ -157,7 +157,7 @@ fn toml_text(value: &Value) -> String {
     }
 }
 
-fn push_row(page: &mut String, name: &str, key: &Entry) {
+fn push_row(page: &mut String, name: &str, key: &ReferenceEntry) {
     let default = key.default.as_ref().map(|value| format!("`{}`", toml_text(value)));
     let default = default.unwrap_or_else(|| "none".to_owned());
     let row = format!("| `{name}` | {default} | {} | {} |\n", allowed(&key.schema), key.description);

@@ -8,7 +8,7 @@ use serde_json::ser::Formatter;
 /// The bytes of a document in that form.
 pub fn canonical_json<T: Serialize>(document: &T) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, Canonical::default());
+    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, CanonicalFormatter::default());
     #[expect(clippy::expect_used, reason = "our documents hold no maps and no values that JSON lacks")]
     document.serialize(&mut serializer).expect("a document of ours is JSON");
     bytes.push(b'\n');
@@ -18,7 +18,7 @@ pub fn canonical_json<T: Serialize>(document: &T) -> Vec<u8> {
 /// Writes what serde_json's pretty form writes. That one puts two spaces at a time, and a tree is indentation for
 /// the most part.
 #[derive(Default)]
-struct Canonical {
+struct CanonicalFormatter {
     depth: usize,
     /// Whether the list or object that is being written holds anything yet.
     is_filled: bool,
@@ -32,7 +32,7 @@ const LINE: &[u8; 257] = &{
     line
 };
 
-impl Canonical {
+impl CanonicalFormatter {
     fn line<W: ?Sized + Write>(&self, writer: &mut W) -> io::Result<()> {
         match LINE.get(..=2 * self.depth) {
             Some(line) => writer.write_all(line),
@@ -64,7 +64,7 @@ impl Canonical {
     }
 }
 
-impl Formatter for Canonical {
+impl Formatter for CanonicalFormatter {
     fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
         self.open(writer, b'[')
     }

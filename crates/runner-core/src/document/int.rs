@@ -10,9 +10,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// A whole number between two bounds, both allowed. `1.0` is a whole number, as JSON Schema has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
-pub struct Int<const MIN: i64, const MAX: i64>(i64);
+pub struct BoundedInt<const MIN: i64, const MAX: i64>(i64);
 
-impl<const MIN: i64, const MAX: i64> Int<MIN, MAX> {
+impl<const MIN: i64, const MAX: i64> BoundedInt<MIN, MAX> {
     /// Takes a number that is known when the program is built; one out of bounds does not compile.
     pub const fn fixed<const N: i64>() -> Self {
         const { assert!(MIN <= N && N <= MAX, "the number is out of its bounds") };
@@ -39,11 +39,11 @@ pub fn whole_number(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() <= SAFE_INTEGER_MAX as f64).then_some(number as i64)
 }
 
-impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Int<MIN, MAX> {
+impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for BoundedInt<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Number<const MIN: i64, const MAX: i64>;
         impl<const MIN: i64, const MAX: i64> Visitor<'_> for Number<MIN, MAX> {
-            type Value = Int<MIN, MAX>;
+            type Value = BoundedInt<MIN, MAX>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "a whole number from {MIN} to {MAX}")
@@ -51,24 +51,27 @@ impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for Int<MIN, MAX> {
 
             fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Self::Value, E> {
                 let found = Unexpected::Signed(number);
-                Int::new(number).ok_or_else(|| E::invalid_value(found, &self))
+                BoundedInt::new(number).ok_or_else(|| E::invalid_value(found, &self))
             }
 
             fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Self::Value, E> {
                 let found = Unexpected::Unsigned(number);
-                i64::try_from(number).ok().and_then(Int::new).ok_or_else(|| E::invalid_value(found, &self))
+                i64::try_from(number)
+                    .ok()
+                    .and_then(BoundedInt::new)
+                    .ok_or_else(|| E::invalid_value(found, &self))
             }
 
             fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Self::Value, E> {
                 let found = Unexpected::Float(number);
-                whole_number(number).and_then(Int::new).ok_or_else(|| E::invalid_value(found, &self))
+                whole_number(number).and_then(BoundedInt::new).ok_or_else(|| E::invalid_value(found, &self))
             }
         }
         deserializer.deserialize_any(Number)
     }
 }
 
-impl<const MIN: i64, const MAX: i64> JsonSchema for Int<MIN, MAX> {
+impl<const MIN: i64, const MAX: i64> JsonSchema for BoundedInt<MIN, MAX> {
     fn schema_name() -> Cow<'static, str> {
         format!("Int{MIN}to{MAX}").into()
     }
@@ -88,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_whole_number_may_be_written_as_a_float() {
-        let read = |text: &str| serde_json::from_str::<Int<0, 10>>(text).ok().map(Int::get);
+        let read = |text: &str| serde_json::from_str::<BoundedInt<0, 10>>(text).ok().map(BoundedInt::get);
         assert_eq!(read("10"), Some(10));
         assert_eq!(read("1e1"), Some(10));
         assert_eq!(read("-0.0"), Some(0));

@@ -4,23 +4,23 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Written<'a> {
+enum TextOrBytes<'a> {
     Text(std::borrow::Cow<'a, str>),
     Odd { hex: String },
 }
 
 pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     let written = match std::str::from_utf8(bytes) {
-        Ok(text) => Written::Text(text.into()),
-        Err(_) => Written::Odd { hex: bytes.iter().map(|byte| format!("{byte:02x}")).collect() },
+        Ok(text) => TextOrBytes::Text(text.into()),
+        Err(_) => TextOrBytes::Odd { hex: bytes.iter().map(|byte| format!("{byte:02x}")).collect() },
     };
     written.serialize(serializer)
 }
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
-    match Written::deserialize(deserializer)? {
-        Written::Text(text) => Ok(text.into_owned().into_bytes()),
-        Written::Odd { hex } => {
+    match TextOrBytes::deserialize(deserializer)? {
+        TextOrBytes::Text(text) => Ok(text.into_owned().into_bytes()),
+        TextOrBytes::Odd { hex } => {
             let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
             let byte = |pair: &[u8]| match pair {
                 [high, low] => Some(digit(high)? * 16 + digit(low)?),

@@ -4,68 +4,72 @@ use std::ops::Range;
 
 use saphyr_parser::{Event as Yaml, Parser as YamlParser, ScalarStyle, Span};
 
-use super::GoalFault;
-use crate::id::{IdFault, RunId};
+use super::GoalError;
+use crate::id::{IdError, RunId};
 
 /// A place for another key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Slot {
+pub(super) struct KeySlot {
     pub(super) at: usize,
     /// Whether the keys stand in braces and not on lines of their own.
     pub(super) in_braces: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Id {
+pub(super) struct FrontMatterId {
     /// The value's place in the file; empty where `id:` stands without one.
     pub(super) place: Range<usize>,
     pub(super) run: Option<RunId>,
 }
 
 /// Looks through the front matter's keys for `id`: where it stands, and where a key could be added.
-pub(super) fn search(text: &str, keys: &str, keys_at: usize) -> Result<(Option<Id>, Slot), GoalFault> {
-    let mut search = Search { text, depth: 0, key: None, id: None, slot: None };
+pub(super) fn search(
+    text: &str,
+    keys: &str,
+    keys_at: usize,
+) -> Result<(Option<FrontMatterId>, KeySlot), GoalError> {
+    let mut search = IdSearch { text, depth: 0, key: None, id: None, slot: None };
     for event in YamlParser::new_from_str(keys) {
-        let (event, span) = event.map_err(|error| GoalFault::Yaml {
+        let (event, span) = event.map_err(|error| GoalError::Yaml {
             line: search.line_of(keys_at) + error.marker().line().saturating_sub(1),
             what: error.info().to_owned(),
         })?;
         search.take(event, bytes_of(keys, keys_at, span))?;
     }
-    Ok((search.id, search.slot.unwrap_or(Slot { at: keys_at, in_braces: false })))
+    Ok((search.id, search.slot.unwrap_or(KeySlot { at: keys_at, in_braces: false })))
 }
 
 /// A search for `id` among the front matter's keys, event by event.
-struct Search<'t> {
+struct IdSearch<'t> {
     text: &'t str,
     depth: usize,
     /// The key whose value comes next.
-    key: Option<Key>,
-    id: Option<Id>,
-    slot: Option<Slot>,
+    key: Option<FrontMatterKey>,
+    id: Option<FrontMatterId>,
+    slot: Option<KeySlot>,
 }
 
-enum Key {
+enum FrontMatterKey {
     /// A word, and where it ends.
     Word(String, usize),
     /// A list or a mapping, or a word given elsewhere.
     Other,
 }
 
-impl Search<'_> {
+impl IdSearch<'_> {
     fn line_of(&self, at: usize) -> usize {
         1 + self.text.bytes().take(at).filter(|byte| *byte == b'\n').count()
     }
 
-    fn take(&mut self, event: Yaml<'_>, place: Range<usize>) -> Result<(), GoalFault> {
+    fn take(&mut self, event: Yaml<'_>, place: Range<usize>) -> Result<(), GoalError> {
         match event {
             Yaml::MappingStart(..) if self.depth == 0 => {
                 let in_braces = self.text.get(..place.end).is_some_and(|before| before.ends_with('{'));
-                self.slot.get_or_insert(Slot { at: place.end, in_braces });
+                self.slot.get_or_insert(KeySlot { at: place.end, in_braces });
                 self.depth = 1;
             }
             Yaml::SequenceStart(..) | Yaml::Scalar(..) | Yaml::Alias(_) if self.depth == 0 => {
-                return Err(GoalFault::NotAMapping);
+                return Err(GoalError::NotAMapping);
             }
             Yaml::MappingStart(..) | Yaml::SequenceStart(..) => {
                 self.node(None, place)?;
@@ -89,25 +93,27 @@ impl Search<'_> {
     }
 
     /// Takes a key or a value, in turn; below the top level there is nothing to look for.
-    fn node(&mut self, word: Option<&str>, place: Range<usize>) -> Result<(), GoalFault> {
+    fn node(&mut self, word: Option<&str>, place: Range<usize>) -> Result<(), GoalError> {
         if self.depth > 1 {
             return Ok(());
         }
         let Some(key) = self.key.take() else {
-            self.key = Some(word.map_or(Key::Other, |word| Key::Word(word.to_owned(), place.end)));
+            self.key = Some(
+                word.map_or(FrontMatterKey::Other, |word| FrontMatterKey::Word(word.to_owned(), place.end)),
+            );
             return Ok(());
         };
-        let Key::Word(name, key_end) = key else { return Ok(()) };
+        let FrontMatterKey::Word(name, key_end) = key else { return Ok(()) };
         if name != "id" {
             return Ok(());
         }
         let line = self.line_of(key_end);
         if self.id.is_some() {
-            return Err(GoalFault::TwoIds(line));
+            return Err(GoalError::TwoIds(line));
         }
         self.id = Some(read_id(self.text, word, place, key_end).map_err(|fault| match fault {
-            Some((id, fault)) => GoalFault::BadId { line, id, fault },
-            None => GoalFault::IdNotAWord(line),
+            Some((id, fault)) => GoalError::BadId { line, id, fault },
+            None => GoalError::IdNotAWord(line),
         })?);
         Ok(())
     }
@@ -125,7 +131,7 @@ fn read_id(
     word: Option<&str>,
     place: Range<usize>,
     key_end: usize,
-) -> Result<Id, Option<(String, IdFault)>> {
+) -> Result<FrontMatterId, Option<(String, IdError)>> {
     let word = word.ok_or(None)?;
     let written = text.get(place.clone()).unwrap_or_default().trim_end();
     if written.is_empty() {
@@ -133,12 +139,12 @@ fn read_id(
         let behind = text.get(key_end..).unwrap_or_default();
         let value = behind.trim_start_matches([' ', '\t']).strip_prefix(':').ok_or(None)?;
         let colon = key_end + behind.len() - value.len();
-        return Ok(Id { place: colon..colon, run: None });
+        return Ok(FrontMatterId { place: colon..colon, run: None });
     }
     let place = place.start..place.start + written.len();
     if matches!(written, "~" | "null" | "Null" | "NULL") {
-        return Ok(Id { place, run: None });
+        return Ok(FrontMatterId { place, run: None });
     }
     let run = RunId::new(word).map_err(|fault| Some((word.to_owned(), fault)))?;
-    Ok(Id { place, run: Some(run) })
+    Ok(FrontMatterId { place, run: Some(run) })
 }

@@ -5,32 +5,32 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::{Format, Item, Plan, Standing};
+use super::{EntryStatus, ImportedPlan, PlanEntry, PlanFormat};
 use crate::id::NodeId;
 use crate::slug::fresh_id_of;
 use crate::tree::{Node, Tree, TreeProblem, path_text};
 
 /// A plan, and where it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Import {
+pub struct PlanImport {
     /// The plan.
-    pub plan: Plan,
+    pub plan: ImportedPlan,
     /// The node that it goes below; nothing means the root.
     pub under: Option<NodeId>,
     /// Whether what the plan calls done is taken in too, as open work.
     pub with_done: bool,
 }
 
-impl Import {
+impl PlanImport {
     /// How the plan was written.
-    pub fn format(&self) -> Format {
+    pub fn format(&self) -> PlanFormat {
         self.plan.format
     }
 }
 
 /// A tree with a plan in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grafted {
+pub struct ImportedTree {
     /// The tree.
     pub tree: Tree,
     /// The node that the plan went below.
@@ -38,21 +38,21 @@ pub struct Grafted {
     /// The new nodes, in their order.
     pub added: Vec<NodeId>,
     /// The items that were left out.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedEntry>,
 }
 
 /// An item that was left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Skipped {
+pub struct SkippedEntry {
     pub line: usize,
     pub title: String,
     /// What the plan says of it.
-    pub standing: Standing,
+    pub standing: EntryStatus,
 }
 
 /// Why a plan cannot go into a tree.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum GraftFault {
+pub enum InsertError {
     /// There is no such node.
     #[error("the tree has no node `{0}`")]
     NoSuchNode(NodeId),
@@ -68,13 +68,13 @@ pub enum GraftFault {
 }
 
 /// Puts a plan into a tree, behind the children that are there. Nothing that is in the tree changes.
-pub fn graft(tree: &Tree, import: &Import, max_attempts: u32) -> Result<Grafted, GraftFault> {
+pub fn graft(tree: &Tree, import: &PlanImport, max_attempts: u32) -> Result<ImportedTree, InsertError> {
     let under = import.under.clone().unwrap_or_else(|| tree.root().id.clone());
-    let path = tree.path_to(&under).ok_or_else(|| GraftFault::NoSuchNode(under.clone()))?;
+    let path = tree.path_to(&under).ok_or_else(|| InsertError::NoSuchNode(under.clone()))?;
     if path.last().is_some_and(|node| node.passes) {
-        return Err(GraftFault::Passed(path_text(&path)));
+        return Err(InsertError::Passed(path_text(&path)));
     }
-    let mut maker = Maker {
+    let mut maker = NodeBuilder {
         taken: BTreeSet::new(),
         added: Vec::new(),
         skipped: Vec::new(),
@@ -86,14 +86,14 @@ pub fn graft(tree: &Tree, import: &Import, max_attempts: u32) -> Result<Grafted,
         path.last().and_then(|node| node.children.last()).map_or(1, |last| last.order.saturating_add(1));
     let new = maker.nodes(&import.plan.items, first);
     if new.is_empty() {
-        return Err(GraftFault::Nothing(maker.skipped.len()));
+        return Err(InsertError::Nothing(maker.skipped.len()));
     }
     let mut root = tree.root().clone();
     if let Some(node) = find(&mut root, &under) {
         node.children.extend(new);
     }
-    let tree = Tree::new(root).map_err(GraftFault::Tree)?;
-    Ok(Grafted { tree, under, added: maker.added, skipped: maker.skipped })
+    let tree = Tree::new(root).map_err(InsertError::Tree)?;
+    Ok(ImportedTree { tree, under, added: maker.added, skipped: maker.skipped })
 }
 
 fn find<'n>(node: &'n mut Node, id: &NodeId) -> Option<&'n mut Node> {
@@ -105,16 +105,16 @@ fn collect_ids(node: &Node, ids: &mut BTreeSet<NodeId>) {
     node.children.iter().for_each(|child| collect_ids(child, ids));
 }
 
-struct Maker {
+struct NodeBuilder {
     taken: BTreeSet<NodeId>,
     added: Vec<NodeId>,
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedEntry>,
     max_attempts: u32,
     with_done: bool,
 }
 
-impl Maker {
-    fn nodes(&mut self, items: &[Item], first: i64) -> Vec<Node> {
+impl NodeBuilder {
+    fn nodes(&mut self, items: &[PlanEntry], first: i64) -> Vec<Node> {
         let mut nodes = Vec::new();
         for item in items {
             let order = first.saturating_add(i64::try_from(nodes.len()).unwrap_or(i64::MAX));
@@ -124,7 +124,7 @@ impl Maker {
     }
 
     /// The node of an item; none where the item and everything in it is left out.
-    fn node(&mut self, item: &Item, order: i64) -> Option<Node> {
+    fn node(&mut self, item: &PlanEntry, order: i64) -> Option<Node> {
         if !self.is_wanted(item) {
             self.skip(item);
             return None;
@@ -146,18 +146,18 @@ impl Maker {
     }
 
     /// Whether there is work in an item: it is open itself, or something in it is.
-    fn is_wanted(&self, item: &Item) -> bool {
+    fn is_wanted(&self, item: &PlanEntry) -> bool {
         let itself = match item.standing {
-            Standing::Open => true,
-            Standing::Done => self.with_done,
-            Standing::Dropped | Standing::Deferred => false,
+            EntryStatus::Open => true,
+            EntryStatus::Done => self.with_done,
+            EntryStatus::Dropped | EntryStatus::Deferred => false,
         };
         itself || item.children.iter().any(|child| self.is_wanted(child))
     }
 
-    fn skip(&mut self, item: &Item) {
+    fn skip(&mut self, item: &PlanEntry) {
         let (line, title, standing) = (item.line, item.title.clone(), item.standing);
-        self.skipped.push(Skipped { line, title, standing });
+        self.skipped.push(SkippedEntry { line, title, standing });
         item.children.iter().for_each(|child| self.skip(child));
     }
 }
@@ -167,30 +167,30 @@ mod tests {
     use super::*;
     use crate::tree::sample::{inner, leaf, passed, tree};
 
-    fn item(title: &str, standing: Standing, children: Vec<Item>) -> Item {
-        Item { title: title.to_owned(), standing, children, line: 3, ..Item::default() }
+    fn item(title: &str, standing: EntryStatus, children: Vec<PlanEntry>) -> PlanEntry {
+        PlanEntry { title: title.to_owned(), standing, children, line: 3, ..PlanEntry::default() }
     }
 
-    fn import(items: Vec<Item>, under: Option<&str>, with_done: bool) -> Import {
-        let plan = Plan {
-            format: Format::Markdown,
+    fn import(items: Vec<PlanEntry>, under: Option<&str>, with_done: bool) -> PlanImport {
+        let plan = ImportedPlan {
+            format: PlanFormat::Markdown,
             title: String::new(),
             goal: String::new(),
             acceptance: Vec::new(),
             items,
             remarks: Vec::new(),
         };
-        Import { plan, under: under.map(|id| NodeId::new(id).unwrap()), with_done }
+        PlanImport { plan, under: under.map(|id| NodeId::new(id).unwrap()), with_done }
     }
 
-    fn ids(grafted: &Grafted) -> Vec<&str> {
+    fn ids(grafted: &ImportedTree) -> Vec<&str> {
         grafted.added.iter().map(NodeId::as_str).collect()
     }
 
     #[test]
     fn new_nodes_come_behind_those_that_are_there() {
         let before = tree(inner("root", vec![passed("a"), Node { order: 5, ..leaf("b") }]));
-        let items = vec![item("The B!", Standing::Open, vec![]), item("b", Standing::Open, vec![])];
+        let items = vec![item("The B!", EntryStatus::Open, vec![]), item("b", EntryStatus::Open, vec![])];
         let grafted = graft(&before, &import(items, None, false), 2).unwrap();
         assert_eq!(ids(&grafted), ["the-b", "b-2"]);
         let orders: Vec<i64> = grafted.tree.root().children.iter().map(|child| child.order).collect();
@@ -202,11 +202,11 @@ mod tests {
     fn what_is_done_is_left_out_unless_something_in_it_is_open() {
         let items = || {
             vec![
-                item("a", Standing::Done, vec![item("b", Standing::Done, vec![])]),
+                item("a", EntryStatus::Done, vec![item("b", EntryStatus::Done, vec![])]),
                 item(
                     "c",
-                    Standing::Done,
-                    vec![item("d", Standing::Open, vec![]), item("e", Standing::Dropped, vec![])],
+                    EntryStatus::Done,
+                    vec![item("d", EntryStatus::Open, vec![]), item("e", EntryStatus::Dropped, vec![])],
                 ),
             ]
         };
@@ -220,19 +220,19 @@ mod tests {
         let grafted = graft(&before, &import(items(), None, true), 3).unwrap();
         assert_eq!(ids(&grafted), ["a", "b", "c", "d"]);
         assert!(!grafted.tree.root().passes, "nothing is imported as passed");
-        let none = graft(&before, &import(vec![item("a", Standing::Deferred, vec![])], None, true), 3);
-        assert_eq!(none, Err(GraftFault::Nothing(1)));
+        let none = graft(&before, &import(vec![item("a", EntryStatus::Deferred, vec![])], None, true), 3);
+        assert_eq!(none, Err(InsertError::Nothing(1)));
     }
 
     #[test]
     fn a_plan_goes_below_open_nodes_only() {
         let before = tree(inner("root", vec![passed("a"), leaf("b")]));
-        let items = || vec![item("x", Standing::Open, vec![])];
+        let items = || vec![item("x", EntryStatus::Open, vec![])];
         let passed = graft(&before, &import(items(), Some("a"), false), 3);
-        assert_eq!(passed, Err(GraftFault::Passed("root/a".to_owned())));
+        assert_eq!(passed, Err(InsertError::Passed("root/a".to_owned())));
         assert!(matches!(
             graft(&before, &import(items(), Some("z"), false), 3),
-            Err(GraftFault::NoSuchNode(_))
+            Err(InsertError::NoSuchNode(_))
         ));
         let below = graft(&before, &import(items(), Some("b"), false), 3).unwrap();
         assert_eq!(below.tree.root().children[1].children[0].id.as_str(), "x");

@@ -5,57 +5,57 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::PlanFault;
+use super::PlanError;
 
 /// A part of a document, still as text, with the line it begins on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part<'t> {
+pub(super) struct JsonPart<'t> {
     pub(super) line: usize,
     raw: &'t RawValue,
 }
 
 /// The outermost value of a document.
 #[derive(Clone, Debug)]
-pub(super) enum Top<'t> {
-    Object(BTreeMap<String, Part<'t>>),
-    Array(Vec<Part<'t>>),
+pub(super) enum TopLevel<'t> {
+    Object(BTreeMap<String, JsonPart<'t>>),
+    Array(Vec<JsonPart<'t>>),
     Other,
 }
 
 /// Reads the outermost value; what is no JSON at all is told with its line.
-pub(super) fn top(text: &str) -> Result<Top<'_>, PlanFault> {
+pub(super) fn top(text: &str) -> Result<TopLevel<'_>, PlanError> {
     let raw: &RawValue = serde_json::from_str(text)
-        .map_err(|error| PlanFault::new(error.line().max(1), format!("no JSON: {}", reason(&error))))?;
-    let whole = Part::within(text, raw);
+        .map_err(|error| PlanError::new(error.line().max(1), format!("no JSON: {}", reason(&error))))?;
+    let whole = JsonPart::within(text, raw);
     Ok(match raw.get().as_bytes().first() {
-        Some(b'{') => Top::Object(whole.object(text)?),
-        Some(b'[') => Top::Array(whole.array(text)?),
-        Some(_) | None => Top::Other,
+        Some(b'{') => TopLevel::Object(whole.object(text)?),
+        Some(b'[') => TopLevel::Array(whole.array(text)?),
+        Some(_) | None => TopLevel::Other,
     })
 }
 
-impl<'t> Part<'t> {
+impl<'t> JsonPart<'t> {
     /// A part of a document.
     pub(super) fn within(text: &str, raw: &'t RawValue) -> Self {
         Self { line: line_of(text, raw.get()), raw }
     }
 
     /// The value as a type of its own.
-    pub(super) fn read<T: Deserialize<'t>>(&self, what: &str) -> Result<T, PlanFault> {
+    pub(super) fn read<T: Deserialize<'t>>(&self, what: &str) -> Result<T, PlanError> {
         serde_json::from_str(self.raw.get()).map_err(|error| {
             let line = self.line + error.line().saturating_sub(1);
-            PlanFault::new(line, format!("{what} cannot be read: {}", reason(&error)))
+            PlanError::new(line, format!("{what} cannot be read: {}", reason(&error)))
         })
     }
 
     /// The values of an object by key. `text` is the document that this is a part of.
-    pub(super) fn object(&self, text: &str) -> Result<BTreeMap<String, Part<'t>>, PlanFault> {
+    pub(super) fn object(&self, text: &str) -> Result<BTreeMap<String, JsonPart<'t>>, PlanError> {
         let values: BTreeMap<String, &RawValue> = self.read("the object")?;
-        Ok(values.into_iter().map(|(key, raw)| (key, Part::within(text, raw))).collect())
+        Ok(values.into_iter().map(|(key, raw)| (key, JsonPart::within(text, raw))).collect())
     }
 
     /// The values of a list.
-    pub(super) fn array(&self, text: &str) -> Result<Vec<Part<'t>>, PlanFault> {
+    pub(super) fn array(&self, text: &str) -> Result<Vec<JsonPart<'t>>, PlanError> {
         let values: Vec<&RawValue> = self.read("the list")?;
         let mut line = self.line;
         let mut from = self.raw.get();
@@ -64,7 +64,7 @@ impl<'t> Part<'t> {
             .map(|raw| {
                 line += newlines_before(from, raw.get());
                 from = tail(text, raw.get());
-                Part { line, raw }
+                JsonPart { line, raw }
             })
             .collect())
     }

@@ -1,10 +1,10 @@
 //! The lines of a markdown file, each for what it is. Only what a checklist needs is told apart.
 
-use super::Standing;
+use super::EntryStatus;
 
 /// A line, without what it is indented by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Line<'t> {
+pub(super) enum MarkdownLine<'t> {
     Blank,
     Heading {
         level: usize,
@@ -12,7 +12,7 @@ pub(super) enum Line<'t> {
     },
     /// A point of a list, with the box it may have.
     Bullet {
-        boxed: Option<Standing>,
+        boxed: Option<EntryStatus>,
         text: &'t str,
     },
     /// The beginning of a block of code.
@@ -40,19 +40,19 @@ pub(super) fn indented(line: &str) -> (usize, &str) {
 }
 
 /// What a line is, given what follows its indent.
-pub(super) fn classify(rest: &str) -> Line<'_> {
+pub(super) fn classify(rest: &str) -> MarkdownLine<'_> {
     let rest = rest.trim_end();
     if rest.is_empty() {
-        return Line::Blank;
+        return MarkdownLine::Blank;
     }
     heading(rest)
         .or_else(|| fence(rest))
-        .or_else(|| is_rule(rest).then_some(Line::Rule))
+        .or_else(|| is_rule(rest).then_some(MarkdownLine::Rule))
         .or_else(|| bullet(rest))
-        .unwrap_or(Line::Text(rest))
+        .unwrap_or(MarkdownLine::Text(rest))
 }
 
-fn heading(rest: &str) -> Option<Line<'_>> {
+fn heading(rest: &str) -> Option<MarkdownLine<'_>> {
     let title = rest.trim_start_matches('#');
     let level = rest.len() - title.len();
     if !(1..=6).contains(&level) || !(title.is_empty() || title.starts_with([' ', '\t'])) {
@@ -61,15 +61,15 @@ fn heading(rest: &str) -> Option<Line<'_>> {
     let title = title.trim();
     let open = title.trim_end_matches('#');
     let is_closed = open.is_empty() || open.ends_with([' ', '\t']);
-    Some(Line::Heading { level, title: if is_closed { open.trim_end() } else { title } })
+    Some(MarkdownLine::Heading { level, title: if is_closed { open.trim_end() } else { title } })
 }
 
-fn fence(rest: &str) -> Option<Line<'_>> {
+fn fence(rest: &str) -> Option<MarkdownLine<'_>> {
     let mark = rest.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
     let info = rest.trim_start_matches(mark);
     let length = rest.len() - info.len();
     let is_fence = length >= 3 && !(mark == '`' && info.contains('`'));
-    is_fence.then(|| Line::Fence { mark, length, info: info.trim() })
+    is_fence.then(|| MarkdownLine::Fence { mark, length, info: info.trim() })
 }
 
 /// Whether a line ends a block that began with so many of these marks.
@@ -88,7 +88,7 @@ fn is_rule(rest: &str) -> bool {
     }) && count >= 3
 }
 
-fn bullet(rest: &str) -> Option<Line<'_>> {
+fn bullet(rest: &str) -> Option<MarkdownLine<'_>> {
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let after = if digits == 0 {
         rest.strip_prefix(['-', '*', '+'])?
@@ -101,19 +101,19 @@ fn bullet(rest: &str) -> Option<Line<'_>> {
     let text = after.trim_start();
     let boxed = box_of(text);
     Some(match boxed {
-        Some((standing, text)) => Line::Bullet { boxed: Some(standing), text },
-        None => Line::Bullet { boxed: None, text },
+        Some((standing, text)) => MarkdownLine::Bullet { boxed: Some(standing), text },
+        None => MarkdownLine::Bullet { boxed: None, text },
     })
 }
 
 /// The box at the beginning of a point. Those that are neither empty nor ticked are as many editors have them.
-fn box_of(text: &str) -> Option<(Standing, &str)> {
+fn box_of(text: &str) -> Option<(EntryStatus, &str)> {
     let (inside, rest) = text.strip_prefix('[')?.split_once(']')?;
     let standing = match inside {
-        " " | "~" | "/" => Standing::Open,
-        "x" | "X" => Standing::Done,
-        "-" => Standing::Dropped,
-        ">" => Standing::Deferred,
+        " " | "~" | "/" => EntryStatus::Open,
+        "x" | "X" => EntryStatus::Done,
+        "-" => EntryStatus::Dropped,
+        ">" => EntryStatus::Deferred,
         _ => return None,
     };
     (rest.is_empty() || rest.starts_with([' ', '\t'])).then(|| (standing, rest.trim_start()))
@@ -147,20 +147,23 @@ mod tests {
 
     #[test]
     fn a_line_is_told_by_how_it_begins() {
-        assert_eq!(classify("## Two ##"), Line::Heading { level: 2, title: "Two" });
-        assert_eq!(classify("# C#"), Line::Heading { level: 1, title: "C#" });
-        assert_eq!(classify("#no"), Line::Text("#no"));
-        assert_eq!(classify("- [ ] a "), Line::Bullet { boxed: Some(Standing::Open), text: "a" });
-        assert_eq!(classify("12) [X] a"), Line::Bullet { boxed: Some(Standing::Done), text: "a" });
-        assert_eq!(classify("* [-] a"), Line::Bullet { boxed: Some(Standing::Dropped), text: "a" });
-        assert_eq!(classify("+ [a](b)"), Line::Bullet { boxed: None, text: "[a](b)" });
-        assert_eq!(classify("- [x](b)"), Line::Bullet { boxed: None, text: "[x](b)" });
-        assert_eq!(classify("-a"), Line::Text("-a"));
-        assert_eq!(classify("1.5 times"), Line::Text("1.5 times"));
-        assert_eq!(classify("* * *"), Line::Rule);
-        assert_eq!(classify("```rust x"), Line::Fence { mark: '`', length: 3, info: "rust x" });
-        assert_eq!(classify("```a` b"), Line::Text("```a` b"));
-        assert_eq!(classify("  "), Line::Blank);
+        assert_eq!(classify("## Two ##"), MarkdownLine::Heading { level: 2, title: "Two" });
+        assert_eq!(classify("# C#"), MarkdownLine::Heading { level: 1, title: "C#" });
+        assert_eq!(classify("#no"), MarkdownLine::Text("#no"));
+        assert_eq!(classify("- [ ] a "), MarkdownLine::Bullet { boxed: Some(EntryStatus::Open), text: "a" });
+        assert_eq!(classify("12) [X] a"), MarkdownLine::Bullet { boxed: Some(EntryStatus::Done), text: "a" });
+        assert_eq!(
+            classify("* [-] a"),
+            MarkdownLine::Bullet { boxed: Some(EntryStatus::Dropped), text: "a" }
+        );
+        assert_eq!(classify("+ [a](b)"), MarkdownLine::Bullet { boxed: None, text: "[a](b)" });
+        assert_eq!(classify("- [x](b)"), MarkdownLine::Bullet { boxed: None, text: "[x](b)" });
+        assert_eq!(classify("-a"), MarkdownLine::Text("-a"));
+        assert_eq!(classify("1.5 times"), MarkdownLine::Text("1.5 times"));
+        assert_eq!(classify("* * *"), MarkdownLine::Rule);
+        assert_eq!(classify("```rust x"), MarkdownLine::Fence { mark: '`', length: 3, info: "rust x" });
+        assert_eq!(classify("```a` b"), MarkdownLine::Text("```a` b"));
+        assert_eq!(classify("  "), MarkdownLine::Blank);
         assert!(ends_fence("```` ", '`', 3) && !ends_fence("``", '`', 3) && !ends_fence("```a", '`', 3));
     }
 

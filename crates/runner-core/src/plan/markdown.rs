@@ -3,8 +3,8 @@
 //! Read line by line and not as rendered text: goals are handed to agents as they were written, and every fault has
 //! its line. Where a file has boxes, only points with a box are work; in one without any, every point is.
 
-use super::lines::{Line, acceptance_label, classify, ends_fence, indented};
-use super::{Format, Item, Plan, PlanFault, Remark, Standing};
+use super::lines::{MarkdownLine, acceptance_label, classify, ends_fence, indented};
+use super::{EntryStatus, ImportWarning, ImportedPlan, PlanEntry, PlanError, PlanFormat};
 use crate::tree::{DEPTH_MAX, NODES_MAX};
 
 /// Blocks with one of these words hold a text exactly, as `export` writes those that would be read otherwise.
@@ -12,9 +12,9 @@ pub(super) const TITLE: &str = "title";
 pub(super) const GOAL: &str = "goal";
 pub(super) const ACCEPTANCE: &str = "acceptance";
 
-pub(super) fn read(text: &str) -> Result<Plan, Vec<PlanFault>> {
+pub(super) fn read(text: &str) -> Result<ImportedPlan, Vec<PlanError>> {
     let lines = lines_of(text);
-    let mut reader = Reader::new(&lines);
+    let mut reader = MarkdownParser::new(&lines);
     for (index, line) in lines.iter().enumerate() {
         reader.line(index + 1, line);
     }
@@ -34,7 +34,7 @@ fn lines_of(text: &str) -> Vec<&str> {
 
 /// Where something stands, which decides what belongs to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum LinePosition {
     Plan,
     /// Below a heading of this level.
     Group(usize),
@@ -43,9 +43,9 @@ enum Place {
 }
 
 /// Something that is being read.
-struct Entry {
-    place: Place,
-    item: Item,
+struct OpenEntry {
+    place: LinePosition,
+    item: PlanEntry,
     /// Its goal, line by line.
     text: Vec<String>,
     /// A goal that was given exactly.
@@ -55,7 +55,7 @@ struct Entry {
 }
 
 /// A list of how one sees that something is done.
-struct Points {
+struct CriteriaList {
     owner: usize,
     /// How far the announcement is indented, or the first point must be.
     least: usize,
@@ -64,7 +64,7 @@ struct Points {
 }
 
 /// A block of code.
-struct Block<'t> {
+struct CodeBlock<'t> {
     line: usize,
     indent: usize,
     mark: char,
@@ -74,12 +74,12 @@ struct Block<'t> {
     content: Vec<String>,
 }
 
-struct Reader<'t> {
-    entries: Vec<Entry>,
+struct MarkdownParser<'t> {
+    entries: Vec<OpenEntry>,
     parents: Vec<Option<usize>>,
     stack: Vec<usize>,
-    points: Option<Points>,
-    block: Option<Block<'t>>,
+    points: Option<CriteriaList>,
+    block: Option<CodeBlock<'t>>,
     /// Within a comment, or within the front matter that a file may begin with.
     until: Option<&'static str>,
     has_boxes: bool,
@@ -87,10 +87,10 @@ struct Reader<'t> {
     is_after_text: bool,
     /// There were more items than a tree has nodes, and it was said.
     is_full: bool,
-    faults: Vec<PlanFault>,
+    faults: Vec<PlanError>,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> MarkdownParser<'t> {
     fn new(lines: &[&'t str]) -> Self {
         let (mut boxes, mut titles) = (false, 0);
         let mut fence: Option<(char, usize)> = None;
@@ -99,15 +99,15 @@ impl<'t> Reader<'t> {
             match (fence, classify(rest)) {
                 (Some((mark, length)), _) if ends_fence(rest, mark, length) => fence = None,
                 (Some(_), _) => {}
-                (None, Line::Fence { mark, length, .. }) => fence = Some((mark, length)),
-                (None, Line::Bullet { boxed, .. }) => boxes |= boxed.is_some(),
-                (None, Line::Heading { level: 1, .. }) => titles += 1,
+                (None, MarkdownLine::Fence { mark, length, .. }) => fence = Some((mark, length)),
+                (None, MarkdownLine::Bullet { boxed, .. }) => boxes |= boxed.is_some(),
+                (None, MarkdownLine::Heading { level: 1, .. }) => titles += 1,
                 (None, _) => {}
             }
         }
-        let plan = Entry {
-            place: Place::Plan,
-            item: Item::default(),
+        let plan = OpenEntry {
+            place: LinePosition::Plan,
+            item: PlanEntry::default(),
             text: Vec::new(),
             exact: None,
             has_title: false,
@@ -149,18 +149,18 @@ impl<'t> Reader<'t> {
             return;
         }
         let what = classify(rest);
-        let is_text = matches!(what, Line::Text(_) | Line::Bullet { .. });
+        let is_text = matches!(what, MarkdownLine::Text(_) | MarkdownLine::Bullet { .. });
         match what {
-            Line::Blank => self.blank(),
-            Line::Rule => self.points = None,
-            Line::Heading { level, title } => self.heading(number, level, title),
-            Line::Fence { mark, length, info } => {
+            MarkdownLine::Blank => self.blank(),
+            MarkdownLine::Rule => self.points = None,
+            MarkdownLine::Heading { level, title } => self.heading(number, level, title),
+            MarkdownLine::Fence { mark, length, info } => {
                 let owner = self.owner(indent, false);
                 let content = Vec::new();
-                self.block = Some(Block { line: number, indent, mark, length, info, owner, content });
+                self.block = Some(CodeBlock { line: number, indent, mark, length, info, owner, content });
             }
-            Line::Bullet { boxed, text } => self.bullet((number, indent), boxed, text, rest),
-            Line::Text(text) => self.text(indent, text),
+            MarkdownLine::Bullet { boxed, text } => self.bullet((number, indent), boxed, text, rest),
+            MarkdownLine::Text(text) => self.text(indent, text),
         }
         self.is_after_text = is_text;
     }
@@ -169,13 +169,13 @@ impl<'t> Reader<'t> {
         self.stack.last().copied().unwrap_or_default()
     }
 
-    fn place(&self, entry: usize) -> Place {
-        self.entries.get(entry).map_or(Place::Plan, |entry| entry.place)
+    fn place(&self, entry: usize) -> LinePosition {
+        self.entries.get(entry).map_or(LinePosition::Plan, |entry| entry.place)
     }
 
     /// What text at this column belongs to. A line that goes on with the one above belongs where that does.
     fn owner(&mut self, indent: usize, goes_on: bool) -> usize {
-        while let Place::Item(column) = self.place(self.top()) {
+        while let LinePosition::Item(column) = self.place(self.top()) {
             if indent > column || goes_on {
                 break;
             }
@@ -195,34 +195,34 @@ impl<'t> Reader<'t> {
         self.add_text(top, "");
     }
 
-    fn open(&mut self, place: Place, item: Item) {
+    fn open(&mut self, place: LinePosition, item: PlanEntry) {
         let (line, depth) = (item.line, self.stack.len());
         if depth >= DEPTH_MAX {
-            self.faults.push(PlanFault::new(line, format!("more than {DEPTH_MAX} levels deep")));
+            self.faults.push(PlanError::new(line, format!("more than {DEPTH_MAX} levels deep")));
             return;
         }
         if self.entries.len() >= NODES_MAX {
             if !std::mem::replace(&mut self.is_full, true) {
-                self.faults.push(PlanFault::new(line, format!("more than {NODES_MAX} items")));
+                self.faults.push(PlanError::new(line, format!("more than {NODES_MAX} items")));
             }
             return;
         }
         self.parents.push(Some(self.top()));
         self.stack.push(self.entries.len());
-        self.entries.push(Entry { place, item, text: Vec::new(), exact: None, has_title: false });
+        self.entries.push(OpenEntry { place, item, text: Vec::new(), exact: None, has_title: false });
     }
 
     fn heading(&mut self, line: usize, level: usize, title: &str) {
         self.points = None;
         while match self.place(self.top()) {
-            Place::Plan => false,
-            Place::Group(outer) => outer >= level,
-            Place::Item(_) => true,
+            LinePosition::Plan => false,
+            LinePosition::Group(outer) => outer >= level,
+            LinePosition::Item(_) => true,
         } {
             self.stack.pop();
         }
         if acceptance_label(title).is_some() {
-            self.points = Some(Points { owner: self.top(), least: 0, style: None });
+            self.points = Some(CriteriaList { owner: self.top(), least: 0, style: None });
             return;
         }
         if level == 1 && self.has_one_title && self.entries.len() == 1 {
@@ -231,10 +231,13 @@ impl<'t> Reader<'t> {
             }
             return;
         }
-        self.open(Place::Group(level), Item { line, title: title.to_owned(), ..Item::default() });
+        self.open(
+            LinePosition::Group(level),
+            PlanEntry { line, title: title.to_owned(), ..PlanEntry::default() },
+        );
     }
 
-    fn bullet(&mut self, at: (usize, usize), boxed: Option<Standing>, text: &'t str, rest: &'t str) {
+    fn bullet(&mut self, at: (usize, usize), boxed: Option<EntryStatus>, text: &'t str, rest: &'t str) {
         let (line, indent) = at;
         if self.takes_point(indent, boxed.is_some(), text) {
             return;
@@ -246,8 +249,8 @@ impl<'t> Reader<'t> {
         } else if is_item {
             self.owner(indent, false);
             let standing = boxed.unwrap_or_default();
-            let item = Item { line, title: text.to_owned(), standing, ..Item::default() };
-            self.open(Place::Item(indent), item);
+            let item = PlanEntry { line, title: text.to_owned(), standing, ..PlanEntry::default() };
+            self.open(LinePosition::Item(indent), item);
         } else {
             let owner = self.owner(indent, false);
             self.add_text(owner, &at_column(indent, rest.trim_end()));
@@ -281,7 +284,7 @@ impl<'t> Reader<'t> {
         if let Some(entry) = self.entries.get_mut(owner).filter(|_| !first.is_empty()) {
             entry.item.acceptance.push(first.to_owned());
         }
-        self.points = Some(Points { owner, least, style: None });
+        self.points = Some(CriteriaList { owner, least, style: None });
     }
 
     fn text(&mut self, indent: usize, text: &str) {
@@ -328,9 +331,9 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn finish(mut self) -> Result<Plan, Vec<PlanFault>> {
+    fn finish(mut self) -> Result<ImportedPlan, Vec<PlanError>> {
         if let Some(block) = &self.block {
-            self.faults.push(PlanFault::new(block.line, "the block of code that begins here has no end"));
+            self.faults.push(PlanError::new(block.line, "the block of code that begins here has no end"));
         }
         for entry in &mut self.entries {
             let text = goal_text(&entry.text);
@@ -340,16 +343,18 @@ impl<'t> Reader<'t> {
                 None => text,
             };
         }
-        let untitled =
-            self.entries.iter().filter(|entry| matches!(entry.place, Place::Item(_)) && !entry.has_title);
+        let untitled = self
+            .entries
+            .iter()
+            .filter(|entry| matches!(entry.place, LinePosition::Item(_)) && !entry.has_title);
         let untitled: Vec<usize> = untitled
             .filter(|entry| entry.item.title.is_empty() && entry.item.goal.is_empty())
             .filter(|entry| entry.item.acceptance.is_empty())
             .map(|entry| entry.item.line)
             .collect();
-        self.faults.extend(untitled.into_iter().map(|line| PlanFault::new(line, "the item has no text")));
-        if !self.entries.iter().any(|entry| matches!(entry.place, Place::Item(_))) {
-            self.faults.push(PlanFault::new(1, "the file holds no item: write work as `- [ ] what to do`"));
+        self.faults.extend(untitled.into_iter().map(|line| PlanError::new(line, "the item has no text")));
+        if !self.entries.iter().any(|entry| matches!(entry.place, LinePosition::Item(_))) {
+            self.faults.push(PlanError::new(1, "the file holds no item: write work as `- [ ] what to do`"));
         }
         if !self.faults.is_empty() {
             self.faults.sort_by_key(|fault| fault.line);
@@ -359,22 +364,22 @@ impl<'t> Reader<'t> {
     }
 
     /// Children go to their parents, the last ones first; a group without an item is none.
-    fn assembled(mut self) -> Plan {
+    fn assembled(mut self) -> ImportedPlan {
         let mut remarks = Vec::new();
         while self.entries.len() > 1 {
             let (Some(entry), Some(parent)) = (self.entries.pop(), self.parents.pop().flatten()) else {
                 break;
             };
-            let Entry { place, mut item, .. } = entry;
+            let OpenEntry { place, mut item, .. } = entry;
             item.children.reverse();
-            if matches!(place, Place::Group(_)) && item.children.is_empty() {
+            if matches!(place, LinePosition::Group(_)) && item.children.is_empty() {
                 let text = format!("`{}` holds no item and is left out", item.title);
-                remarks.push(Remark { line: item.line, text });
+                remarks.push(ImportWarning { line: item.line, text });
                 continue;
             }
             // A group is no work of its own: it is done when everything in it is.
-            if matches!(place, Place::Group(_)) && item.children.iter().all(is_closed) {
-                item.standing = Standing::Done;
+            if matches!(place, LinePosition::Group(_)) && item.children.iter().all(is_closed) {
+                item.standing = EntryStatus::Done;
             }
             if let Some(parent) = self.entries.get_mut(parent) {
                 parent.item.children.push(item);
@@ -383,8 +388,8 @@ impl<'t> Reader<'t> {
         remarks.reverse();
         let mut plan = self.entries.pop().map(|entry| entry.item).unwrap_or_default();
         plan.children.reverse();
-        Plan {
-            format: Format::Markdown,
+        ImportedPlan {
+            format: PlanFormat::Markdown,
             title: plan.title,
             goal: plan.goal,
             acceptance: plan.acceptance,
@@ -395,8 +400,8 @@ impl<'t> Reader<'t> {
 }
 
 /// Whether there is nothing to do in an item.
-fn is_closed(item: &Item) -> bool {
-    item.standing != Standing::Open && item.children.iter().all(is_closed)
+fn is_closed(item: &PlanEntry) -> bool {
+    item.standing != EntryStatus::Open && item.children.iter().all(is_closed)
 }
 
 fn at_column(indent: usize, text: &str) -> String {

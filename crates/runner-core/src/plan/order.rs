@@ -5,17 +5,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Item, PlanFault, Standing};
+use super::{EntryStatus, PlanEntry, PlanError};
 
 /// An item with what it waits for.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Task {
-    pub(super) item: Item,
+pub(super) struct DependentEntry {
+    pub(super) item: PlanEntry,
     /// Its name, unique in the plan.
     pub(super) key: String,
     /// The names of what must come before it.
     pub(super) after: Vec<String>,
-    pub(super) children: Vec<Task>,
+    pub(super) children: Vec<DependentEntry>,
 }
 
 /// Where a task is: the index at every level.
@@ -24,7 +24,7 @@ type Path = Vec<usize>;
 type Edges = BTreeMap<Path, BTreeSet<(usize, usize)>>;
 
 /// The items in an order in which nothing comes before what it waits for.
-pub(super) fn arranged(tasks: Vec<Task>) -> Result<Vec<Item>, Vec<PlanFault>> {
+pub(super) fn arranged(tasks: Vec<DependentEntry>) -> Result<Vec<PlanEntry>, Vec<PlanError>> {
     let (mut places, mut faults) = (BTreeMap::new(), Vec::new());
     locate(&tasks, &mut Vec::new(), &mut places, &mut faults);
     let mut edges = Edges::new();
@@ -37,15 +37,15 @@ pub(super) fn arranged(tasks: Vec<Task>) -> Result<Vec<Item>, Vec<PlanFault>> {
 }
 
 fn locate(
-    tasks: &[Task],
+    tasks: &[DependentEntry],
     path: &mut Path,
-    places: &mut BTreeMap<String, (Path, Standing)>,
-    faults: &mut Vec<PlanFault>,
+    places: &mut BTreeMap<String, (Path, EntryStatus)>,
+    faults: &mut Vec<PlanError>,
 ) {
     for (index, task) in tasks.iter().enumerate() {
         path.push(index);
         if places.insert(task.key.clone(), (path.clone(), task.item.standing)).is_some() {
-            faults.push(PlanFault::new(task.item.line, format!("there is a second task `{}`", task.key)));
+            faults.push(PlanError::new(task.item.line, format!("there is a second task `{}`", task.key)));
         }
         locate(&task.children, path, places, faults);
         path.pop();
@@ -53,10 +53,10 @@ fn locate(
 }
 
 fn connect(
-    tasks: &[Task],
+    tasks: &[DependentEntry],
     path: &mut Path,
-    places: &BTreeMap<String, (Path, Standing)>,
-    found: (&mut Edges, &mut Vec<PlanFault>),
+    places: &BTreeMap<String, (Path, EntryStatus)>,
+    found: (&mut Edges, &mut Vec<PlanError>),
 ) {
     let (edges, faults) = found;
     for (index, task) in tasks.iter().enumerate() {
@@ -64,14 +64,14 @@ fn connect(
         for wanted in &task.after {
             let Some((other, standing)) = places.get(wanted) else {
                 let reason = format!("`{}` depends on `{wanted}`, which is not in the plan", task.key);
-                faults.push(PlanFault::new(task.item.line, reason));
+                faults.push(PlanError::new(task.item.line, reason));
                 continue;
             };
             let fork = path.iter().zip(other).take_while(|(mine, theirs)| mine == theirs).count();
             match (path.get(fork), other.get(fork), path.get(..fork)) {
                 (Some(mine), Some(theirs), Some(parent)) => {
                     // What is done already, or never will be, is not waited for.
-                    if *standing == Standing::Open {
+                    if *standing == EntryStatus::Open {
                         edges.entry(parent.to_vec()).or_default().insert((*theirs, *mine));
                     }
                 }
@@ -79,7 +79,7 @@ fn connect(
                     let how =
                         if path == other { "itself" } else { "a task that it is part of, or the reverse" };
                     let reason = format!("`{}` depends on `{wanted}`: {how}", task.key);
-                    faults.push(PlanFault::new(task.item.line, reason));
+                    faults.push(PlanError::new(task.item.line, reason));
                 }
             }
         }
@@ -88,7 +88,12 @@ fn connect(
     }
 }
 
-fn sorted(tasks: Vec<Task>, path: &mut Path, edges: &Edges, faults: &mut Vec<PlanFault>) -> Vec<Item> {
+fn sorted(
+    tasks: Vec<DependentEntry>,
+    path: &mut Path,
+    edges: &Edges,
+    faults: &mut Vec<PlanError>,
+) -> Vec<PlanEntry> {
     let none = BTreeSet::new();
     let order = match topological(tasks.len(), edges.get(path).unwrap_or(&none)) {
         Ok(order) => order,
@@ -98,18 +103,18 @@ fn sorted(tasks: Vec<Task>, path: &mut Path, edges: &Edges, faults: &mut Vec<Pla
             let line = named.map(|task| task.item.line).min().unwrap_or(1);
             let first = names.first().cloned().unwrap_or_default();
             let reason = format!("tasks wait for each other: {} → {first}", names.join(" → "));
-            faults.push(PlanFault::new(line, reason));
+            faults.push(PlanError::new(line, reason));
             (0..tasks.len()).collect()
         }
     };
-    let mut tasks: Vec<Option<Task>> = tasks.into_iter().map(Some).collect();
+    let mut tasks: Vec<Option<DependentEntry>> = tasks.into_iter().map(Some).collect();
     let mut items = Vec::new();
     for index in order {
         let Some(task) = tasks.get_mut(index).and_then(Option::take) else { continue };
         path.push(index);
         let children = sorted(task.children, path, edges, faults);
         path.pop();
-        items.push(Item { children, ..task.item });
+        items.push(PlanEntry { children, ..task.item });
     }
     items
 }
@@ -160,13 +165,13 @@ fn cycle_in(waiting: &BTreeMap<usize, BTreeSet<usize>>) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    fn task(key: &str, after: &[&str], children: Vec<Task>) -> Task {
+    fn task(key: &str, after: &[&str], children: Vec<DependentEntry>) -> DependentEntry {
         let after = after.iter().map(|name| (*name).to_owned()).collect();
-        let item = Item { title: key.to_owned(), line: 7, ..Item::default() };
-        Task { item, key: key.to_owned(), after, children }
+        let item = PlanEntry { title: key.to_owned(), line: 7, ..PlanEntry::default() };
+        DependentEntry { item, key: key.to_owned(), after, children }
     }
 
-    fn titles(items: &[Item]) -> Vec<String> {
+    fn titles(items: &[PlanEntry]) -> Vec<String> {
         items
             .iter()
             .flat_map(|item| std::iter::once(item.title.clone()).chain(titles(&item.children)))
@@ -221,7 +226,7 @@ mod tests {
     #[test]
     fn what_is_done_is_not_waited_for() {
         let mut done = task("b", &["a"], vec![]);
-        done.item.standing = Standing::Done;
+        done.item.standing = EntryStatus::Done;
         assert_eq!(titles(&arranged(vec![task("a", &["b"], vec![]), done]).unwrap()), ["a", "b"]);
     }
 }

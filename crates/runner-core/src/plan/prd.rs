@@ -3,18 +3,18 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::json::{Part, Top, top};
-use super::order::{Task, arranged};
-use super::{Format, Item, Plan, PlanFault, Remark, Standing};
+use super::json::{JsonPart, TopLevel, top};
+use super::order::{DependentEntry, arranged};
+use super::{EntryStatus, ImportWarning, ImportedPlan, PlanEntry, PlanError, PlanFormat};
 
 /// The keys under which stories are found.
 const STORIES: [&str; 3] = ["userStories", "user_stories", "stories"];
 
 /// One story. Names differ from tool to tool.
 #[derive(Debug, Deserialize)]
-struct Story {
+struct PrdStory {
     #[serde(default)]
-    id: Option<Name>,
+    id: Option<TextOrNumber>,
     #[serde(default, alias = "name", alias = "story")]
     title: Option<String>,
     #[serde(default)]
@@ -31,18 +31,18 @@ struct Story {
     #[serde(default)]
     notes: Option<String>,
     #[serde(default, alias = "dependsOn", alias = "depends_on")]
-    dependencies: Vec<Name>,
+    dependencies: Vec<TextOrNumber>,
 }
 
 /// A name, written as a text or as a number.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Name {
+pub(super) enum TextOrNumber {
     Text(String),
     Number(u64),
 }
 
-impl Name {
+impl TextOrNumber {
     pub(super) fn text(&self) -> String {
         match self {
             Self::Text(text) => text.trim().to_owned(),
@@ -51,32 +51,34 @@ impl Name {
     }
 }
 
-pub(super) fn is_prd(top: &Top<'_>) -> bool {
+pub(super) fn is_prd(top: &TopLevel<'_>) -> bool {
     match top {
-        Top::Object(keys) => STORIES.iter().any(|key| keys.contains_key(*key)),
-        Top::Array(_) => true,
-        Top::Other => false,
+        TopLevel::Object(keys) => STORIES.iter().any(|key| keys.contains_key(*key)),
+        TopLevel::Array(_) => true,
+        TopLevel::Other => false,
     }
 }
 
-pub(super) fn read(text: &str) -> Result<Plan, Vec<PlanFault>> {
+pub(super) fn read(text: &str) -> Result<ImportedPlan, Vec<PlanError>> {
     let one = |fault| vec![fault];
     let (title, goal, stories) = match top(text).map_err(one)? {
-        Top::Object(keys) => {
+        TopLevel::Object(keys) => {
             let words = |names: &[&str]| {
                 let part = names.iter().find_map(|name| keys.get(*name));
                 part.and_then(|part| part.read::<String>("it").ok()).unwrap_or_default()
             };
             let stories = STORIES.iter().find_map(|key| keys.get(*key));
-            let missing = || PlanFault::new(1, "the file has no list `userStories`");
+            let missing = || PlanError::new(1, "the file has no list `userStories`");
             let stories = stories.ok_or_else(missing).and_then(|part| part.array(text)).map_err(one)?;
             (words(&["project", "title", "name"]), words(&["description", "overview"]), stories)
         }
-        Top::Array(stories) => (String::new(), String::new(), stories),
-        Top::Other => return Err(vec![PlanFault::new(1, "the file holds neither an object nor a list")]),
+        TopLevel::Array(stories) => (String::new(), String::new(), stories),
+        TopLevel::Other => {
+            return Err(vec![PlanError::new(1, "the file holds neither an object nor a list")]);
+        }
     };
     if stories.is_empty() {
-        return Err(vec![PlanFault::new(1, "there is no story in it")]);
+        return Err(vec![PlanError::new(1, "there is no story in it")]);
     }
     let (mut tasks, mut faults, mut remarks) = (Vec::new(), Vec::new(), Vec::new());
     for (nth, part) in stories.iter().enumerate() {
@@ -91,12 +93,16 @@ pub(super) fn read(text: &str) -> Result<Plan, Vec<PlanFault>> {
     // Stable: stories of one priority stay in the order of the file, and those without one come last.
     tasks.sort_by_key(|(priority, _)| *priority);
     let items = arranged(tasks.into_iter().map(|(_, task)| task).collect())?;
-    Ok(Plan { format: Format::Prd, title, goal, acceptance: Vec::new(), items, remarks })
+    Ok(ImportedPlan { format: PlanFormat::Prd, title, goal, acceptance: Vec::new(), items, remarks })
 }
 
-fn story(nth: usize, part: &Part<'_>, remarks: &mut Vec<Remark>) -> Result<(u64, Task), PlanFault> {
+fn story(
+    nth: usize,
+    part: &JsonPart<'_>,
+    remarks: &mut Vec<ImportWarning>,
+) -> Result<(u64, DependentEntry), PlanError> {
     let what = format!("story {}", nth + 1);
-    let read: Story = part.read(&what)?;
+    let read: PrdStory = part.read(&what)?;
     let trimmed =
         |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let (title, description) = (trimmed(read.title), trimmed(read.description));
@@ -104,22 +110,22 @@ fn story(nth: usize, part: &Part<'_>, remarks: &mut Vec<Remark>) -> Result<(u64,
         .clone()
         .or_else(|| description.as_deref().and_then(|text| text.lines().next()).map(str::to_owned))
     else {
-        return Err(PlanFault::new(part.line, format!("{what} has neither a title nor a description")));
+        return Err(PlanError::new(part.line, format!("{what} has neither a title nor a description")));
     };
     let priority = read.priority.as_ref().map(priority);
     if priority == Some(None) {
         let text =
             format!("the priority of {what} is neither a number nor high, medium or low, and is not used");
-        remarks.push(Remark { line: part.line, text });
+        remarks.push(ImportWarning { line: part.line, text });
     }
     let goal = [description.filter(|text| *text != title), trimmed(read.notes)];
     let standing = match read.status.as_deref().map(standing_of) {
-        _ if read.passes => Standing::Done,
+        _ if read.passes => EntryStatus::Done,
         Some(standing) => standing,
-        None => Standing::Open,
+        None => EntryStatus::Open,
     };
     let name = read.id.map(|id| id.text());
-    let item = Item {
+    let item = PlanEntry {
         line: part.line,
         name: name.clone(),
         title,
@@ -133,10 +139,10 @@ fn story(nth: usize, part: &Part<'_>, remarks: &mut Vec<Remark>) -> Result<(u64,
         standing,
         children: Vec::new(),
     };
-    let task = Task {
+    let task = DependentEntry {
         item,
         key: name.unwrap_or(what),
-        after: read.dependencies.iter().map(Name::text).collect(),
+        after: read.dependencies.iter().map(TextOrNumber::text).collect(),
         children: Vec::new(),
     };
     Ok((priority.flatten().unwrap_or(u64::MAX), task))
@@ -159,11 +165,11 @@ fn priority(value: &Value) -> Option<u64> {
 }
 
 /// What tools write for how far a task is.
-pub(super) fn standing_of(status: &str) -> Standing {
+pub(super) fn standing_of(status: &str) -> EntryStatus {
     match status.trim().to_ascii_lowercase().as_str() {
-        "done" | "completed" | "complete" | "passed" | "closed" => Standing::Done,
-        "cancelled" | "canceled" | "dropped" | "wontfix" => Standing::Dropped,
-        "deferred" | "postponed" => Standing::Deferred,
-        _ => Standing::Open,
+        "done" | "completed" | "complete" | "passed" | "closed" => EntryStatus::Done,
+        "cancelled" | "canceled" | "dropped" | "wontfix" => EntryStatus::Dropped,
+        "deferred" | "postponed" => EntryStatus::Deferred,
+        _ => EntryStatus::Open,
     }
 }

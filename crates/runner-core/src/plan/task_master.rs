@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::json::{Part, Top, top};
-use super::order::{Task, arranged};
-use super::prd::{Name, standing_of};
-use super::{Format, Item, Plan, PlanFault};
+use super::json::{JsonPart, TopLevel, top};
+use super::order::{DependentEntry, arranged};
+use super::prd::{TextOrNumber, standing_of};
+use super::{ImportedPlan, PlanEntry, PlanError, PlanFormat};
 use crate::tree::DEPTH_MAX;
 
 const TASKS: &str = "tasks";
@@ -17,8 +17,8 @@ const MAIN: &str = "master";
 
 /// One task or part of one.
 #[derive(Debug, Deserialize)]
-struct Written<'t> {
-    id: Name,
+struct TaskEntry<'t> {
+    id: TextOrNumber,
     title: String,
     #[serde(default)]
     description: Option<String>,
@@ -29,7 +29,7 @@ struct Written<'t> {
     #[serde(default)]
     status: Option<String>,
     #[serde(default)]
-    dependencies: Vec<Name>,
+    dependencies: Vec<TextOrNumber>,
     #[serde(default, borrow)]
     subtasks: Option<&'t RawValue>,
 }
@@ -39,36 +39,43 @@ pub(super) fn is_task_master(text: &str) -> bool {
 }
 
 /// The lists of tasks in a file, by tag. A file without tags has one, under no name.
-fn lists(text: &str) -> Result<BTreeMap<String, Part<'_>>, PlanFault> {
-    let Top::Object(keys) = top(text)? else { return Ok(BTreeMap::new()) };
+fn lists(text: &str) -> Result<BTreeMap<String, JsonPart<'_>>, PlanError> {
+    let TopLevel::Object(keys) = top(text)? else { return Ok(BTreeMap::new()) };
     if let Some(tasks) = keys.get(TASKS).filter(|tasks| tasks.is_array()) {
         return Ok(BTreeMap::from([(String::new(), *tasks)]));
     }
     let mut lists = BTreeMap::new();
     for (tag, part) in keys.into_iter().filter(|(_, part)| part.is_object()) {
-        if let Some(tasks) = part.object(text)?.remove(TASKS).filter(Part::is_array) {
+        if let Some(tasks) = part.object(text)?.remove(TASKS).filter(JsonPart::is_array) {
             lists.insert(tag, tasks);
         }
     }
     Ok(lists)
 }
 
-pub(super) fn read(text: &str, tag: Option<&str>) -> Result<Plan, Vec<PlanFault>> {
+pub(super) fn read(text: &str, tag: Option<&str>) -> Result<ImportedPlan, Vec<PlanError>> {
     let list = choose(text, tag).map_err(|fault| vec![fault])?;
-    let mut reader = Reader { text, faults: Vec::new() };
+    let mut reader = TaskMasterParser { text, faults: Vec::new() };
     let tasks = reader.tasks(&list, "", 1);
     if tasks.is_empty() && reader.faults.is_empty() {
-        reader.faults.push(PlanFault::new(list.line, "there is no task in the list"));
+        reader.faults.push(PlanError::new(list.line, "there is no task in the list"));
     }
     if !reader.faults.is_empty() {
         return Err(reader.faults);
     }
     let items = arranged(tasks)?;
     let (title, goal) = (String::new(), String::new());
-    Ok(Plan { format: Format::TaskMaster, title, goal, acceptance: Vec::new(), items, remarks: Vec::new() })
+    Ok(ImportedPlan {
+        format: PlanFormat::TaskMaster,
+        title,
+        goal,
+        acceptance: Vec::new(),
+        items,
+        remarks: Vec::new(),
+    })
 }
 
-fn choose<'t>(text: &'t str, tag: Option<&str>) -> Result<Part<'t>, PlanFault> {
+fn choose<'t>(text: &'t str, tag: Option<&str>) -> Result<JsonPart<'t>, PlanError> {
     let lists = lists(text)?;
     let tags = || lists.keys().map(|tag| format!("`{tag}`")).collect::<Vec<_>>().join(", ");
     let found = match (tag, lists.len()) {
@@ -77,7 +84,7 @@ fn choose<'t>(text: &'t str, tag: Option<&str>) -> Result<Part<'t>, PlanFault> {
         (None, _) => lists.get(MAIN),
     };
     found.copied().ok_or_else(|| {
-        PlanFault::new(
+        PlanError::new(
             1,
             match (tag, lists.len()) {
                 (_, 0) => "the file has no list `tasks`".to_owned(),
@@ -88,14 +95,14 @@ fn choose<'t>(text: &'t str, tag: Option<&str>) -> Result<Part<'t>, PlanFault> {
     })
 }
 
-struct Reader<'t> {
+struct TaskMasterParser<'t> {
     text: &'t str,
-    faults: Vec<PlanFault>,
+    faults: Vec<PlanError>,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> TaskMasterParser<'t> {
     /// The tasks of a list; `prefix` is the name of the task that they are parts of, with a dot.
-    fn tasks(&mut self, list: &Part<'t>, prefix: &str, level: usize) -> Vec<Task> {
+    fn tasks(&mut self, list: &JsonPart<'t>, prefix: &str, level: usize) -> Vec<DependentEntry> {
         let parts = match list.array(self.text) {
             Ok(parts) => parts,
             Err(fault) => {
@@ -104,7 +111,7 @@ impl<'t> Reader<'t> {
             }
         };
         if level >= DEPTH_MAX && !parts.is_empty() {
-            self.faults.push(PlanFault::new(list.line, format!("more than {DEPTH_MAX} levels deep")));
+            self.faults.push(PlanError::new(list.line, format!("more than {DEPTH_MAX} levels deep")));
             return Vec::new();
         }
         let mut tasks = Vec::new();
@@ -117,21 +124,21 @@ impl<'t> Reader<'t> {
         tasks
     }
 
-    fn task(&mut self, part: &Part<'t>, prefix: &str, level: usize) -> Result<Task, PlanFault> {
-        let read: Written<'t> = part.read("the task")?;
+    fn task(&mut self, part: &JsonPart<'t>, prefix: &str, level: usize) -> Result<DependentEntry, PlanError> {
+        let read: TaskEntry<'t> = part.read("the task")?;
         let key = format!("{prefix}{}", read.id.text());
         let title = read.title.trim().to_owned();
         if title.is_empty() {
-            return Err(PlanFault::new(part.line, format!("task `{key}` has no title")));
+            return Err(PlanError::new(part.line, format!("task `{key}` has no title")));
         }
         let children = match read.subtasks.filter(|raw| raw.get().starts_with('[')) {
-            Some(raw) => self.tasks(&Part::within(self.text, raw), &format!("{key}."), level + 1),
+            Some(raw) => self.tasks(&JsonPart::within(self.text, raw), &format!("{key}."), level + 1),
             None => Vec::new(),
         };
         let told =
             |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         let goal: Vec<String> = [told(read.description), told(read.details)].into_iter().flatten().collect();
-        let item = Item {
+        let item = PlanEntry {
             line: part.line,
             name: Some(format!("task-{key}")),
             title,
@@ -141,12 +148,12 @@ impl<'t> Reader<'t> {
             children: Vec::new(),
         };
         // A number in a part means the part beside it; a whole name means any task.
-        let full = |name: &Name| match name {
-            Name::Text(text) if text.contains('.') || prefix.is_empty() => text.trim().to_owned(),
-            Name::Text(_) | Name::Number(_) => format!("{prefix}{}", name.text()),
+        let full = |name: &TextOrNumber| match name {
+            TextOrNumber::Text(text) if text.contains('.') || prefix.is_empty() => text.trim().to_owned(),
+            TextOrNumber::Text(_) | TextOrNumber::Number(_) => format!("{prefix}{}", name.text()),
         };
         let after = read.dependencies.iter().map(full).collect();
-        Ok(Task { item, key, after, children })
+        Ok(DependentEntry { item, key, after, children })
     }
 }
 

@@ -1,6 +1,6 @@
 //! A tree as a markdown checklist, which is read back as the same titles, goals, acceptance and nesting.
 
-use super::lines::{Line, acceptance_label, classify};
+use super::lines::{MarkdownLine, acceptance_label, classify};
 use super::markdown::{ACCEPTANCE, GOAL, TITLE};
 use crate::tree::{Node, Tree};
 
@@ -67,7 +67,7 @@ fn is_plain_line(line: &str) -> bool {
     line == line.trim()
         && !line.chars().any(char::is_control)
         && !line.starts_with(['<', '['])
-        && classify(line) == Line::Text(line)
+        && classify(line) == MarkdownLine::Text(line)
         && acceptance_label(line).is_none()
 }
 

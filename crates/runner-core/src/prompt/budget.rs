@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::Section;
+use super::PromptSection;
 use crate::text::{head, tail};
 
 /// A section that is shrunk keeps at least this much of its text; with less it would say nothing.
@@ -13,33 +13,39 @@ const SHRUNK_BYTES_MIN: usize = 256;
 const MARK_BYTES_MAX: usize = 48;
 
 /// Sections that shrink and then drop, the first first.
-const DROPPED: [Section; 9] = [
-    Section::Outline,
-    Section::Artifacts,
-    Section::Assumptions,
-    Section::Questions,
-    Section::Improvements,
-    Section::Feedback,
-    Section::History,
-    Section::Failure,
-    Section::Context,
+const DROPPED: [PromptSection; 9] = [
+    PromptSection::Outline,
+    PromptSection::Artifacts,
+    PromptSection::Assumptions,
+    PromptSection::Questions,
+    PromptSection::Improvements,
+    PromptSection::Feedback,
+    PromptSection::History,
+    PromptSection::Failure,
+    PromptSection::Context,
 ];
 /// Sections that are never dropped, and shrink only when all of the above is gone.
-const SHRUNK: [Section; 6] =
-    [Section::Rejected, Section::Errors, Section::Node, Section::Project, Section::Goal, Section::Path];
+const SHRUNK: [PromptSection; 6] = [
+    PromptSection::Rejected,
+    PromptSection::Errors,
+    PromptSection::Node,
+    PromptSection::Project,
+    PromptSection::Goal,
+    PromptSection::Path,
+];
 
 /// What was cut from one section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Cut {
+pub struct SectionCut {
     /// The section.
-    pub section: Section,
+    pub section: PromptSection,
     /// How many bytes of its text are missing.
     pub bytes: usize,
     /// Whether the section is gone altogether.
     pub dropped: bool,
 }
 
-impl fmt::Display for Cut {
+impl fmt::Display for SectionCut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.section.name();
         match self.dropped {
@@ -50,30 +56,30 @@ impl fmt::Display for Cut {
 }
 
 /// A section on its way into the prompt.
-pub(super) struct Part {
-    pub(super) section: Section,
+pub(super) struct SectionText {
+    pub(super) section: PromptSection,
     /// The text that may be cut; none for what is fixed.
     pub(super) text: Option<String>,
     pub(super) rendered: String,
-    pub(super) cut: Option<Cut>,
+    pub(super) cut: Option<SectionCut>,
 }
 
 /// Cuts parts until all of them, with a note about the cuts, fit into the budget. Gives the bytes that are too
 /// many even so.
 pub(super) fn fit<E>(
-    parts: &mut [Part],
+    parts: &mut [SectionText],
     budget: usize,
-    note: impl Fn(&[Cut]) -> Result<String, E>,
-    render: impl Fn(Section, &str) -> Result<String, E>,
+    note: impl Fn(&[SectionCut]) -> Result<String, E>,
+    render: impl Fn(PromptSection, &str) -> Result<String, E>,
 ) -> Result<usize, E> {
-    let total = |parts: &[Part]| parts.iter().map(|part| part.rendered.len()).sum::<usize>();
+    let total = |parts: &[SectionText]| parts.iter().map(|part| part.rendered.len()).sum::<usize>();
     if total(parts) <= budget {
         return Ok(0);
     }
     // Room for the longest note there can be, so that cutting never has to be done twice.
     let longest = parts.iter().filter_map(|part| {
         let bytes = part.text.as_ref()?.len();
-        Some(Cut { section: part.section, bytes, dropped: true })
+        Some(SectionCut { section: part.section, bytes, dropped: true })
     });
     let note_bytes = note(&longest.collect::<Vec<_>>())?.len();
     for section in DROPPED.into_iter().chain(SHRUNK) {
@@ -88,15 +94,15 @@ pub(super) fn fit<E>(
 
 /// Takes `over` bytes from a part, or as many as it can give.
 fn cut<E>(
-    part: &mut Part,
+    part: &mut SectionText,
     over: usize,
-    render: &impl Fn(Section, &str) -> Result<String, E>,
+    render: &impl Fn(PromptSection, &str) -> Result<String, E>,
 ) -> Result<(), E> {
     let Some(text) = part.text.as_deref() else { return Ok(()) };
     let may_drop = DROPPED.contains(&part.section);
     let room = text.len().saturating_sub(over + MARK_BYTES_MAX);
     if may_drop && room < SHRUNK_BYTES_MIN {
-        part.cut = Some(Cut { section: part.section, bytes: text.len(), dropped: true });
+        part.cut = Some(SectionCut { section: part.section, bytes: text.len(), dropped: true });
         part.rendered.clear();
         return Ok(());
     }
@@ -106,30 +112,30 @@ fn cut<E>(
     }
     let (shrunk, bytes) = shrink(part.section, text, room);
     part.rendered = render(part.section, &shrunk)?;
-    part.cut = Some(Cut { section: part.section, bytes, dropped: false });
+    part.cut = Some(SectionCut { section: part.section, bytes, dropped: false });
     Ok(())
 }
 
 /// What is newest is worth most: files that grow at the end keep their end, everything else its beginning.
-fn shrink(section: Section, text: &str, room: usize) -> (String, usize) {
+fn shrink(section: PromptSection, text: &str, room: usize) -> (String, usize) {
     let (keeps_end, kept) = match section {
-        Section::Assumptions
-        | Section::Questions
-        | Section::Feedback
-        | Section::Improvements
-        | Section::Failure => (true, tail(text, room)),
-        Section::Contract
-        | Section::Project
-        | Section::Goal
-        | Section::History
-        | Section::Path
-        | Section::Node
-        | Section::Errors
-        | Section::Rejected
-        | Section::Outline
-        | Section::Context
-        | Section::Artifacts
-        | Section::Output => (false, head(text, room)),
+        PromptSection::Assumptions
+        | PromptSection::Questions
+        | PromptSection::Feedback
+        | PromptSection::Improvements
+        | PromptSection::Failure => (true, tail(text, room)),
+        PromptSection::Contract
+        | PromptSection::Project
+        | PromptSection::Goal
+        | PromptSection::History
+        | PromptSection::Path
+        | PromptSection::Node
+        | PromptSection::Errors
+        | PromptSection::Rejected
+        | PromptSection::Outline
+        | PromptSection::Context
+        | PromptSection::Artifacts
+        | PromptSection::Output => (false, head(text, room)),
     };
     let bytes = text.len() - kept.len();
     let mark = format!("[{bytes} bytes left out]");
@@ -140,19 +146,19 @@ fn shrink(section: Section, text: &str, room: usize) -> (String, usize) {
 mod tests {
     use super::*;
 
-    fn part(section: Section, bytes: usize) -> Part {
+    fn part(section: PromptSection, bytes: usize) -> SectionText {
         let text = "x".repeat(bytes);
-        Part { section, text: Some(text.clone()), rendered: text, cut: None }
+        SectionText { section, text: Some(text.clone()), rendered: text, cut: None }
     }
 
     /// Fits parts whose templates add nothing, with a note of so many bytes.
-    fn fitted(parts: &mut [Part], budget: usize, note: usize) -> usize {
-        let render = |_: Section, text: &str| Ok::<_, ()>(text.to_owned());
+    fn fitted(parts: &mut [SectionText], budget: usize, note: usize) -> usize {
+        let render = |_: PromptSection, text: &str| Ok::<_, ()>(text.to_owned());
         fit(parts, budget, |_| Ok("n".repeat(note)), render).unwrap()
     }
 
     /// How a part is cut that should give so many bytes.
-    fn cut_by(section: Section, bytes: usize, over: usize) -> Option<Cut> {
+    fn cut_by(section: PromptSection, bytes: usize, over: usize) -> Option<SectionCut> {
         let mut part = part(section, bytes);
         cut(&mut part, over, &|_, text: &str| Ok::<_, ()>(text.to_owned())).unwrap();
         part.cut
@@ -163,10 +169,10 @@ mod tests {
         let text = "a".repeat(500) + &"z".repeat(500);
         let (end, beginning) = ("z".repeat(400), "a".repeat(400));
         let cases = [
-            (Section::Feedback, format!("[600 bytes left out]\n{end}")),
-            (Section::Failure, format!("[600 bytes left out]\n{end}")),
-            (Section::Goal, format!("{beginning}\n[600 bytes left out]")),
-            (Section::History, format!("{beginning}\n[600 bytes left out]")),
+            (PromptSection::Feedback, format!("[600 bytes left out]\n{end}")),
+            (PromptSection::Failure, format!("[600 bytes left out]\n{end}")),
+            (PromptSection::Goal, format!("{beginning}\n[600 bytes left out]")),
+            (PromptSection::History, format!("{beginning}\n[600 bytes left out]")),
         ];
         for (section, shrunk) in cases {
             assert_eq!(shrink(section, &text, 400), (shrunk, 600), "{section:?}");
@@ -175,34 +181,37 @@ mod tests {
 
     #[test]
     fn there_is_room_for_the_note_of_what_was_cut() {
-        let mut parts = [part(Section::Outline, 1000), part(Section::Goal, 1000)];
+        let mut parts = [part(PromptSection::Outline, 1000), part(PromptSection::Goal, 1000)];
         assert_eq!(fitted(&mut parts, 1500, 100), 0);
         let [outline, goal] = &parts;
-        assert_eq!(outline.cut, Some(Cut { section: Section::Outline, bytes: 648, dropped: false }));
+        assert_eq!(
+            outline.cut,
+            Some(SectionCut { section: PromptSection::Outline, bytes: 648, dropped: false })
+        );
         assert_eq!((goal.cut, goal.rendered.len()), (None, 1000));
     }
 
     #[test]
     fn what_is_too_many_even_so_is_counted() {
-        let mut parts = [part(Section::Outline, 1000), part(Section::Goal, 300)];
+        let mut parts = [part(PromptSection::Outline, 1000), part(PromptSection::Goal, 300)];
         assert_eq!(fitted(&mut parts, 350, 100), 50);
-        assert!(matches!(parts[0].cut, Some(Cut { dropped: true, bytes: 1000, .. })));
+        assert!(matches!(parts[0].cut, Some(SectionCut { dropped: true, bytes: 1000, .. })));
         assert_eq!(parts[1].rendered.len(), 300);
     }
 
     #[test]
     fn a_section_drops_where_too_little_of_it_would_be_left() {
         let most = 1000 - MARK_BYTES_MAX - SHRUNK_BYTES_MIN;
-        let outline = |bytes, dropped| Some(Cut { section: Section::Outline, bytes, dropped });
-        assert_eq!(cut_by(Section::Outline, 1000, most), outline(1000 - SHRUNK_BYTES_MIN, false));
-        assert_eq!(cut_by(Section::Outline, 1000, most + 1), outline(1000, true));
+        let outline = |bytes, dropped| Some(SectionCut { section: PromptSection::Outline, bytes, dropped });
+        assert_eq!(cut_by(PromptSection::Outline, 1000, most), outline(1000 - SHRUNK_BYTES_MIN, false));
+        assert_eq!(cut_by(PromptSection::Outline, 1000, most + 1), outline(1000, true));
     }
 
     #[test]
     fn a_section_that_stays_is_not_cut_for_less_than_the_mark_takes() {
         let least = SHRUNK_BYTES_MIN + MARK_BYTES_MAX;
-        assert_eq!(cut_by(Section::Goal, least, 5000), None);
-        let goal = Cut { section: Section::Goal, bytes: MARK_BYTES_MAX + 1, dropped: false };
-        assert_eq!(cut_by(Section::Goal, least + 1, 5000), Some(goal));
+        assert_eq!(cut_by(PromptSection::Goal, least, 5000), None);
+        let goal = SectionCut { section: PromptSection::Goal, bytes: MARK_BYTES_MAX + 1, dropped: false };
+        assert_eq!(cut_by(PromptSection::Goal, least + 1, 5000), Some(goal));
     }
 }

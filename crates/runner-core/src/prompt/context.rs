@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use crate::run_state::{Baseline, GuardResult, Lesson};
-use crate::step::{Aim, Outcome, Snapshot};
+use crate::run_state::{Baseline, GuardResult, NodeHistory};
+use crate::step::{Outcome, SessionTarget, Snapshot};
 use crate::text::{lines, one_line};
-use crate::tree::{Choice, Node};
+use crate::tree::{Node, SelectedLeaf};
 
 /// The files, as text; one that is absent is not written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,11 @@ pub struct ContextFiles {
 }
 
 /// The context of a session.
-pub fn context_files(snapshot: &Snapshot, aim: &Aim, choice: Option<&Choice<'_>>) -> ContextFiles {
+pub fn context_files(
+    snapshot: &Snapshot,
+    aim: &SessionTarget,
+    choice: Option<&SelectedLeaf<'_>>,
+) -> ContextFiles {
     let lesson = aim.node().and_then(|node| snapshot.state.lesson(node));
     let guard = snapshot.config.guard.command.words().join(" ");
     ContextFiles {
@@ -40,9 +44,9 @@ fn node_goal(leaf: &Node) -> String {
     text
 }
 
-fn repair_goal(aim: &Aim) -> String {
+fn repair_goal(aim: &SessionTarget) -> String {
     let mut text = String::from("# Mend tree.json\n\n");
-    if let Aim::Repair(repair) = aim {
+    if let SessionTarget::Repair(repair) = aim {
         let _ = writeln!(
             text,
             "Iteration {}, on node {}, left a tree.json that was refused. Write what was meant as a valid tree.",
@@ -52,7 +56,7 @@ fn repair_goal(aim: &Aim) -> String {
     text
 }
 
-fn history(lesson: &Lesson) -> Option<String> {
+fn history(lesson: &NodeHistory) -> Option<String> {
     let own_words = lesson.outcome != Outcome::GuardFailed && !lesson.summary.trim().is_empty();
     let mut text = format!("Iteration {} on this node ended as `{}`.\n", lesson.iter, lesson.outcome);
     if own_words {
@@ -80,7 +84,7 @@ fn history(lesson: &Lesson) -> Option<String> {
     worth_telling.then_some(text)
 }
 
-fn failure(lesson: &Lesson, guard: &str, baseline: Option<&Baseline>) -> Option<String> {
+fn failure(lesson: &NodeHistory, guard: &str, baseline: Option<&Baseline>) -> Option<String> {
     let output = lesson.guard_output.as_ref()?;
     let mut text = format!("Iteration {} said `done`, and the guard `{guard}` failed.\n", lesson.iter);
     if !lesson.summary.trim().is_empty() {
@@ -112,14 +116,14 @@ fn red_before(baseline: &Baseline, now: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{Iteration, NodeId};
-    use crate::run_state::Repair;
-    use crate::step::Mode;
+    use crate::id::{IterationNumber, NodeId};
+    use crate::run_state::PendingRepair;
+    use crate::step::SessionMode;
 
-    fn lesson(outcome: Outcome) -> Lesson {
-        Lesson {
+    fn lesson(outcome: Outcome) -> NodeHistory {
+        NodeHistory {
             node: NodeId::root(),
-            iter: Iteration::FIRST,
+            iter: IterationNumber::FIRST,
             outcome,
             summary: String::new(),
             notes: Vec::new(),
@@ -130,32 +134,33 @@ mod tests {
 
     #[test]
     fn a_repair_is_told_whose_tree_it_mends() {
-        let repair = Repair {
-            iter: Iteration::FIRST,
+        let repair = PendingRepair {
+            iter: IterationNumber::FIRST,
             node: NodeId::new("parser").unwrap(),
-            mode: Mode::Leaf,
+            mode: SessionMode::Leaf,
             tries: 0,
             rejected: String::new(),
             errors: Vec::new(),
         };
-        let told = repair_goal(&Aim::Repair(Box::new(repair)));
+        let told = repair_goal(&SessionTarget::Repair(Box::new(repair)));
         let begin = "# Mend tree.json\n\nIteration 0001, on node parser, left a tree.json that was refused.";
         assert!(told.starts_with(begin), "{told}");
     }
 
     #[test]
     fn only_a_session_that_was_too_long_is_told_to_be_shorter() {
-        let is_told = |lesson: Lesson| history(&lesson).is_some_and(|told| told.contains("smaller steps"));
+        let is_told =
+            |lesson: NodeHistory| history(&lesson).is_some_and(|told| told.contains("smaller steps"));
         assert!(is_told(lesson(Outcome::ContextFull)));
-        assert!(is_told(Lesson { then: Some(Outcome::ContextFull), ..lesson(Outcome::Retry) }));
-        assert!(!is_told(Lesson { then: Some(Outcome::TimedOut), ..lesson(Outcome::ContextFull) }));
+        assert!(is_told(NodeHistory { then: Some(Outcome::ContextFull), ..lesson(Outcome::Retry) }));
+        assert!(!is_told(NodeHistory { then: Some(Outcome::TimedOut), ..lesson(Outcome::ContextFull) }));
         assert!(!is_told(lesson(Outcome::Retry)));
     }
 
     #[test]
     fn a_failure_has_the_summary_and_what_the_guard_printed() {
         let told = |summary: &str| {
-            let lesson = Lesson { summary: summary.to_owned(), ..lesson(Outcome::GuardFailed) };
+            let lesson = NodeHistory { summary: summary.to_owned(), ..lesson(Outcome::GuardFailed) };
             failure(&lesson, "just ci", None).unwrap()
         };
         let head = "Iteration 0001 said `done`, and the guard `just ci` failed.\n";

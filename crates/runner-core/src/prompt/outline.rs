@@ -2,7 +2,7 @@
 
 use crate::id::NodeId;
 use crate::text::{head, one_line};
-use crate::tree::{Choice, Node, Tree};
+use crate::tree::{Node, SelectedLeaf, Tree};
 
 /// How long the summary may get before the budget is even looked at.
 const OUTLINE_BYTES_MAX: usize = 16 << 10;
@@ -10,14 +10,14 @@ const OUTLINE_BYTES_MAX: usize = 16 << 10;
 const TITLE_BYTES_MAX: usize = 200;
 
 /// The nodes from the root to the selected one, a line each.
-pub(super) fn path(choice: &Choice<'_>) -> String {
+pub(super) fn path(choice: &SelectedLeaf<'_>) -> String {
     let line = |(depth, node): (usize, &&Node)| format!("{}{}\n", "  ".repeat(depth), named(node));
     choice.path.iter().enumerate().map(line).collect()
 }
 
 /// Every other node, a line each, as far as there is room. What lies below a node that passes is only counted.
 pub(super) fn rest(tree: &Tree, selected: Option<&NodeId>) -> String {
-    let mut outline = Outline { text: String::new(), selected, left_out: 0 };
+    let mut outline = TreeOutline { text: String::new(), selected, left_out: 0 };
     outline.add(tree.root(), 0);
     if outline.left_out > 0 {
         outline.text.push_str(&format!("and {} more nodes\n", outline.left_out));
@@ -25,13 +25,13 @@ pub(super) fn rest(tree: &Tree, selected: Option<&NodeId>) -> String {
     outline.text
 }
 
-struct Outline<'t> {
+struct TreeOutline<'t> {
     text: String,
     selected: Option<&'t NodeId>,
     left_out: usize,
 }
 
-impl Outline<'_> {
+impl TreeOutline<'_> {
     fn add(&mut self, node: &Node, depth: usize) {
         let is_selected = self.selected == Some(&node.id);
         if self.text.len() > OUTLINE_BYTES_MAX {

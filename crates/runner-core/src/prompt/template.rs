@@ -9,7 +9,7 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use thiserror::Error;
 
 use crate::document::nearest;
-use crate::tools::ToolsFault;
+use crate::tools::ToolsError;
 
 /// The built-in templates by file name. A file of the same name in `.runner/prompts/` takes the place of one.
 pub const BUILT_IN: [(&str, &str); 20] = [
@@ -40,7 +40,7 @@ pub(super) const CUTS: (&str, &str) = ("cuts.md", include_str!("../../templates/
 
 /// Why no session could be planned. All of it is the user's to mend.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum PromptFault {
+pub enum PromptError {
     /// A template of a name that no template has.
     #[error(
         "`.runner/prompts/{name}` takes the place of no template{}",
@@ -64,7 +64,7 @@ pub enum PromptFault {
     },
     /// Tools that cannot be given to the agent.
     #[error(transparent)]
-    Tools(#[from] ToolsFault),
+    Tools(#[from] ToolsError),
     /// What is never dropped is too much on its own.
     #[error(
         "the prompt needs at least {bytes} bytes, and `prompt_budget_bytes` is {budget}: raise it, or shorten \
@@ -79,7 +79,7 @@ pub enum PromptFault {
 }
 
 /// Templates that were read without fault.
-pub(super) enum Templates<'t> {
+pub(super) enum TemplateSet<'t> {
     BuiltIn,
     Own(Box<Environment<'t>>),
 }
@@ -105,9 +105,9 @@ fn environment<'t>() -> Environment<'t> {
     environment
 }
 
-impl<'t> Templates<'t> {
+impl<'t> TemplateSet<'t> {
     /// The built-in templates, with the user's own in their place.
-    pub(super) fn new(own: &'t BTreeMap<String, String>) -> Result<Self, PromptFault> {
+    pub(super) fn new(own: &'t BTreeMap<String, String>) -> Result<Self, PromptError> {
         if own.is_empty() {
             return Ok(Self::BuiltIn);
         }
@@ -116,7 +116,7 @@ impl<'t> Templates<'t> {
         for (name, text) in own {
             if !names.contains(&name.as_str()) {
                 let meant = nearest(name, &names);
-                return Err(PromptFault::UnknownTemplate { name: name.clone(), meant });
+                return Err(PromptError::UnknownTemplate { name: name.clone(), meant });
             }
             environment.add_template(name, text).map_err(|error| fault(name, &error))?;
         }
@@ -124,7 +124,7 @@ impl<'t> Templates<'t> {
     }
 
     /// Renders one template.
-    pub(super) fn render(&self, name: &str, values: &BTreeMap<&str, Value>) -> Result<String, PromptFault> {
+    pub(super) fn render(&self, name: &str, values: &BTreeMap<&str, Value>) -> Result<String, PromptError> {
         let environment = match self {
             Self::BuiltIn => &*BUILT_IN_TEMPLATES,
             Self::Own(environment) => environment,
@@ -135,10 +135,10 @@ impl<'t> Templates<'t> {
     }
 }
 
-fn fault(name: &str, error: &minijinja::Error) -> PromptFault {
+fn fault(name: &str, error: &minijinja::Error) -> PromptError {
     let kind = error.kind().to_string();
     let what = error.detail().map_or(kind.clone(), |detail| format!("{kind}: {detail}"));
-    PromptFault::Template { name: name.to_owned(), line: error.line(), what }
+    PromptError::Template { name: name.to_owned(), line: error.line(), what }
 }
 
 /// The text between fences that nothing in it can close: longer than any run of backticks inside.

@@ -1,10 +1,10 @@
 use super::*;
 use crate::config::Config;
-use crate::document::Int;
-use crate::id::{Iteration, RunId};
+use crate::document::BoundedInt;
+use crate::id::{IterationNumber, RunId};
 use crate::repo_path::RepoPath;
-use crate::run_state::{Lesson, Repair, RunState};
-use crate::step::{Memory, Mode, Outcome, Plan, plan};
+use crate::run_state::{NodeHistory, PendingRepair, RunState};
+use crate::step::{Memory, NextStep, Outcome, SessionMode, plan};
 use crate::tree::{Node, Tree};
 
 fn node(name: &str, children: Vec<Node>) -> Node {
@@ -26,9 +26,9 @@ fn snapshot() -> Snapshot {
     let root = node("root", vec![node("area", vec![node("leaf", Vec::new())]), node("other", Vec::new())]);
     let run_id = RunId::new("r1").unwrap();
     let mut state = RunState::new(Some(run_id.clone()));
-    state.lessons = vec![Lesson {
+    state.lessons = vec![NodeHistory {
         node: NodeId::new("leaf").unwrap(),
-        iter: Iteration::FIRST,
+        iter: IterationNumber::FIRST,
         outcome: Outcome::GuardFailed,
         summary: "thought it was done".to_owned(),
         notes: vec!["a file was put back".to_owned()],
@@ -57,10 +57,10 @@ fn snapshot() -> Snapshot {
 
 fn repair(snapshot: &Snapshot, size: usize) -> Snapshot {
     let mut snapshot = snapshot.clone();
-    snapshot.state.repair = Some(Repair {
-        iter: Iteration::FIRST,
+    snapshot.state.repair = Some(PendingRepair {
+        iter: IterationNumber::FIRST,
         node: NodeId::new("leaf").unwrap(),
-        mode: Mode::Leaf,
+        mode: SessionMode::Leaf,
         tries: 0,
         rejected: "{\"版\"}".repeat(size),
         errors: vec!["root: `title` is missing: add it".to_owned(); size.min(100)],
@@ -76,10 +76,10 @@ fn replan(snapshot: &Snapshot) -> Snapshot {
     Snapshot { tree: Tree::new(root).unwrap(), ..snapshot }
 }
 
-fn prompt(snapshot: &Snapshot) -> Result<Prompt, PromptFault> {
+fn prompt(snapshot: &Snapshot) -> Result<Prompt, PromptError> {
     match plan(snapshot)? {
-        Plan::Work(job) => Ok(job.prompt),
-        Plan::Stop(stop) => panic!("{stop:?}"),
+        NextStep::Work(job) => Ok(job.prompt),
+        NextStep::Stop(stop) => panic!("{stop:?}"),
     }
 }
 
@@ -147,7 +147,7 @@ fn the_same_state_gives_the_same_bytes() {
 fn the_smallest_budget_holds_every_kind_of_session() {
     for size in [16, 1000, 100_000] {
         for mut snapshot in [flooded(size), replan(&flooded(size)), repair(&flooded(size), 1 + size)] {
-            snapshot.config.prompt_budget_bytes = Int::new(4096).unwrap();
+            snapshot.config.prompt_budget_bytes = BoundedInt::new(4096).unwrap();
             let prompt = prompt(&snapshot).unwrap();
             assert!(prompt.text.len() <= 4096, "{}", prompt.text.len());
             assert_eq!(prompt.text.contains("# Cut to fit"), !prompt.cuts.is_empty());
@@ -162,7 +162,7 @@ fn the_smallest_budget_holds_every_kind_of_session() {
 fn any_budget_is_kept_and_no_character_is_split() {
     let mut snapshot = flooded(3000);
     for budget in 4096..4396 {
-        snapshot.config.prompt_budget_bytes = Int::new(budget).unwrap();
+        snapshot.config.prompt_budget_bytes = BoundedInt::new(budget).unwrap();
         let prompt = prompt(&snapshot).unwrap();
         assert!(prompt.text.len() <= usize::try_from(budget).unwrap());
         assert!(!prompt.text.contains('\u{fffd}'));
@@ -172,7 +172,7 @@ fn any_budget_is_kept_and_no_character_is_split() {
 #[test]
 fn a_prompt_of_many_hundred_kilobytes_is_whole() {
     let mut snapshot = flooded(85_000);
-    snapshot.config.prompt_budget_bytes = Int::new(1_000_000).unwrap();
+    snapshot.config.prompt_budget_bytes = BoundedInt::new(1_000_000).unwrap();
     let prompt = prompt(&snapshot).unwrap();
     assert!(prompt.text.len() > 800_000, "{}", prompt.text.len());
     assert_eq!(prompt.cuts, []);
@@ -186,7 +186,7 @@ fn sections_shrink_and_then_drop_in_the_fixed_order() {
     let whole = prompt(&snapshot).unwrap().text.len();
     let cuts = |less: usize| {
         let mut snapshot = snapshot.clone();
-        snapshot.config.prompt_budget_bytes = Int::new(i64::try_from(whole - less).unwrap()).unwrap();
+        snapshot.config.prompt_budget_bytes = BoundedInt::new(i64::try_from(whole - less).unwrap()).unwrap();
         let cuts = prompt(&snapshot).unwrap().cuts;
         cuts.iter().map(ToString::to_string).collect::<Vec<_>>()
     };

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::SteerFault;
+use super::EditError;
 
 /// What begins the first line of an answer.
 const ANSWER: &str = "> Answer from the user: ";
@@ -91,11 +91,11 @@ fn without_mark(line: &str) -> &str {
 }
 
 /// questions.md with an answer behind its question.
-pub(super) fn answered(file: &[u8], wanted: usize, text: &str) -> Result<Vec<u8>, SteerFault> {
+pub(super) fn answered(file: &[u8], wanted: usize, text: &str) -> Result<Vec<u8>, EditError> {
     let file = String::from_utf8_lossy(file);
     let all = questions(&file);
     let question = all.iter().find(|question| question.number == wanted);
-    let question = question.ok_or(SteerFault::NoSuchQuestion { wanted, count: all.len() })?;
+    let question = question.ok_or(EditError::NoSuchQuestion { wanted, count: all.len() })?;
     let said = text.trim().lines().collect::<Vec<_>>().join("\n> ");
     let mut lines: Vec<&str> = file.lines().collect();
     let answer = format!("{ANSWER}{said}");
@@ -152,9 +152,9 @@ mod tests {
             file.contains("- Tabs?\n> Answer from the user: tabs\n> Answer from the user: spaces\n"),
             "{file}"
         );
-        let none = SteerFault::NoSuchQuestion { wanted: 6, count: 5 };
+        let none = EditError::NoSuchQuestion { wanted: 6, count: 5 };
         assert_eq!(answered(file.as_bytes(), 6, "x"), Err(none));
-        assert_eq!(answered(b"a", 0, "x"), Err(SteerFault::NoSuchQuestion { wanted: 0, count: 1 }));
+        assert_eq!(answered(b"a", 0, "x"), Err(EditError::NoSuchQuestion { wanted: 0, count: 1 }));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The message of an edit's commit: a function of the edit, and of what it was made on.
 
-use super::{Steered, UserEdit};
+use super::{EditableDocs, UserEdit};
 use crate::digest::Sha256;
 use crate::id::{NodeId, RunId};
 use crate::run_state::{RunState, SEMANTICS};
@@ -14,7 +14,13 @@ pub(crate) const EDIT: &str = "Runner-Edit";
 const SAID_BYTES_MAX: usize = 200;
 
 /// The message of the commit that holds `after`, which takes in so many commits of the user's own.
-pub fn message(run: &RunId, edit: &UserEdit, after: &Steered, state: &RunState, own_commits: u32) -> String {
+pub fn message(
+    run: &RunId,
+    edit: &UserEdit,
+    after: &EditableDocs,
+    state: &RunState,
+    own_commits: u32,
+) -> String {
     let json = serde_json::to_string(edit).unwrap_or_default();
     let taken_in = if own_commits > 0 { format!("{TAKEN_IN}: {own_commits}\n") } else { String::new() };
     format!(
@@ -61,7 +67,7 @@ fn said(edit: &UserEdit) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::steer::{NewNode, Place, Rewording};
+    use crate::steer::{NewNode, NodeChanges, SiblingPosition};
     use crate::tree::sample::{leaf, tree};
 
     fn id(text: &str) -> NodeId {
@@ -75,7 +81,7 @@ mod tests {
     /// The message of an edit that takes in so many commits, with what belongs to no edit in particular cut off.
     fn written(edit: &UserEdit, own_commits: u32) -> String {
         let run = RunId::new("r1").unwrap();
-        let after = Steered { tree: tree(leaf("root")), questions: Vec::new(), feedback: Vec::new() };
+        let after = EditableDocs { tree: tree(leaf("root")), questions: Vec::new(), feedback: Vec::new() };
         let state = RunState::new(Some(run.clone()));
         let (sha_tree, sha_state) = (Sha256::of(after.tree.bytes()), Sha256::of(&state.to_bytes()));
         let taken_in = match own_commits {
@@ -91,10 +97,10 @@ mod tests {
 
     #[test]
     fn a_message_names_the_edit_says_it_in_words_and_holds_it_whole() {
-        let to = Rewording { max_attempts: Some(5), ..Rewording::default() };
+        let to = NodeChanges { max_attempts: Some(5), ..NodeChanges::default() };
         for (edit, expected) in [
             (
-                UserEdit::Add { under: id("root"), node: new("n"), place: Place::Last },
+                UserEdit::Add { under: id("root"), node: new("n"), place: SiblingPosition::Last },
                 "node add n\n\n  under root: Do n\n\nRunner-Edit: {\"do\":\"add\",\"under\":\"root\",\"node\":{\"id\":\"n\",\
                  \"title\":\"Do n\",\"goal\":\"Do n\",\"acceptance\":[],\"max_attempts\":3},\"place\":\"last\"}",
             ),
@@ -113,7 +119,7 @@ mod tests {
                 "node remove c\n\nRunner-Edit: {\"do\":\"remove\",\"node\":\"c\"}",
             ),
             (
-                UserEdit::Move { node: id("c"), under: id("e"), place: Place::Order(-3) },
+                UserEdit::Move { node: id("c"), under: id("e"), place: SiblingPosition::Order(-3) },
                 "node move c\n\n  under e\n\n\
                  Runner-Edit: {\"do\":\"move\",\"node\":\"c\",\"under\":\"e\",\"place\":{\"order\":-3}}",
             ),

@@ -2,7 +2,7 @@
 
 /// One step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct SplitPart {
     pub title: String,
     /// What stands below it.
     pub goal: Option<String>,
@@ -11,8 +11,8 @@ pub struct Part {
 }
 
 /// Reads the steps. What is indented before the first title is a fault, told by its line.
-pub fn parts(text: &str) -> Result<Vec<Part>, usize> {
-    let mut all: Vec<Part> = Vec::new();
+pub fn parts(text: &str) -> Result<Vec<SplitPart>, usize> {
+    let mut all: Vec<SplitPart> = Vec::new();
     for (nth, line) in (1_usize..).zip(text.lines()) {
         let words = line.trim();
         let point = words.strip_prefix("- ").or_else(|| words.strip_prefix("* "));
@@ -20,7 +20,7 @@ pub fn parts(text: &str) -> Result<Vec<Part>, usize> {
             continue;
         }
         if !line.starts_with([' ', '\t']) {
-            all.push(Part { title: point.unwrap_or(words).to_owned(), ..Part::default() });
+            all.push(SplitPart { title: point.unwrap_or(words).to_owned(), ..SplitPart::default() });
             continue;
         }
         let part = all.last_mut().ok_or(nth)?;
@@ -43,12 +43,15 @@ mod tests {
     #[test]
     fn titles_stand_at_the_margin_and_the_rest_below_them() {
         let text = "- Read it\n  All of it,\n  at once.\n\n  - no bytes lost\n\t* quick\nWrite it\n";
-        let read = Part {
+        let read = SplitPart {
             title: "Read it".to_owned(),
             goal: Some("All of it,\nat once.".to_owned()),
             acceptance: vec!["no bytes lost".to_owned(), "quick".to_owned()],
         };
-        assert_eq!(parts(text), Ok(vec![read, Part { title: "Write it".to_owned(), ..Part::default() }]));
+        assert_eq!(
+            parts(text),
+            Ok(vec![read, SplitPart { title: "Write it".to_owned(), ..SplitPart::default() }])
+        );
         assert_eq!(parts("\n  lost\n"), Err(2));
         assert_eq!(parts(""), Ok(Vec::new()));
     }

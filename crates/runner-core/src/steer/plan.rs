@@ -1,11 +1,11 @@
 //! Edits of the tree.
 
-use super::{NewNode, Place, Rewording, SteerFault, UserEdit};
+use super::{EditError, NewNode, NodeChanges, SiblingPosition, UserEdit};
 use crate::id::NodeId;
 use crate::tree::{MAX_ATTEMPTS_RANGE, Node, Tree, path_text, user_edit_faults};
 
 /// The tree after an edit of it. Whatever the edit is, the rules for a user's own edits hold for the result.
-pub(super) fn edited(before: &Tree, edit: &UserEdit) -> Result<Tree, SteerFault> {
+pub(super) fn edited(before: &Tree, edit: &UserEdit) -> Result<Tree, EditError> {
     let mut root = before.root().clone();
     match edit {
         UserEdit::Add { under, node, place } => {
@@ -24,9 +24,9 @@ pub(super) fn edited(before: &Tree, edit: &UserEdit) -> Result<Tree, SteerFault>
         UserEdit::Answer { .. } | UserEdit::Note { .. } => {}
     }
     root.derive_passes();
-    let after = Tree::new(root).map_err(SteerFault::Tree)?;
+    let after = Tree::new(root).map_err(EditError::Tree)?;
     let faults = user_edit_faults(before, &after);
-    if faults.is_empty() { Ok(after) } else { Err(SteerFault::NotYours(faults)) }
+    if faults.is_empty() { Ok(after) } else { Err(EditError::NotYours(faults)) }
 }
 
 fn path_of(tree: &Tree, id: &NodeId) -> String {
@@ -34,26 +34,26 @@ fn path_of(tree: &Tree, id: &NodeId) -> String {
 }
 
 /// A node that may be edited.
-fn open<'t>(root: &'t mut Node, tree: &Tree, id: &NodeId) -> Result<&'t mut Node, SteerFault> {
-    let node = root.find_mut(id).ok_or_else(|| SteerFault::NoSuchNode(id.clone()))?;
-    if node.passes { Err(SteerFault::Passed(path_of(tree, id))) } else { Ok(node) }
+fn open<'t>(root: &'t mut Node, tree: &Tree, id: &NodeId) -> Result<&'t mut Node, EditError> {
+    let node = root.find_mut(id).ok_or_else(|| EditError::NoSuchNode(id.clone()))?;
+    if node.passes { Err(EditError::Passed(path_of(tree, id))) } else { Ok(node) }
 }
 
 /// A leaf that may be edited.
-fn open_leaf<'t>(root: &'t mut Node, tree: &Tree, id: &NodeId) -> Result<&'t mut Node, SteerFault> {
+fn open_leaf<'t>(root: &'t mut Node, tree: &Tree, id: &NodeId) -> Result<&'t mut Node, EditError> {
     let node = open(root, tree, id)?;
-    if node.is_leaf() { Ok(node) } else { Err(SteerFault::NotALeaf(path_of(tree, id))) }
+    if node.is_leaf() { Ok(node) } else { Err(EditError::NotALeaf(path_of(tree, id))) }
 }
 
 /// A node that may get children.
-fn parent<'t>(root: &'t mut Node, tree: &Tree, id: &NodeId) -> Result<&'t mut Node, SteerFault> {
-    let node = root.find_mut(id).ok_or_else(|| SteerFault::NoSuchNode(id.clone()))?;
-    if node.passes { Err(SteerFault::UnderPassed(path_of(tree, id))) } else { Ok(node) }
+fn parent<'t>(root: &'t mut Node, tree: &Tree, id: &NodeId) -> Result<&'t mut Node, EditError> {
+    let node = root.find_mut(id).ok_or_else(|| EditError::NoSuchNode(id.clone()))?;
+    if node.passes { Err(EditError::UnderPassed(path_of(tree, id))) } else { Ok(node) }
 }
 
-fn refuse_taken(tree: &Tree, node: &NewNode) -> Result<(), SteerFault> {
+fn refuse_taken(tree: &Tree, node: &NewNode) -> Result<(), EditError> {
     let is_taken = tree.path_to(&node.id).is_some();
-    if is_taken { Err(SteerFault::Taken(node.id.clone())) } else { Ok(()) }
+    if is_taken { Err(EditError::Taken(node.id.clone())) } else { Ok(()) }
 }
 
 fn fresh(node: &NewNode, order: i64) -> Node {
@@ -70,10 +70,10 @@ fn fresh(node: &NewNode, order: i64) -> Node {
     }
 }
 
-fn split(root: &mut Node, tree: &Tree, id: &NodeId, into: &[NewNode]) -> Result<(), SteerFault> {
+fn split(root: &mut Node, tree: &Tree, id: &NodeId, into: &[NewNode]) -> Result<(), EditError> {
     let leaf = open_leaf(root, tree, id)?;
     if into.len() < 2 {
-        return Err(SteerFault::TooFewParts);
+        return Err(EditError::TooFewParts);
     }
     for (nth, node) in (1_i64..).zip(into) {
         refuse_taken(tree, node)?;
@@ -82,10 +82,10 @@ fn split(root: &mut Node, tree: &Tree, id: &NodeId, into: &[NewNode]) -> Result<
     Ok(())
 }
 
-fn reword(node: &mut Node, to: &Rewording, tree: &Tree) -> Result<(), SteerFault> {
-    let Rewording { title, goal, acceptance, max_attempts } = to.clone();
+fn reword(node: &mut Node, to: &NodeChanges, tree: &Tree) -> Result<(), EditError> {
+    let NodeChanges { title, goal, acceptance, max_attempts } = to.clone();
     if max_attempts.is_some_and(|max| max < node.attempts) {
-        return Err(SteerFault::BelowAttempts { node: path_of(tree, &node.id), attempts: node.attempts });
+        return Err(EditError::BelowAttempts { node: path_of(tree, &node.id), attempts: node.attempts });
     }
     node.title = title.unwrap_or_else(|| node.title.clone());
     node.goal = goal.unwrap_or_else(|| node.goal.clone());
@@ -95,12 +95,12 @@ fn reword(node: &mut Node, to: &Rewording, tree: &Tree) -> Result<(), SteerFault
 }
 
 /// Takes a node out of the tree, if nothing at or below it passed.
-fn taken_out(root: &mut Node, tree: &Tree, id: &NodeId) -> Result<Node, SteerFault> {
+fn taken_out(root: &mut Node, tree: &Tree, id: &NodeId) -> Result<Node, EditError> {
     refuse_root(tree, id)?;
     let node = open(root, tree, id)?;
     if let Some(below) = first_passed(node) {
         let (node, below) = (path_of(tree, id), path_of(tree, &below));
-        return Err(SteerFault::PassedBelow { node, below });
+        return Err(EditError::PassedBelow { node, below });
     }
     detach(root, id)
 }
@@ -109,7 +109,7 @@ fn first_passed(node: &Node) -> Option<NodeId> {
     if node.passes { Some(node.id.clone()) } else { node.children.iter().find_map(first_passed) }
 }
 
-fn detach(node: &mut Node, id: &NodeId) -> Result<Node, SteerFault> {
+fn detach(node: &mut Node, id: &NodeId) -> Result<Node, EditError> {
     fn search(node: &mut Node, id: &NodeId) -> Option<Node> {
         let at = node.children.iter().position(|child| child.id == *id);
         match at {
@@ -117,23 +117,23 @@ fn detach(node: &mut Node, id: &NodeId) -> Result<Node, SteerFault> {
             None => node.children.iter_mut().find_map(|child| search(child, id)),
         }
     }
-    search(node, id).ok_or_else(|| SteerFault::NoSuchNode(id.clone()))
+    search(node, id).ok_or_else(|| EditError::NoSuchNode(id.clone()))
 }
 
-fn refuse_root(tree: &Tree, id: &NodeId) -> Result<(), SteerFault> {
-    if tree.root().id == *id { Err(SteerFault::Root(id.clone())) } else { Ok(()) }
+fn refuse_root(tree: &Tree, id: &NodeId) -> Result<(), EditError> {
+    if tree.root().id == *id { Err(EditError::Root(id.clone())) } else { Ok(()) }
 }
 
 fn relocate(
     root: &mut Node,
     tree: &Tree,
     (id, under): (&NodeId, &NodeId),
-    place: &Place,
-) -> Result<(), SteerFault> {
+    place: &SiblingPosition,
+) -> Result<(), EditError> {
     refuse_root(tree, id)?;
     let node = open(root, tree, id)?;
     if node.find_mut(under).is_some() {
-        return Err(SteerFault::UnderItself { node: path_of(tree, id) });
+        return Err(EditError::UnderItself { node: path_of(tree, id) });
     }
     parent(root, tree, under)?;
     let node = detach(root, id)?;
@@ -142,21 +142,26 @@ fn relocate(
 
 /// Puts a node among its siblings. Where no number is free between its neighbours, open ones behind it make room, or
 /// open ones before it.
-fn insert(siblings: &mut Vec<Node>, mut node: Node, place: &Place, under: &NodeId) -> Result<(), SteerFault> {
+fn insert(
+    siblings: &mut Vec<Node>,
+    mut node: Node,
+    place: &SiblingPosition,
+    under: &NodeId,
+) -> Result<(), EditError> {
     let find = |siblings: &[Node], id: &NodeId| {
         let at = siblings.iter().position(|sibling| sibling.id == *id);
-        at.ok_or_else(|| SteerFault::NotASibling { sibling: id.clone(), under: under.clone() })
+        at.ok_or_else(|| EditError::NotASibling { sibling: id.clone(), under: under.clone() })
     };
     let (at, beside) = match place {
-        Place::Order(order) => {
+        SiblingPosition::Order(order) => {
             node.order = *order;
             siblings.push(node);
             siblings.sort_by(|one, other| one.sort_key().cmp(&other.sort_key()));
             return Ok(());
         }
-        Place::Last => (siblings.len(), None),
-        Place::Before(id) => (find(siblings, id)?, Some(id)),
-        Place::After(id) => (find(siblings, id)? + 1, Some(id)),
+        SiblingPosition::Last => (siblings.len(), None),
+        SiblingPosition::Before(id) => (find(siblings, id)?, Some(id)),
+        SiblingPosition::After(id) => (find(siblings, id)? + 1, Some(id)),
     };
     let before = at.checked_sub(1).and_then(|at| siblings.get(at)).map(|sibling| sibling.order);
     let behind = siblings.get(at).map(|sibling| sibling.order);
@@ -168,7 +173,7 @@ fn insert(siblings: &mut Vec<Node>, mut node: Node, place: &Place, under: &NodeI
     if behind.is_some_and(|behind| behind <= node.order) && !make_room(siblings, at, node.order) {
         node.order = behind.unwrap_or_default().saturating_sub(1);
         if !make_room_before(siblings, at, node.order) {
-            return Err(SteerFault::NoRoom(beside.unwrap_or(under).clone()));
+            return Err(EditError::NoRoom(beside.unwrap_or(under).clone()));
         }
     }
     siblings.insert(at, node);

@@ -14,13 +14,13 @@ use crate::spending::{Amount, amount};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     /// How it ended.
-    pub exit: Exit,
+    pub exit: SessionExit,
     /// Its answer.
-    pub answer: FileLeft,
+    pub answer: LeftFile,
     /// The tree.json it left.
-    pub tree: FileLeft,
+    pub tree: LeftFile,
     /// Whether it changed anything outside `.runner/`.
-    pub work: Work,
+    pub work: ChangeScope,
     /// The protected paths to know of: every one that it changed, and every one there now that was not there
     /// when the run started.
     pub protected: Vec<ProtectedPath>,
@@ -33,7 +33,7 @@ pub struct Attempt {
 /// A file as a session left it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FileLeft {
+pub enum LeftFile {
     /// What is in it.
     Bytes(#[serde(with = "text_bytes")] Vec<u8>),
     /// It is not there.
@@ -47,7 +47,7 @@ pub enum FileLeft {
 /// How a session ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Exit {
+pub enum SessionExit {
     /// By itself. The code is recorded and decides nothing.
     Finished { code: i32 },
     /// By a signal that was not the runner's.
@@ -61,13 +61,13 @@ pub enum Exit {
     /// The program could not be started.
     NotStarted { why: String },
     /// The provider behind the agent failed it, by the agent's own structured word.
-    Provider { fault: ProviderFault },
+    Provider { fault: ProviderError },
 }
 
 /// How a provider fails an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "fault", rename_all = "snake_case")]
-pub enum ProviderFault {
+pub enum ProviderError {
     /// Too many requests.
     RateLimited { retry_after_secs: Option<u32> },
     /// The provider is overloaded.
@@ -88,7 +88,7 @@ pub enum ProviderFault {
     Crashed { why: String },
 }
 
-impl Exit {
+impl SessionExit {
     /// The outcome, if the session was broken off from outside: then its answer does not count.
     pub(crate) fn broken_off(&self) -> Option<Outcome> {
         match self {
@@ -110,15 +110,15 @@ impl Exit {
             Self::Finished { .. } => Outcome::NoAnswer,
             Self::Killed { .. } => Outcome::AgentCrashed,
             Self::Provider { fault } => match fault {
-                ProviderFault::RateLimited { .. } => Outcome::RateLimited,
-                ProviderFault::Overloaded => Outcome::Overloaded,
-                ProviderFault::Disconnected => Outcome::Disconnected,
-                ProviderFault::UsageLimit { .. } => Outcome::UsageLimit,
-                ProviderFault::Refused { .. } => Outcome::ProviderRefused,
-                ProviderFault::NotLoggedIn { .. } => Outcome::NotLoggedIn,
-                ProviderFault::ContextFull => Outcome::ContextFull,
-                ProviderFault::SchemaBroken { .. } => Outcome::NoAnswer,
-                ProviderFault::Crashed { .. } => Outcome::AgentCrashed,
+                ProviderError::RateLimited { .. } => Outcome::RateLimited,
+                ProviderError::Overloaded => Outcome::Overloaded,
+                ProviderError::Disconnected => Outcome::Disconnected,
+                ProviderError::UsageLimit { .. } => Outcome::UsageLimit,
+                ProviderError::Refused { .. } => Outcome::ProviderRefused,
+                ProviderError::NotLoggedIn { .. } => Outcome::NotLoggedIn,
+                ProviderError::ContextFull => Outcome::ContextFull,
+                ProviderError::SchemaBroken { .. } => Outcome::NoAnswer,
+                ProviderError::Crashed { .. } => Outcome::AgentCrashed,
             },
         }
     }
@@ -126,7 +126,7 @@ impl Exit {
     /// When a used-up allowance comes back, if the agent said so.
     pub(crate) fn resets_unix_secs(&self) -> Option<Amount> {
         match self {
-            Self::Provider { fault: ProviderFault::UsageLimit { resets_unix_secs } } => {
+            Self::Provider { fault: ProviderError::UsageLimit { resets_unix_secs } } => {
                 resets_unix_secs.map(amount)
             }
             Self::Provider { .. }
@@ -151,7 +151,7 @@ impl Exit {
     }
 }
 
-impl ProviderFault {
+impl ProviderError {
     /// What the provider said about it, or the runner's own words.
     fn why(&self) -> String {
         let own = match self {
@@ -172,7 +172,7 @@ impl ProviderFault {
 /// What a session changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Work {
+pub enum ChangeScope {
     /// Something outside `.runner/`.
     Execute,
     /// Nothing outside `.runner/`.
@@ -238,7 +238,7 @@ impl CostSource {
 /// What a run of the guard gave.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Verdict {
+pub enum GuardRun {
     /// The guard was not asked.
     Skipped,
     /// It ran to its end.

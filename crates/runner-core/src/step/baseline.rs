@@ -1,29 +1,29 @@
 //! The guard's word on the untouched repository, before the first session: what was red before any agent came.
 
-use super::attempt::{GuardExit, Verdict};
+use super::attempt::{GuardExit, GuardRun};
 use super::bookkeeping::{GUARD_NOT_STARTED, guard_output};
 use super::event::Event;
 use super::message::TAKEN_IN;
-use super::outcome::Stop;
-use super::plan::{Job, Plan, plan};
+use super::outcome::StopReason;
+use super::plan::{Job, NextStep, plan};
 use super::snapshot::Snapshot;
-use super::{Record, World};
+use super::{IterationRecord, World};
 use crate::digest::Sha256;
-use crate::id::{Iteration, RunId};
+use crate::id::{IterationNumber, RunId};
 use crate::run_state::{Baseline, GuardResult, RunState, SEMANTICS};
 
 /// A world in which the guard can be asked before there is a session.
-pub trait Survey: World {
+pub trait BaselineWorld: World {
     /// Runs the guard on the work tree as it is.
-    fn survey(&mut self, job: &Job) -> Result<Verdict, Self::Error>;
+    fn survey(&mut self, job: &Job) -> Result<GuardRun, Self::Error>;
 
     /// Commits what it said, and puts back what it changed.
-    fn record(&mut self, surveyed: &Surveyed) -> Result<Record, Self::Error>;
+    fn record(&mut self, surveyed: &BaselineCommit) -> Result<IterationRecord, Self::Error>;
 }
 
 /// A baseline, to be committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Surveyed {
+pub struct BaselineCommit {
     /// The run.
     pub run_id: RunId,
     /// The run's book-keeping with it.
@@ -33,16 +33,16 @@ pub struct Surveyed {
 }
 
 /// Asks the guard, if that is due: once in a run, before its first session. Says whether the user broke in.
-pub fn baseline<W: Survey>(world: &mut W) -> Result<Option<Stop>, W::Error> {
+pub fn baseline<W: BaselineWorld>(world: &mut W) -> Result<Option<StopReason>, W::Error> {
     let snapshot = world.load()?;
     if !is_due(&snapshot) {
         return Ok(None);
     }
-    let Plan::Work(job) = plan(&snapshot)? else { return Ok(None) };
+    let NextStep::Work(job) = plan(&snapshot)? else { return Ok(None) };
     world.announce(&Event::BaselineStarted { command: job.guard.clone() });
     let verdict = world.survey(&job)?;
-    if let Verdict::Interrupted { by } = verdict {
-        return Ok(Some(Stop::Interrupted { by }));
+    if let GuardRun::Interrupted { by } = verdict {
+        return Ok(Some(StopReason::Interrupted { by }));
     }
     let found = found(&verdict);
     let surveyed = surveyed(&snapshot, found.clone());
@@ -53,31 +53,31 @@ pub fn baseline<W: Survey>(world: &mut W) -> Result<Option<Stop>, W::Error> {
 
 fn is_due(snapshot: &Snapshot) -> bool {
     let Snapshot { state, config, .. } = snapshot;
-    config.guard.baseline && state.baseline.is_none() && state.next_iter == Iteration::FIRST
+    config.guard.baseline && state.baseline.is_none() && state.next_iter == IterationNumber::FIRST
 }
 
 /// What the guard said, as it is kept.
-fn found(verdict: &Verdict) -> Baseline {
+fn found(verdict: &GuardRun) -> Baseline {
     let silent =
         |why: String| Baseline { guard: GuardResult::Skipped, exit: "none".to_owned(), output: Some(why) };
     match verdict {
-        Verdict::Ended { exit: GuardExit::Code(0), .. } => {
+        GuardRun::Ended { exit: GuardExit::Code(0), .. } => {
             Baseline { guard: GuardResult::Pass, exit: "0".to_owned(), output: None }
         }
-        Verdict::Ended { exit, .. } => {
+        GuardRun::Ended { exit, .. } => {
             let output = Some(guard_output(verdict).unwrap_or_default());
             Baseline { guard: GuardResult::Fail, exit: exit.to_string(), output }
         }
-        Verdict::NotStarted { why } => silent(format!("{GUARD_NOT_STARTED}{why}")),
-        Verdict::TimedOut => silent("the guard ran out of time".to_owned()),
-        Verdict::Interrupted { .. } | Verdict::Skipped => silent("the guard was not asked".to_owned()),
+        GuardRun::NotStarted { why } => silent(format!("{GUARD_NOT_STARTED}{why}")),
+        GuardRun::TimedOut => silent("the guard ran out of time".to_owned()),
+        GuardRun::Interrupted { .. } | GuardRun::Skipped => silent("the guard was not asked".to_owned()),
     }
 }
 
-fn surveyed(snapshot: &Snapshot, found: Baseline) -> Surveyed {
+fn surveyed(snapshot: &Snapshot, found: Baseline) -> BaselineCommit {
     let state = RunState { baseline: Some(found), ..snapshot.state.clone() };
     let message = message(&snapshot.run_id, &state, snapshot.own_commits);
-    Surveyed { run_id: snapshot.run_id.clone(), state, message }
+    BaselineCommit { run_id: snapshot.run_id.clone(), state, message }
 }
 
 /// The message of a baseline's commit. A function of the state that it holds.
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::layout::Doc;
-    use crate::prompt::PromptFault;
+    use crate::prompt::PromptError;
     use crate::repo_path::RepoPath;
     use crate::step::{Attempt, Interruption, Transition};
     use crate::tree::Tree;
@@ -120,27 +120,27 @@ mod tests {
     /// A repository that no agent has touched.
     struct Untouched {
         snapshot: Snapshot,
-        verdict: Verdict,
+        verdict: GuardRun,
         told: Vec<Event>,
-        recorded: Vec<Surveyed>,
+        recorded: Vec<BaselineCommit>,
     }
 
     impl World for Untouched {
-        type Error = PromptFault;
+        type Error = PromptError;
 
-        fn load(&mut self) -> Result<Snapshot, PromptFault> {
+        fn load(&mut self) -> Result<Snapshot, PromptError> {
             Ok(self.snapshot.clone())
         }
 
-        fn run_agent(&mut self, _: &Job) -> Result<Attempt, PromptFault> {
+        fn run_agent(&mut self, _: &Job) -> Result<Attempt, PromptError> {
             panic!("a session")
         }
 
-        fn run_guard(&mut self, _: &Job, _: &[RepoPath]) -> Result<Verdict, PromptFault> {
+        fn run_guard(&mut self, _: &Job, _: &[RepoPath]) -> Result<GuardRun, PromptError> {
             panic!("a guard of an iteration")
         }
 
-        fn commit(&mut self, _: &Job, _: &Transition) -> Result<Record, PromptFault> {
+        fn commit(&mut self, _: &Job, _: &Transition) -> Result<IterationRecord, PromptError> {
             panic!("an iteration")
         }
 
@@ -149,14 +149,14 @@ mod tests {
         }
     }
 
-    impl Survey for Untouched {
-        fn survey(&mut self, _: &Job) -> Result<Verdict, PromptFault> {
+    impl BaselineWorld for Untouched {
+        fn survey(&mut self, _: &Job) -> Result<GuardRun, PromptError> {
             Ok(self.verdict.clone())
         }
 
-        fn record(&mut self, surveyed: &Surveyed) -> Result<Record, PromptFault> {
+        fn record(&mut self, surveyed: &BaselineCommit) -> Result<IterationRecord, PromptError> {
             self.recorded.push(surveyed.clone());
-            Ok(Record { commit: "c0ffee".to_owned() })
+            Ok(IterationRecord { commit: "c0ffee".to_owned() })
         }
     }
 
@@ -164,8 +164,8 @@ mod tests {
         RunId::new("r1").unwrap()
     }
 
-    fn red() -> Verdict {
-        Verdict::Ended { exit: GuardExit::Code(3), output: b"2 tests failed\n".to_vec() }
+    fn red() -> GuardRun {
+        GuardRun::Ended { exit: GuardExit::Code(3), output: b"2 tests failed\n".to_vec() }
     }
 
     /// A world before its first iteration, and what is different in it.
@@ -181,14 +181,14 @@ mod tests {
 
     #[test]
     fn what_a_guard_can_say_is_kept_and_possible() {
-        let ended = |exit| Verdict::Ended { exit, output: b"said\n".to_vec() };
+        let ended = |exit| GuardRun::Ended { exit, output: b"said\n".to_vec() };
         let cases = [
             (ended(GuardExit::Code(0)), GuardResult::Pass, "0"),
             (ended(GuardExit::Code(3)), GuardResult::Fail, "3"),
             (ended(GuardExit::Signal(9)), GuardResult::Fail, "signal 9"),
-            (Verdict::NotStarted { why: "gone".to_owned() }, GuardResult::Skipped, "none"),
-            (Verdict::TimedOut, GuardResult::Skipped, "none"),
-            (Verdict::Interrupted { by: Interruption::Int }, GuardResult::Skipped, "none"),
+            (GuardRun::NotStarted { why: "gone".to_owned() }, GuardResult::Skipped, "none"),
+            (GuardRun::TimedOut, GuardResult::Skipped, "none"),
+            (GuardRun::Interrupted { by: Interruption::Int }, GuardResult::Skipped, "none"),
         ];
         for (verdict, guard, exit) in cases {
             let found = found(&verdict);
@@ -206,7 +206,7 @@ mod tests {
             ("first", world(|_, _, _| {}), true),
             ("unwanted", world(|_, _, config| config.guard.baseline = false), false),
             ("asked before", world(|_, state, _| state.baseline = Some(kept)), false),
-            ("later", world(|_, state, _| state.next_iter = Iteration::new(2).unwrap()), false),
+            ("later", world(|_, state, _| state.next_iter = IterationNumber::new(2).unwrap()), false),
             ("nothing to do", world(|root, _, _| *root = tree(passed("root"))), false),
         ] {
             assert_eq!(baseline(&mut world), Ok(None), "{case}");
@@ -232,7 +232,7 @@ mod tests {
                 "chore(loop): run r1 baseline guard=fail\n\nRunner-Guard-Exit: 3\nRunner-State: {sha256}\n\
                  Runner-Semantics: 1\n{taken_in}"
             );
-            assert_eq!(world.recorded, [Surveyed { run_id: run_id(), state, message }]);
+            assert_eq!(world.recorded, [BaselineCommit { run_id: run_id(), state, message }]);
             let command = || world.snapshot.config.guard.command.clone();
             let started = Event::BaselineStarted { command: command() };
             let (guard, exit) = (GuardResult::Fail, "3".to_owned());
@@ -244,8 +244,8 @@ mod tests {
     fn a_guard_that_the_user_breaks_off_leaves_nothing_behind() {
         let mut world = world(|_, _, _| {});
         let by = Interruption::Term;
-        world.verdict = Verdict::Interrupted { by };
-        assert_eq!(baseline(&mut world), Ok(Some(Stop::Interrupted { by })));
+        world.verdict = GuardRun::Interrupted { by };
+        assert_eq!(baseline(&mut world), Ok(Some(StopReason::Interrupted { by })));
         assert_eq!(world.recorded, []);
     }
 }

@@ -1,17 +1,17 @@
 //! The run's book-keeping after an iteration, and what the next session on the node is told.
 
-use super::attempt::Verdict;
-use super::interpret::{Claim, Finding};
+use super::attempt::GuardRun;
+use super::interpret::{Claim, SessionFinding};
 use super::ladder::{UsageLimit, limits_after};
-use super::outcome::{Nature, Next, Outcome};
-use super::plan::{Aim, Job, worked_on};
-use super::settle::Ruling;
+use super::outcome::{NextAction, Outcome, OutcomeClass};
+use super::plan::{Job, SessionTarget, worked_on};
+use super::settle::Decision;
 use super::snapshot::Snapshot;
 use crate::config::OnUsageLimit;
 use crate::id::NodeId;
 use crate::repo_path::RepoPath;
-use crate::run_state::{Lesson, Repair, RunState, SEMANTICS};
-use crate::spending::{Cost, LeafSpent, amount};
+use crate::run_state::{NodeHistory, PendingRepair, RunState, SEMANTICS};
+use crate::spending::{LeafSpending, SessionCost, amount};
 use crate::text::{head, lines, tail};
 use crate::tree::Tree;
 
@@ -36,12 +36,12 @@ pub(super) fn after(
     snapshot: &Snapshot,
     job: &Job,
     claim: &Claim,
-    verdict: &Verdict,
-    (ruling, tree, next): (&Ruling<'_>, &Tree, &Next),
+    verdict: &GuardRun,
+    (ruling, tree, next): (&Decision<'_>, &Tree, &NextAction),
 ) -> RunState {
     let before = &snapshot.state;
     let nature = ruling.outcome.nature();
-    let stops = matches!(next, Next::Stop(_));
+    let stops = matches!(next, NextAction::Stop(_));
     RunState {
         run_id: Some(snapshot.run_id.clone()),
         next_iter: job.iteration.next(),
@@ -51,26 +51,28 @@ pub(super) fn after(
         last_node: job.aim.node().cloned(),
         last_outcome: Some(ruling.outcome),
         failures_in_row: match nature {
-            Nature::Answered => 0,
+            OutcomeClass::Answered => 0,
             // The user looked: the next invocation has all its failures before it again.
-            Nature::Failure if stops => 0,
-            Nature::Failure => before.failures_in_row.saturating_add(1),
-            Nature::Cut | Nature::Interrupted | Nature::Transient | Nature::UsedUp | Nature::Barred => {
-                before.failures_in_row
-            }
+            OutcomeClass::Failure if stops => 0,
+            OutcomeClass::Failure => before.failures_in_row.saturating_add(1),
+            OutcomeClass::Cut
+            | OutcomeClass::Interrupted
+            | OutcomeClass::Transient
+            | OutcomeClass::UsedUp
+            | OutcomeClass::Barred => before.failures_in_row,
         },
         transients_in_row: match nature {
-            Nature::Transient | Nature::UsedUp => before.transients_in_row.saturating_add(1),
-            Nature::Interrupted => before.transients_in_row,
-            Nature::Answered | Nature::Cut | Nature::Failure | Nature::Barred => 0,
+            OutcomeClass::Transient | OutcomeClass::UsedUp => before.transients_in_row.saturating_add(1),
+            OutcomeClass::Interrupted => before.transients_in_row,
+            OutcomeClass::Answered | OutcomeClass::Cut | OutcomeClass::Failure | OutcomeClass::Barred => 0,
         },
         lessons: lessons(before, job, claim, verdict, (ruling, tree)),
         repair: repair(before, job, claim, ruling.outcome),
         replanned: replanned(before, job, ruling.outcome),
         pinned: pinned(before, claim, ruling.outcome),
         wait: match next {
-            Next::Wait(wait) => Some(wait.clone()),
-            Next::Go | Next::Stop(_) => None,
+            NextAction::Wait(wait) => Some(wait.clone()),
+            NextAction::Go | NextAction::Stop(_) => None,
         },
         usage_limits: usage_limits(snapshot, job, claim, ruling.outcome),
         spent: before.spent.with(cost(snapshot, job, claim)),
@@ -81,9 +83,9 @@ pub(super) fn after(
 }
 
 /// What the session cost.
-pub(super) fn cost(snapshot: &Snapshot, job: &Job, claim: &Claim) -> Cost {
+pub(super) fn cost(snapshot: &Snapshot, job: &Job, claim: &Claim) -> SessionCost {
     let price = snapshot.config.prices.get(job.executor.priced_as()).copied();
-    Cost::of(&claim.exit, claim.usage, price)
+    SessionCost::of(&claim.exit, claim.usage, price)
 }
 
 /// The agents that have used up their allowance, if the ladder asks for them.
@@ -101,13 +103,13 @@ pub(super) fn usage_limits(
 }
 
 /// What each leaf has cost that is still open, with this session.
-fn spent_by_leaf(before: &RunState, node: &NodeId, cost: Cost, tree: &Tree) -> Vec<LeafSpent> {
+fn spent_by_leaf(before: &RunState, node: &NodeId, cost: SessionCost, tree: &Tree) -> Vec<LeafSpending> {
     let mut all = before.spent_by_leaf.clone();
     let at = all.iter().position(|spent| spent.node == *node).map(|at| all.remove(at));
-    let none = || LeafSpent { node: node.clone(), tokens: amount(0), microdollars: amount(0) };
+    let none = || LeafSpending { node: node.clone(), tokens: amount(0), microdollars: amount(0) };
     all.push(at.unwrap_or_else(none).with(cost));
     all.retain(|spent| {
-        is_open_leaf(tree, &spent.node) && *spent != LeafSpent { node: spent.node.clone(), ..none() }
+        is_open_leaf(tree, &spent.node) && *spent != LeafSpending { node: spent.node.clone(), ..none() }
     });
     all.sort_by(|one, other| one.node.cmp(&other.node));
     all
@@ -118,16 +120,17 @@ fn is_open_leaf(tree: &Tree, id: &NodeId) -> bool {
 }
 
 /// What the iteration said of itself: the agent's words, or the rules that it broke.
-pub(super) fn last_summary(claim: &Claim, verdict: &Verdict) -> Option<String> {
+pub(super) fn last_summary(claim: &Claim, verdict: &GuardRun) -> Option<String> {
     let listed = |all: &[String]| Some(all.join("\n")).filter(|text| !text.is_empty());
     let told = match &claim.finding {
-        Finding::Silent { why, .. } => listed(why),
-        Finding::InvalidTree { .. } | Finding::Broken { .. } => listed(&findings(claim)),
-        Finding::Lawful { answer, .. } => match verdict {
-            Verdict::NotStarted { why } => Some(format!("{GUARD_NOT_STARTED}{why}")),
-            Verdict::Skipped | Verdict::Ended { .. } | Verdict::TimedOut | Verdict::Interrupted { .. } => {
-                Some(answer.summary.clone())
-            }
+        SessionFinding::Silent { why, .. } => listed(why),
+        SessionFinding::InvalidTree { .. } | SessionFinding::Broken { .. } => listed(&findings(claim)),
+        SessionFinding::Lawful { answer, .. } => match verdict {
+            GuardRun::NotStarted { why } => Some(format!("{GUARD_NOT_STARTED}{why}")),
+            GuardRun::Skipped
+            | GuardRun::Ended { .. }
+            | GuardRun::TimedOut
+            | GuardRun::Interrupted { .. } => Some(answer.summary.clone()),
         },
     };
     told.map(|text| head(&text, SUMMARY_BYTES_MAX).to_owned())
@@ -136,13 +139,13 @@ pub(super) fn last_summary(claim: &Claim, verdict: &Verdict) -> Option<String> {
 /// Everything that was found against a session, one line each, bounded.
 pub(super) fn findings(claim: &Claim) -> Vec<String> {
     let found: Vec<String> = match &claim.finding {
-        Finding::Silent { why, .. } => why.clone(),
-        Finding::InvalidTree { errors, violations, .. } => {
+        SessionFinding::Silent { why, .. } => why.clone(),
+        SessionFinding::InvalidTree { errors, violations, .. } => {
             let errors = errors.iter().map(|error| format!("tree.json: {error}"));
             errors.chain(violations.iter().map(ToString::to_string)).collect()
         }
-        Finding::Broken { violations, .. } => violations.iter().map(ToString::to_string).collect(),
-        Finding::Lawful { .. } => Vec::new(),
+        SessionFinding::Broken { violations, .. } => violations.iter().map(ToString::to_string).collect(),
+        SessionFinding::Lawful { .. } => Vec::new(),
     };
     bounded(found)
 }
@@ -158,9 +161,9 @@ fn lessons(
     before: &RunState,
     job: &Job,
     claim: &Claim,
-    verdict: &Verdict,
-    (ruling, tree): (&Ruling<'_>, &Tree),
-) -> Vec<Lesson> {
+    verdict: &GuardRun,
+    (ruling, tree): (&Decision<'_>, &Tree),
+) -> Vec<NodeHistory> {
     let mut lessons = before.lessons.clone();
     if let Some(node) = job.aim.node() {
         let last = lessons.iter().position(|lesson| lesson.node == *node).map(|at| lessons.remove(at));
@@ -173,17 +176,17 @@ fn lessons(
 /// What the next session on this node is told. A session without an answer leaves what was known before.
 fn lesson(
     node: &NodeId,
-    last: Option<Lesson>,
+    last: Option<NodeHistory>,
     job: &Job,
     claim: &Claim,
-    (verdict, ruling): (&Verdict, &Ruling<'_>),
-) -> Option<Lesson> {
+    (verdict, ruling): (&GuardRun, &Decision<'_>),
+) -> Option<NodeHistory> {
     let outcome = ruling.outcome;
-    if outcome.nature() != Nature::Answered {
+    if outcome.nature() != OutcomeClass::Answered {
         let then = Some(outcome);
         return Some(match last {
-            Some(last) => Lesson { then, ..last },
-            None => Lesson {
+            Some(last) => NodeHistory { then, ..last },
+            None => NodeHistory {
                 node: node.clone(),
                 iter: job.iteration,
                 outcome,
@@ -196,7 +199,7 @@ fn lesson(
     }
     let restored = claim.protected.restore.iter();
     let restored = restored.map(|path| format!("`{path}{UNDONE}"));
-    Some(Lesson {
+    Some(NodeHistory {
         node: node.clone(),
         iter: job.iteration,
         outcome,
@@ -209,16 +212,16 @@ fn lesson(
 
 fn summary(claim: &Claim) -> String {
     match &claim.finding {
-        Finding::InvalidTree { answer, .. }
-        | Finding::Broken { answer, .. }
-        | Finding::Lawful { answer, .. } => head(&answer.summary, SUMMARY_BYTES_MAX).to_owned(),
-        Finding::Silent { .. } => String::new(),
+        SessionFinding::InvalidTree { answer, .. }
+        | SessionFinding::Broken { answer, .. }
+        | SessionFinding::Lawful { answer, .. } => head(&answer.summary, SUMMARY_BYTES_MAX).to_owned(),
+        SessionFinding::Silent { .. } => String::new(),
     }
 }
 
 /// What the guard printed, clean and bounded.
-pub(super) fn guard_output(verdict: &Verdict) -> Option<String> {
-    let Verdict::Ended { output, .. } = verdict else { return None };
+pub(super) fn guard_output(verdict: &GuardRun) -> Option<String> {
+    let GuardRun::Ended { output, .. } = verdict else { return None };
     let text = lines(&String::from_utf8_lossy(output));
     if text.len() <= GUARD_OUTPUT_BYTES_MAX {
         return Some(text);
@@ -232,21 +235,25 @@ pub(super) fn guard_output(verdict: &Verdict) -> Option<String> {
 }
 
 /// The rejected tree that waits for a repair.
-fn repair(before: &RunState, job: &Job, claim: &Claim, outcome: Outcome) -> Option<Repair> {
+fn repair(before: &RunState, job: &Job, claim: &Claim, outcome: Outcome) -> Option<PendingRepair> {
     let rejected = match &claim.finding {
-        Finding::InvalidTree { rejected, .. } | Finding::Broken { rejected, .. } => rejected.clone(),
-        Finding::Silent { .. } | Finding::Lawful { .. } => String::new(),
+        SessionFinding::InvalidTree { rejected, .. } | SessionFinding::Broken { rejected, .. } => {
+            rejected.clone()
+        }
+        SessionFinding::Silent { .. } | SessionFinding::Lawful { .. } => String::new(),
     };
     match (&job.aim, outcome) {
-        (Aim::Leaf(node) | Aim::Replan(node), Outcome::InvalidTree) => Some(Repair {
-            iter: job.iteration,
-            node: node.clone(),
-            mode: job.aim.mode(),
-            tries: 0,
-            rejected,
-            errors: findings(claim),
-        }),
-        (Aim::Repair(last), Outcome::RepairFailed) => Some(Repair {
+        (SessionTarget::Leaf(node) | SessionTarget::Replan(node), Outcome::InvalidTree) => {
+            Some(PendingRepair {
+                iter: job.iteration,
+                node: node.clone(),
+                mode: job.aim.mode(),
+                tries: 0,
+                rejected,
+                errors: findings(claim),
+            })
+        }
+        (SessionTarget::Repair(last), Outcome::RepairFailed) => Some(PendingRepair {
             iter: job.iteration,
             node: last.node.clone(),
             mode: last.mode,
@@ -261,7 +268,7 @@ fn repair(before: &RunState, job: &Job, claim: &Claim, outcome: Outcome) -> Opti
 
 fn replanned(before: &RunState, job: &Job, outcome: Outcome) -> Vec<NodeId> {
     let mut replanned = before.replanned.clone();
-    if let (Aim::Replan(node), Nature::Answered) = (&job.aim, outcome.nature()) {
+    if let (SessionTarget::Replan(node), OutcomeClass::Answered) = (&job.aim, outcome.nature()) {
         replanned.push(node.clone());
         replanned.sort();
         replanned.dedup();

@@ -5,23 +5,23 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::attempt::{Exit, GuardExit, Usage, Verdict};
+use super::attempt::{GuardExit, GuardRun, SessionExit, Usage};
 use super::bookkeeping::findings;
-use super::interpret::{Claim, Finding};
-use super::mark::Mark;
-use super::outcome::{Next, Outcome, Stop};
-use super::plan::{Job, Mode, Nth};
-use super::settle::{Charge, Transition};
+use super::interpret::{Claim, SessionFinding};
+use super::mark::Annotation;
+use super::outcome::{NextAction, Outcome, StopReason};
+use super::plan::{Job, Ordinal, SessionMode};
+use super::settle::{AttemptCharge, Transition};
 use super::snapshot::Snapshot;
 use super::wait::Wait;
-use crate::agent_output::Status;
+use crate::agent_output::AgentStatus;
 use crate::agents::AgentEvent;
-use crate::config::{Argv, Budget};
+use crate::config::{Budget, CommandArgv};
 use crate::digest::Sha256;
-use crate::id::{Iteration, NodeId, RunId};
+use crate::id::{IterationNumber, NodeId, RunId};
 use crate::run_state::GuardResult;
-use crate::spending::{BudgetLimit, Cost, Spent};
-use crate::tree::Leaves;
+use crate::spending::{BudgetLimit, RunSpending, SessionCost};
+use crate::tree::LeafCount;
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -30,55 +30,60 @@ pub enum Event {
     /// A session is about to begin.
     Planned {
         run_id: RunId,
-        iter: Iteration,
-        mode: Mode,
+        iter: IterationNumber,
+        mode: SessionMode,
         node: Option<NodeId>,
         path: String,
         title: String,
-        attempt: Nth,
+        attempt: Ordinal,
         agent: String,
-        rung: Nth,
+        rung: Ordinal,
         budget: Budget,
-        spent: Spent,
+        spent: RunSpending,
         prompt_bytes: usize,
         prompt_sha256: Sha256,
     },
     /// The guard is about to be run on the untouched repository.
-    BaselineStarted { command: Argv },
+    BaselineStarted { command: CommandArgv },
     /// What it said is in git.
-    BaselineEnded { guard: GuardResult, exit: String, command: Argv },
+    BaselineEnded { guard: GuardResult, exit: String, command: CommandArgv },
     /// An iteration that a crash left unfinished is taken up again.
-    Resumed { iter: Iteration, exit: Exit },
+    Resumed { iter: IterationNumber, exit: SessionExit },
     /// The agent said or did something, if it is one that the runner understands. The numbers count from 1 in each
     /// session.
     Agent {
-        iter: Iteration,
+        iter: IterationNumber,
         seq: u32,
         #[serde(flatten)]
         what: AgentEvent,
     },
     /// The session is over.
-    AgentEnded { iter: Iteration, exit: Exit, usage: Usage, processes_left: u32 },
+    AgentEnded { iter: IterationNumber, exit: SessionExit, usage: Usage, processes_left: u32 },
     /// The session's leavings were judged.
-    Judged { iter: Iteration, judgement: Judgement, status: Option<Status>, findings: Vec<String> },
+    Judged {
+        iter: IterationNumber,
+        judgement: SessionCheck,
+        status: Option<AgentStatus>,
+        findings: Vec<String>,
+    },
     /// The guard is about to run.
-    GuardStarted { iter: Iteration, command: Argv },
+    GuardStarted { iter: IterationNumber, command: CommandArgv },
     /// The guard is over.
-    GuardEnded { iter: Iteration, end: GuardEnd, exit: Option<GuardExit> },
+    GuardEnded { iter: IterationNumber, end: GuardEnd, exit: Option<GuardExit> },
     /// The iteration is decided; its commit follows.
     Settled {
-        iter: Iteration,
+        iter: IterationNumber,
         outcome: Outcome,
-        status: Status,
+        status: AgentStatus,
         guard: GuardResult,
-        charge: Charge,
-        marks: Vec<Mark>,
-        leaves: Leaves,
-        cost: Cost,
-        spent: Spent,
+        charge: AttemptCharge,
+        marks: Vec<Annotation>,
+        leaves: LeafCount,
+        cost: SessionCost,
+        spent: RunSpending,
     },
     /// The iteration is in git.
-    Committed { iter: Iteration, commit: String, next: Next },
+    Committed { iter: IterationNumber, commit: String, next: NextAction },
     /// The next iteration comes after a wait, which ends at this moment (milliseconds since 1970).
     Waiting { wait: Wait, ends_unix_ms: u64 },
     /// The loop stands still until the user lets it go on.
@@ -90,12 +95,12 @@ pub enum Event {
     /// A program of the user's was told something; why that failed, if it did.
     HookRan { hook: String, fault: Option<String> },
     /// The run stops.
-    Stopped { stop: Stop, exit_code: u8 },
+    Stopped { stop: StopReason, exit_code: u8 },
 }
 
 /// A line of events.jsonl.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Recorded<'e> {
+pub struct RecordedEvent<'e> {
     /// When it happened, in milliseconds since 1970.
     pub t_ms: u64,
     /// What happened.
@@ -106,7 +111,7 @@ pub struct Recorded<'e> {
 /// What the judging came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Judgement {
+pub enum SessionCheck {
     /// No answer that counts.
     Silent,
     /// A tree that is none.
@@ -155,21 +160,21 @@ impl Event {
 
     pub(super) fn judged(job: &Job, claim: &Claim) -> Self {
         let (judgement, status) = match &claim.finding {
-            Finding::Silent { .. } => (Judgement::Silent, None),
-            Finding::InvalidTree { answer, .. } => (Judgement::InvalidTree, Some(answer.status)),
-            Finding::Broken { answer, .. } => (Judgement::Broken, Some(answer.status)),
-            Finding::Lawful { answer, .. } => (Judgement::Lawful, Some(answer.status)),
+            SessionFinding::Silent { .. } => (SessionCheck::Silent, None),
+            SessionFinding::InvalidTree { answer, .. } => (SessionCheck::InvalidTree, Some(answer.status)),
+            SessionFinding::Broken { answer, .. } => (SessionCheck::Broken, Some(answer.status)),
+            SessionFinding::Lawful { answer, .. } => (SessionCheck::Lawful, Some(answer.status)),
         };
         Self::Judged { iter: job.iteration, judgement, status, findings: findings(claim) }
     }
 
-    pub(super) fn guard_ended(job: &Job, verdict: &Verdict) -> Self {
+    pub(super) fn guard_ended(job: &Job, verdict: &GuardRun) -> Self {
         let (end, exit) = match verdict {
-            Verdict::Ended { exit, .. } => (GuardEnd::Ended, Some(*exit)),
-            Verdict::NotStarted { .. } => (GuardEnd::NotStarted, None),
-            Verdict::TimedOut => (GuardEnd::TimedOut, None),
-            Verdict::Interrupted { .. } => (GuardEnd::Interrupted, None),
-            Verdict::Skipped => (GuardEnd::Skipped, None),
+            GuardRun::Ended { exit, .. } => (GuardEnd::Ended, Some(*exit)),
+            GuardRun::NotStarted { .. } => (GuardEnd::NotStarted, None),
+            GuardRun::TimedOut => (GuardEnd::TimedOut, None),
+            GuardRun::Interrupted { .. } => (GuardEnd::Interrupted, None),
+            GuardRun::Skipped => (GuardEnd::Skipped, None),
         };
         Self::GuardEnded { iter: job.iteration, end, exit }
     }
@@ -189,7 +194,7 @@ impl Event {
         }
     }
 
-    pub(super) fn stopped(stop: &Stop) -> Self {
+    pub(super) fn stopped(stop: &StopReason) -> Self {
         Self::Stopped { stop: stop.clone(), exit_code: stop.exit_code() }
     }
 

@@ -1,16 +1,16 @@
 //! Attempt to claim: what a session's leavings mean under the rules. Nothing of it is believed yet.
 
-use super::attempt::{Attempt, Exit, FileLeft, ProtectedPath, Usage, Work};
+use super::attempt::{Attempt, ChangeScope, LeftFile, ProtectedPath, SessionExit, Usage};
 use super::judge::{Violation, judge};
 use super::merge::{PlanEdit, merge, plan_edits};
 use super::outcome::Outcome;
-use super::plan::{Aim, Job};
+use super::plan::{Job, SessionTarget};
 use super::snapshot::Snapshot;
-use crate::agent_output::{AgentOutput, Status};
-use crate::config::Protect;
+use crate::agent_output::{AgentOutput, AgentStatus};
+use crate::config::ProtectPolicy;
 use crate::repo_path::RepoPath;
 use crate::text::head;
-use crate::tree::{AgentTree, Tree, TreeFault, TreeProblem};
+use crate::tree::{AgentTree, Tree, TreeError, TreeProblem};
 
 /// How much of a rejected tree is kept for its repair; the whole is in the iteration's folder.
 pub const REJECTED_BYTES_MAX: usize = 32 << 10;
@@ -19,13 +19,13 @@ pub const REJECTED_BYTES_MAX: usize = 32 << 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// How the session ended.
-    pub exit: Exit,
+    pub exit: SessionExit,
     /// What its leavings mean.
-    pub finding: Finding,
+    pub finding: SessionFinding,
     /// What it did to protected files.
     pub protected: ProtectedReport,
     /// Whether it changed anything outside `.runner/`.
-    pub work: Work,
+    pub work: ChangeScope,
     /// What it cost.
     pub usage: Usage,
     /// How many processes it left behind.
@@ -34,7 +34,7 @@ pub struct Claim {
 
 /// What a session's leavings mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
+pub enum SessionFinding {
     /// There is no answer that counts.
     Silent {
         /// How the iteration ends.
@@ -87,9 +87,11 @@ pub struct ProtectedReport {
 impl Claim {
     /// Whether the guard is to be asked: only when a session on a leaf lawfully says `done`.
     pub fn wants_guard(&self, job: &Job) -> bool {
-        let done =
-            matches!(&self.finding, Finding::Lawful { answer: AgentOutput { status: Status::Done, .. }, .. });
-        done && matches!(job.aim, Aim::Leaf(_))
+        let done = matches!(
+            &self.finding,
+            SessionFinding::Lawful { answer: AgentOutput { status: AgentStatus::Done, .. }, .. }
+        );
+        done && matches!(job.aim, SessionTarget::Leaf(_))
     }
 }
 
@@ -98,31 +100,31 @@ pub fn interpret(snapshot: &Snapshot, job: &Job, attempt: Attempt) -> Claim {
     let protected = protected_report(snapshot, job.protect, attempt.protected);
     let finding = match heard(&attempt.exit, &attempt.answer) {
         Ok(answer) => judged(snapshot, job, answer, &attempt.tree, &protected),
-        Err((outcome, why)) => Finding::Silent { outcome, why },
+        Err((outcome, why)) => SessionFinding::Silent { outcome, why },
     };
     let Attempt { exit, work, usage, processes_left, .. } = attempt;
     Claim { exit, finding, protected, work, usage, processes_left }
 }
 
 /// The answer, if there is one that counts.
-fn heard(exit: &Exit, answer: &FileLeft) -> Result<AgentOutput, (Outcome, Vec<String>)> {
+fn heard(exit: &SessionExit, answer: &LeftFile) -> Result<AgentOutput, (Outcome, Vec<String>)> {
     let why = |more: Vec<String>| exit.why().into_iter().chain(more).collect();
     if let Some(outcome) = exit.broken_off() {
         return Err((outcome, why(Vec::new())));
     }
     let silent = |more| Err((exit.without_answer(), why(more)));
     match answer {
-        FileLeft::Bytes(bytes) => match AgentOutput::decode(bytes) {
+        LeftFile::Bytes(bytes) => match AgentOutput::decode(bytes) {
             Ok(answer) => Ok(answer),
             Err(problems) => {
                 silent(problems.iter().map(|problem| format!("the answer: {problem}")).collect())
             }
         },
         // Who was failed by its provider could not answer: that needs no second line.
-        FileLeft::Missing if matches!(exit, Exit::Provider { .. }) => silent(Vec::new()),
-        FileLeft::Missing => silent(vec!["the agent left no answer".to_owned()]),
-        FileLeft::NotAFile => silent(vec!["the answer is no regular file".to_owned()]),
-        FileLeft::TooLarge(bytes) => silent(vec![format!("the answer has {bytes} bytes, too many to read")]),
+        LeftFile::Missing if matches!(exit, SessionExit::Provider { .. }) => silent(Vec::new()),
+        LeftFile::Missing => silent(vec!["the agent left no answer".to_owned()]),
+        LeftFile::NotAFile => silent(vec!["the answer is no regular file".to_owned()]),
+        LeftFile::TooLarge(bytes) => silent(vec![format!("the answer has {bytes} bytes, too many to read")]),
     }
 }
 
@@ -130,65 +132,69 @@ fn judged(
     snapshot: &Snapshot,
     job: &Job,
     answer: AgentOutput,
-    left: &FileLeft,
+    left: &LeftFile,
     protected: &ProtectedReport,
-) -> Finding {
-    let refused: &[RepoPath] = if job.protect == Protect::Reject { &protected.restore } else { &[] };
+) -> SessionFinding {
+    let refused: &[RepoPath] = if job.protect == ProtectPolicy::Reject { &protected.restore } else { &[] };
     let mut violations: Vec<Violation> =
         refused.iter().map(|path| Violation::Protected { path: path.clone() }).collect();
     let agent = match read_tree(&snapshot.tree, left) {
         Ok(agent) => agent,
         Err(errors) => {
-            return Finding::InvalidTree { answer, rejected: rejected_text(left), errors, violations };
+            return SessionFinding::InvalidTree { answer, rejected: rejected_text(left), errors, violations };
         }
     };
     let (before, config) = (&snapshot.tree, &snapshot.config);
     let of_plan = judge(before, &agent, &job.aim, answer.status, config.plan.removal);
     violations.splice(0..0, of_plan);
     if !violations.is_empty() {
-        return Finding::Broken { answer, rejected: rejected_text(left), violations };
+        return SessionFinding::Broken { answer, rejected: rejected_text(left), violations };
     }
     match merge(before, &agent, config) {
         Ok(tree) => {
             let edits = plan_edits(before, &tree);
-            Finding::Lawful { answer, tree: Box::new(tree), edits }
+            SessionFinding::Lawful { answer, tree: Box::new(tree), edits }
         }
         Err(problems) => {
             let errors = problems.iter().map(ToString::to_string).collect();
-            Finding::InvalidTree { answer, rejected: rejected_text(left), errors, violations }
+            SessionFinding::InvalidTree { answer, rejected: rejected_text(left), errors, violations }
         }
     }
 }
 
 /// The tree that was left, or everything that is wrong with it.
-fn read_tree(before: &Tree, left: &FileLeft) -> Result<AgentTree, Vec<String>> {
+fn read_tree(before: &Tree, left: &LeftFile) -> Result<AgentTree, Vec<String>> {
     match left {
-        FileLeft::Bytes(bytes) => AgentTree::left_of(before, bytes)
+        LeftFile::Bytes(bytes) => AgentTree::left_of(before, bytes)
             .map_err(|problems| problems.iter().map(ToString::to_string).collect()),
-        FileLeft::Missing => Err(vec!["tree.json is missing: write it again, whole".to_owned()]),
-        FileLeft::NotAFile => Err(vec!["tree.json is no regular file: write it as one".to_owned()]),
-        FileLeft::TooLarge(bytes) => {
-            let fault = TreeFault::TooLarge(usize::try_from(*bytes).unwrap_or(usize::MAX));
+        LeftFile::Missing => Err(vec!["tree.json is missing: write it again, whole".to_owned()]),
+        LeftFile::NotAFile => Err(vec!["tree.json is no regular file: write it as one".to_owned()]),
+        LeftFile::TooLarge(bytes) => {
+            let fault = TreeError::TooLarge(usize::try_from(*bytes).unwrap_or(usize::MAX));
             Err(vec![TreeProblem { node: String::new(), fault }.to_string()])
         }
     }
 }
 
-fn rejected_text(left: &FileLeft) -> String {
+fn rejected_text(left: &LeftFile) -> String {
     match left {
-        FileLeft::Bytes(bytes) => head(&String::from_utf8_lossy(bytes), REJECTED_BYTES_MAX).to_owned(),
-        FileLeft::Missing | FileLeft::NotAFile | FileLeft::TooLarge(_) => String::new(),
+        LeftFile::Bytes(bytes) => head(&String::from_utf8_lossy(bytes), REJECTED_BYTES_MAX).to_owned(),
+        LeftFile::Missing | LeftFile::NotAFile | LeftFile::TooLarge(_) => String::new(),
     }
 }
 
 /// A file is pinned if it was there when the run started, or took part in a pass since.
-fn protected_report(snapshot: &Snapshot, protect: Protect, paths: Vec<ProtectedPath>) -> ProtectedReport {
+fn protected_report(
+    snapshot: &Snapshot,
+    protect: ProtectPolicy,
+    paths: Vec<ProtectedPath>,
+) -> ProtectedReport {
     let mut report = ProtectedReport::default();
     for ProtectedPath { path, existed_at_start, changed, exists } in paths {
         let pinned = existed_at_start || snapshot.state.pinned.contains(&path);
         match (pinned, changed, protect) {
-            (true, true, Protect::Restore | Protect::Reject) => report.restore.push(path),
-            (true, true, Protect::Flag) => report.flagged.push(path),
+            (true, true, ProtectPolicy::Restore | ProtectPolicy::Reject) => report.restore.push(path),
+            (true, true, ProtectPolicy::Flag) => report.flagged.push(path),
             (false, _, _) if exists => report.unpinned.push(path),
             (true, false, _) | (false, _, _) => {}
         }

@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::places::{Place, Places};
-use super::plan::Aim;
-use crate::agent_output::Status;
-use crate::config::Removal;
+use super::places::{IndexedNode, NodeIndex};
+use super::plan::SessionTarget;
+use crate::agent_output::AgentStatus;
+use crate::config::RemovalPolicy;
 use crate::id::NodeId;
 use crate::repo_path::RepoPath;
 use crate::tree::{AgentTree, Node, Tree};
@@ -31,7 +31,7 @@ pub enum Violation {
     /// The selected node is gone.
     SelectedRemoved { node: String },
     /// The selected node has children although the status says that it was worked on.
-    Gained { node: String, status: Status },
+    Gained { node: String, status: AgentStatus },
     /// The selected node has no children although the status says that it was divided.
     NotGained { node: String },
     /// A protected file was changed.
@@ -93,11 +93,11 @@ impl fmt::Display for Violation {
 pub fn judge(
     before: &Tree,
     after: &AgentTree,
-    aim: &Aim,
-    status: Status,
-    removal: Removal,
+    aim: &SessionTarget,
+    status: AgentStatus,
+    removal: RemovalPolicy,
 ) -> Vec<Violation> {
-    let (old, new) = (Places::of(before.root()), Places::of(after.root()));
+    let (old, new) = (NodeIndex::of(before.root()), NodeIndex::of(after.root()));
     let mut violations = Vec::new();
     if before.root().id != after.root().id {
         violations.push(Violation::RootReplaced { node: before.root().id.to_string() });
@@ -106,7 +106,7 @@ pub fn judge(
         let is = new.get(&was.node.id);
         if was.node.passes {
             violations.extend(passed_breaches(&old, was, is));
-        } else if is.is_none() && aim.node() != Some(&was.node.id) && removal == Removal::Refuse {
+        } else if is.is_none() && aim.node() != Some(&was.node.id) && removal == RemovalPolicy::Refuse {
             violations.push(Violation::OpenRemoved { node: old.path(&was.node.id) });
         }
     }
@@ -115,16 +115,18 @@ pub fn judge(
         let gained = new.get(&selected.node.id).map(|is| !is.node.is_leaf());
         violations.extend(match (gained, status) {
             (None, _) => Some(Violation::SelectedRemoved { node }),
-            (Some(true), Status::Done | Status::Retry) => Some(Violation::Gained { node, status }),
-            (Some(false), Status::Decomposed) => Some(Violation::NotGained { node }),
-            (Some(true), Status::Decomposed) | (Some(false), Status::Done | Status::Retry) => None,
+            (Some(true), AgentStatus::Done | AgentStatus::Retry) => Some(Violation::Gained { node, status }),
+            (Some(false), AgentStatus::Decomposed) => Some(Violation::NotGained { node }),
+            (Some(true), AgentStatus::Decomposed) | (Some(false), AgentStatus::Done | AgentStatus::Retry) => {
+                None
+            }
         });
     }
     violations.sort();
     violations
 }
 
-fn passed_breaches(old: &Places<'_>, was: Place<'_>, is: Option<Place<'_>>) -> Vec<Violation> {
+fn passed_breaches(old: &NodeIndex<'_>, was: IndexedNode<'_>, is: Option<IndexedNode<'_>>) -> Vec<Violation> {
     let node = old.path(&was.node.id);
     let Some(is) = is else { return vec![Violation::PassedRemoved { node }] };
     let mut breaches = Vec::new();

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::outcome::Outcome;
-use super::plan::Nth;
+use super::plan::Ordinal;
 use super::wait::Wait;
 use crate::config::{Config, Executor, OnUsageLimit};
 use crate::id::NodeId;
@@ -32,17 +32,17 @@ pub struct UsageLimit {
 
 /// The agent that is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chosen {
+pub struct AgentChoice {
     /// The agent.
     pub executor: Executor,
     /// Its rung, from 1.
-    pub rung: Nth,
+    pub rung: Ordinal,
     /// The limit that must pass first, where every agent has one.
     pub limit: Option<UsageLimit>,
 }
 
 /// The agent for a leaf. `attempts` are those spent on it.
-pub fn choose(config: &Config, limits: &[UsageLimit], leaf: Option<(&NodeId, u32)>) -> Chosen {
+pub fn choose(config: &Config, limits: &[UsageLimit], leaf: Option<(&NodeId, u32)>) -> AgentChoice {
     let rungs: Vec<&Executor> =
         std::iter::once(&config.executor).chain(config.ladder.iter().map(|rung| &rung.executor)).collect();
     let attempts = leaf.map_or(0, |(_, attempts)| i64::from(attempts));
@@ -66,15 +66,15 @@ pub fn choose(config: &Config, limits: &[UsageLimit], leaf: Option<(&NodeId, u32
     let at = free.or_else(soonest).unwrap_or(base);
     let executor = rungs.get(at).copied().unwrap_or(&config.executor);
     let nth = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
-    Chosen {
+    AgentChoice {
         executor: executor.clone(),
-        rung: Nth { nth: nth(at).saturating_add(1), of: nth(rungs.len()) },
+        rung: Ordinal { nth: nth(at).saturating_add(1), of: nth(rungs.len()) },
         limit: limit_of(executor).cloned(),
     }
 }
 
 /// The agent that the next session asks.
-pub fn next_agent(config: &Config, state: &RunState, leaf: Option<&Node>) -> Chosen {
+pub fn next_agent(config: &Config, state: &RunState, leaf: Option<&Node>) -> AgentChoice {
     choose(config, &state.usage_limits, leaf.map(|leaf| (&leaf.id, leaf.attempts)))
 }
 
@@ -95,7 +95,7 @@ pub(super) fn limits_after(
     let mut limits: Vec<UsageLimit> = of_leaf.filter(|limit| limit.agent != agent).cloned().collect();
     if outcome == Outcome::UsageLimit {
         limits.push(UsageLimit { agent: agent.to_owned(), node: node.clone(), resets_unix_secs });
-    } else if outcome.nature() != super::outcome::Nature::Answered {
+    } else if outcome.nature() != super::outcome::OutcomeClass::Answered {
         // What failed in another way said nothing about the allowance.
         limits.extend(before.iter().filter(|limit| limit.node == *node && limit.agent == agent).cloned());
     }
@@ -106,7 +106,7 @@ pub(super) fn limits_after(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::Int;
+    use crate::document::BoundedInt;
     use crate::spending::amount;
 
     fn config(text: &str) -> Config {
@@ -134,7 +134,7 @@ mod tests {
             (label(0).as_str(), label(1).as_str(), label(9).as_str()),
             ("codex:small", "codex:large", "codex:large")
         );
-        assert_eq!(choose(&config, &[], None).rung, Nth { nth: 1, of: 3 });
+        assert_eq!(choose(&config, &[], None).rung, Ordinal { nth: 1, of: 3 });
     }
 
     #[test]
@@ -165,9 +165,9 @@ mod tests {
         let wait = Wait {
             agent: "codex:small".to_owned(),
             outcome: Outcome::UsageLimit,
-            secs: Int::new(60).unwrap(),
+            secs: BoundedInt::new(60).unwrap(),
             until_unix_secs: None,
-            secs_max: Int::new(600).unwrap(),
+            secs_max: BoundedInt::new(600).unwrap(),
         };
         let state = RunState { wait: Some(wait.clone()), ..RunState::new(None) };
         let agent = |model: &str| Executor { model: Some(model.to_owned()), ..config(LADDER).executor };

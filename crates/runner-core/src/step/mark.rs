@@ -5,18 +5,18 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::attempt::Work;
+use super::attempt::ChangeScope;
 use super::interpret::Claim;
-use super::merge::{Edit, PlanEdit};
-use super::outcome::{Nature, Outcome};
+use super::merge::{EditKind, PlanEdit};
+use super::outcome::{Outcome, OutcomeClass};
 use super::plan::Job;
-use super::settle::Ruling;
+use super::settle::Decision;
 use crate::repo_path::RepoPath;
 
 /// One mark on an iteration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "mark", rename_all = "snake_case")]
-pub enum Mark {
+pub enum Annotation {
     /// A protected file was changed and put back.
     GuardFileRestored { path: RepoPath },
     /// A protected file was changed, and the policy lets it pass.
@@ -38,7 +38,7 @@ pub enum Mark {
 /// How many guard files are named one by one.
 const FILES_MAX: usize = 20;
 
-impl Mark {
+impl Annotation {
     /// The commit trailer that carries it.
     pub(super) fn trailer(&self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl Mark {
     }
 }
 
-impl fmt::Display for Mark {
+impl fmt::Display for Annotation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::GuardFileRestored { path } => write!(f, "restored {path}"),
@@ -71,37 +71,38 @@ impl fmt::Display for Mark {
 }
 
 /// All marks on an iteration, in a fixed order.
-pub(super) fn marks(job: &Job, claim: &Claim, ruling: &Ruling<'_>) -> Vec<Mark> {
+pub(super) fn marks(job: &Job, claim: &Claim, ruling: &Decision<'_>) -> Vec<Annotation> {
     let protected = &claim.protected;
     let created: &[RepoPath] = if ruling.outcome == Outcome::Passed { &protected.unpinned } else { &[] };
-    let restored = protected.restore.iter().map(|path| Mark::GuardFileRestored { path: path.clone() });
-    let changed = protected.flagged.iter().map(|path| Mark::GuardFileChanged { path: path.clone() });
-    let created = created.iter().map(|path| Mark::GuardFileCreated { path: path.clone() });
-    let mut marks: Vec<Mark> = restored.chain(changed).chain(created).collect();
+    let restored = protected.restore.iter().map(|path| Annotation::GuardFileRestored { path: path.clone() });
+    let changed = protected.flagged.iter().map(|path| Annotation::GuardFileChanged { path: path.clone() });
+    let created = created.iter().map(|path| Annotation::GuardFileCreated { path: path.clone() });
+    let mut marks: Vec<Annotation> = restored.chain(changed).chain(created).collect();
     let unnamed = marks.len().saturating_sub(FILES_MAX);
     marks.truncate(FILES_MAX);
-    marks.extend((unnamed > 0).then_some(Mark::GuardFilesUnnamed { count: unnamed }));
+    marks.extend((unnamed > 0).then_some(Annotation::GuardFilesUnnamed { count: unnamed }));
     marks.extend(plan_marks(job, ruling.edits));
-    marks.extend((ruling.outcome == Outcome::RepairGivenUp).then_some(Mark::RepairGivenUp));
-    let idle = ruling.edits.is_empty() && claim.work == Work::Decompose;
-    let answered = ruling.outcome.nature() == Nature::Answered;
-    marks.extend((idle && answered).then_some(Mark::NothingChanged));
+    marks.extend((ruling.outcome == Outcome::RepairGivenUp).then_some(Annotation::RepairGivenUp));
+    let idle = ruling.edits.is_empty() && claim.work == ChangeScope::Decompose;
+    let answered = ruling.outcome.nature() == OutcomeClass::Answered;
+    marks.extend((idle && answered).then_some(Annotation::NothingChanged));
     marks
 }
 
-fn plan_marks(job: &Job, edits: &[PlanEdit]) -> Vec<Mark> {
-    let count = |wanted: fn(&Edit) -> bool| edits.iter().filter(|edit| wanted(&edit.edit)).count();
-    let is_reworded = |edit: &Edit| matches!(edit, Edit::Title | Edit::Goal | Edit::Acceptance);
-    let edited = (!edits.is_empty()).then(|| Mark::PlanEdited {
-        added: count(|edit| matches!(edit, Edit::Added { .. })),
-        removed: count(|edit| matches!(edit, Edit::Removed { .. })),
-        moved: count(|edit| matches!(edit, Edit::Moved { .. })),
-        reordered: count(|edit| matches!(edit, Edit::Reordered { .. })),
+fn plan_marks(job: &Job, edits: &[PlanEdit]) -> Vec<Annotation> {
+    let count = |wanted: fn(&EditKind) -> bool| edits.iter().filter(|edit| wanted(&edit.edit)).count();
+    let is_reworded =
+        |edit: &EditKind| matches!(edit, EditKind::Title | EditKind::Goal | EditKind::Acceptance);
+    let edited = (!edits.is_empty()).then(|| Annotation::PlanEdited {
+        added: count(|edit| matches!(edit, EditKind::Added { .. })),
+        removed: count(|edit| matches!(edit, EditKind::Removed { .. })),
+        moved: count(|edit| matches!(edit, EditKind::Moved { .. })),
+        reordered: count(|edit| matches!(edit, EditKind::Reordered { .. })),
         reworded: count(is_reworded),
     });
     let asks_otherwise = |edit: &PlanEdit| {
-        job.aim.node() == Some(&edit.node) && matches!(edit.edit, Edit::Goal | Edit::Acceptance)
+        job.aim.node() == Some(&edit.node) && matches!(edit.edit, EditKind::Goal | EditKind::Acceptance)
     };
-    let selected = edits.iter().any(asks_otherwise).then_some(Mark::SelectedReworded);
+    let selected = edits.iter().any(asks_otherwise).then_some(Annotation::SelectedReworded);
     edited.into_iter().chain(selected).collect()
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::places::Places;
+use super::places::NodeIndex;
 use crate::config::Config;
 use crate::id::NodeId;
 use crate::tree::{AgentTree, Node, Tree, TreeProblem};
@@ -14,13 +14,13 @@ pub struct PlanEdit {
     pub node: NodeId,
     /// What was done to it.
     #[serde(flatten)]
-    pub edit: Edit,
+    pub edit: EditKind,
 }
 
 /// What was done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "edit", rename_all = "snake_case")]
-pub enum Edit {
+pub enum EditKind {
     /// It is new.
     Added { under: Option<NodeId> },
     /// It is gone.
@@ -43,12 +43,12 @@ pub fn merge(before: &Tree, agent: &AgentTree, config: &Config) -> Result<Tree, 
     if agent.is(before) {
         return Ok(before.clone());
     }
-    let places = Places::of(before.root());
+    let places = NodeIndex::of(before.root());
     let attempts_max = u32::try_from(config.max_attempts_default.get()).unwrap_or(1);
     Tree::new(merged(agent.root(), &places, attempts_max))
 }
 
-fn merged(node: &Node, before: &Places<'_>, attempts_max: u32) -> Node {
+fn merged(node: &Node, before: &NodeIndex<'_>, attempts_max: u32) -> Node {
     let children: Vec<Node> = node.children.iter().map(|child| merged(child, before, attempts_max)).collect();
     let known = before.get(&node.id).map(|place| place.node);
     let leaf_passes = known.is_some_and(|known| known.passes);
@@ -70,30 +70,30 @@ pub fn plan_edits(before: &Tree, after: &Tree) -> Vec<PlanEdit> {
     if before == after {
         return Vec::new();
     }
-    let (old, new) = (Places::of(before.root()), Places::of(after.root()));
+    let (old, new) = (NodeIndex::of(before.root()), NodeIndex::of(after.root()));
     let mut edits = Vec::new();
     let mut note = |node: &NodeId, edit| edits.push(PlanEdit { node: node.clone(), edit });
     for was in old.iter() {
         let id = &was.node.id;
         let Some(is) = new.get(id) else {
-            note(id, Edit::Removed { from: was.parent.cloned() });
+            note(id, EditKind::Removed { from: was.parent.cloned() });
             continue;
         };
         if is.parent != was.parent {
-            note(id, Edit::Moved { from: was.parent.cloned(), to: is.parent.cloned() });
+            note(id, EditKind::Moved { from: was.parent.cloned(), to: is.parent.cloned() });
         }
         if is.node.order != was.node.order {
-            note(id, Edit::Reordered { from: was.node.order, to: is.node.order });
+            note(id, EditKind::Reordered { from: was.node.order, to: is.node.order });
         }
         let texts = [
-            (is.node.title != was.node.title, Edit::Title),
-            (is.node.goal != was.node.goal, Edit::Goal),
-            (is.node.acceptance != was.node.acceptance, Edit::Acceptance),
+            (is.node.title != was.node.title, EditKind::Title),
+            (is.node.goal != was.node.goal, EditKind::Goal),
+            (is.node.acceptance != was.node.acceptance, EditKind::Acceptance),
         ];
         texts.into_iter().filter(|(edited, _)| *edited).for_each(|(_, edit)| note(id, edit));
     }
     for is in new.iter().filter(|is| old.get(&is.node.id).is_none()) {
-        note(&is.node.id, Edit::Added { under: is.parent.cloned() });
+        note(&is.node.id, EditKind::Added { under: is.parent.cloned() });
     }
     edits
 }

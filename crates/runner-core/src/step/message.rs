@@ -1,8 +1,8 @@
 //! The commit's message: subject, what was said, and trailers. A function of state and results alone.
 
-use super::mark::Mark;
+use super::mark::Annotation;
 use super::plan::Job;
-use super::settle::{Charge, Ruling};
+use super::settle::{AttemptCharge, Decision};
 use crate::digest::Sha256;
 use crate::prompt;
 use crate::run_state::{RunState, SEMANTICS};
@@ -18,8 +18,8 @@ pub(crate) const TAKEN_IN: &str = "Runner-Taken-In";
 pub(super) fn compose(
     job: &Job,
     state: &RunState,
-    ruling: &Ruling<'_>,
-    marks: &[Mark],
+    ruling: &Decision<'_>,
+    marks: &[Annotation],
     (tree_sha256, own_commits): (Sha256, u32),
 ) -> String {
     let mut message = subject(job, ruling);
@@ -27,8 +27,8 @@ pub(super) fn compose(
     message.push_str(&body(state));
     let guard_exit = ruling.guard_exit.map_or_else(|| "none".to_owned(), |exit| exit.to_string());
     let charge = match ruling.charge() {
-        Charge::Charged => "charged",
-        Charge::Free => "free",
+        AttemptCharge::Charged => "charged",
+        AttemptCharge::Free => "free",
     };
     let fixed = [
         ("Runner-Outcome", ruling.outcome.to_string()),
@@ -48,7 +48,7 @@ pub(super) fn compose(
     message
 }
 
-fn subject(job: &Job, ruling: &Ruling<'_>) -> String {
+fn subject(job: &Job, ruling: &Decision<'_>) -> String {
     let target = job.aim.node().map_or_else(|| "repair".to_owned(), |node| format!("node {node}"));
     let (run, iteration) = (&job.run_id, job.iteration);
     let (status, guard) = (ruling.status.as_str(), ruling.guard.as_str());

@@ -2,70 +2,70 @@
 
 use serde::Serialize;
 
-use super::attempt::{Exit, GuardExit, Usage, Work};
+use super::attempt::{ChangeScope, GuardExit, SessionExit, Usage};
 use super::bookkeeping::{cost, findings};
 use super::interpret::Claim;
-use super::mark::Mark;
+use super::mark::Annotation;
 use super::merge::PlanEdit;
-use super::outcome::{Next, Outcome};
-use super::plan::{Job, Mode, Nth};
-use super::settle::{Charge, Ruling};
+use super::outcome::{NextAction, Outcome};
+use super::plan::{Job, Ordinal, SessionMode};
+use super::settle::{AttemptCharge, Decision};
 use super::snapshot::Snapshot;
-use crate::agent_output::Status;
+use crate::agent_output::AgentStatus;
 use crate::digest::Sha256;
-use crate::id::{Iteration, NodeId, RunId};
-use crate::prompt::Cut;
+use crate::id::{IterationNumber, NodeId, RunId};
+use crate::prompt::SectionCut;
 use crate::run_state::{GuardResult, SEMANTICS};
-use crate::spending::{Cost, Spent};
+use crate::spending::{RunSpending, SessionCost};
 use crate::tools::Tools;
 
 /// One iteration's record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Meta {
+pub struct IterationMeta {
     /// The run.
     pub run_id: RunId,
     /// The iteration.
-    pub iter: Iteration,
+    pub iter: IterationNumber,
     /// What the session was for.
-    pub session: Mode,
+    pub session: SessionMode,
     /// The selected node; null in a repair.
     pub node: Option<NodeId>,
     /// The ids on the way to it.
     pub path: String,
     /// Which try it was.
-    pub attempt: Nth,
+    pub attempt: Ordinal,
     /// The agent that was asked, by its name.
     pub asked: String,
     /// Its rung on the ladder.
-    pub rung: Nth,
+    pub rung: Ordinal,
     /// What it might use.
     pub tools: Tools,
     /// `execute` when anything outside `.runner/` changed, else `decompose`.
-    pub mode: Work,
+    pub mode: ChangeScope,
     /// How it ended.
     pub outcome: Outcome,
     /// The status in the commit's subject.
-    pub status: Status,
+    pub status: AgentStatus,
     /// The guard's result in the commit's subject.
     pub guard: GuardResult,
     /// How the guard's process ended; null where it did not run to its end.
     pub guard_exit: Option<GuardExit>,
     /// Whether it cost an attempt.
-    pub charge: Charge,
+    pub charge: AttemptCharge,
     /// How the session ended.
-    pub exit: Exit,
+    pub exit: SessionExit,
     /// What was found against the session: broken rules, faults of the tree, the cause of a failure.
     pub findings: Vec<String>,
     /// Every accepted edit of the plan.
     pub plan_edits: Vec<PlanEdit>,
     /// What should be seen.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<Annotation>,
     /// The prompt's fingerprint.
     pub prompt_sha256: Sha256,
     /// The prompt's size.
     pub prompt_bytes: usize,
     /// What was cut from it.
-    pub prompt_cuts: Vec<Cut>,
+    pub prompt_cuts: Vec<SectionCut>,
     /// The tree before, by fingerprint.
     pub tree_before_sha256: Sha256,
     /// The tree after, by fingerprint.
@@ -73,24 +73,24 @@ pub struct Meta {
     /// What the session used, as the agent said it.
     pub usage: Usage,
     /// What that cost, and where that is known from.
-    pub cost: Cost,
+    pub cost: SessionCost,
     /// What the run has cost so far.
-    pub spent: Spent,
+    pub spent: RunSpending,
     /// How many processes it left behind.
     pub processes_left: u32,
     /// What follows.
-    pub next: Next,
+    pub next: NextAction,
     /// The version of the rules.
     pub semantics: u32,
 }
 
-impl Meta {
+impl IterationMeta {
     pub(super) fn new(
         snapshot: &Snapshot,
         job: &Job,
         claim: &Claim,
-        ruling: &Ruling<'_>,
-        (marks, tree_after_sha256, next, spent): (Vec<Mark>, Sha256, Next, Spent),
+        ruling: &Decision<'_>,
+        (marks, tree_after_sha256, next, spent): (Vec<Annotation>, Sha256, NextAction, RunSpending),
     ) -> Self {
         Self {
             run_id: job.run_id.clone(),

@@ -44,7 +44,7 @@ pub enum Outcome {
 
 /// What kind of ending an outcome is; everything that follows from it alone hangs on this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nature {
+pub enum OutcomeClass {
     /// The agent answered and was judged.
     Answered,
     /// A limit of time ended it; the run stops and can go on.
@@ -130,7 +130,7 @@ impl Outcome {
     }
 
     /// The kind of ending it is.
-    pub fn nature(self) -> Nature {
+    pub fn nature(self) -> OutcomeClass {
         match self {
             Self::Passed
             | Self::GuardFailed
@@ -142,18 +142,18 @@ impl Outcome {
             | Self::RepairFailed
             | Self::RepairGivenUp
             | Self::Replanned
-            | Self::ReplanRefused => Nature::Answered,
-            Self::TimedOut | Self::Idle | Self::GuardTimedOut => Nature::Cut,
-            Self::Interrupted => Nature::Interrupted,
-            Self::RateLimited | Self::Overloaded | Self::Disconnected => Nature::Transient,
-            Self::UsageLimit => Nature::UsedUp,
-            Self::NotLoggedIn => Nature::Barred,
+            | Self::ReplanRefused => OutcomeClass::Answered,
+            Self::TimedOut | Self::Idle | Self::GuardTimedOut => OutcomeClass::Cut,
+            Self::Interrupted => OutcomeClass::Interrupted,
+            Self::RateLimited | Self::Overloaded | Self::Disconnected => OutcomeClass::Transient,
+            Self::UsageLimit => OutcomeClass::UsedUp,
+            Self::NotLoggedIn => OutcomeClass::Barred,
             Self::AgentNotStarted
             | Self::AgentCrashed
             | Self::NoAnswer
             | Self::ProviderRefused
             | Self::ContextFull
-            | Self::GuardNotStarted => Nature::Failure,
+            | Self::GuardNotStarted => OutcomeClass::Failure,
         }
     }
 }
@@ -204,7 +204,7 @@ impl Outcome {
     }
 }
 
-impl Nature {
+impl OutcomeClass {
     /// What follows, in words, and the exit code where the loop stops.
     fn follows(self) -> (&'static str, &'static str) {
         match self {
@@ -250,7 +250,7 @@ pub enum Interruption {
 /// Why a run stops.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "reason", rename_all = "snake_case")]
-pub enum Stop {
+pub enum StopReason {
     /// The root passes.
     Complete,
     /// The next leaf has no attempts left.
@@ -305,7 +305,7 @@ pub enum Stop {
     Asked,
 }
 
-impl Stop {
+impl StopReason {
     /// The one word for it.
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -342,13 +342,13 @@ impl Stop {
 /// What follows an iteration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "then", rename_all = "snake_case")]
-pub enum Next {
+pub enum NextAction {
     /// The next iteration.
     Go,
     /// The next iteration, after a wait.
     Wait(Wait),
     /// The end.
-    Stop(Stop),
+    Stop(StopReason),
 }
 
 #[cfg(test)]
@@ -371,18 +371,18 @@ mod tests {
     fn every_stop_has_the_exit_code_of_the_contract() {
         let node = NodeId::root();
         for (stop, code) in [
-            (Stop::Complete, 0),
-            (Stop::Stuck { node }, 3),
-            (Stop::MaxIterations { max: 1 }, 4),
-            (Stop::LoopIterations { max: 1 }, 4),
-            (Stop::Budget { limit: BudgetLimit::RunUsd, node: None, spent: 2, max: 1 }, 4),
-            (Stop::Time { outcome: Outcome::Idle }, 4),
-            (Stop::Failures { outcome: Outcome::NoAnswer, in_row: 3 }, 1),
-            (Stop::Barred { outcome: Outcome::NotLoggedIn }, 1),
-            (Stop::Interrupted { by: Interruption::Int }, 130),
-            (Stop::Interrupted { by: Interruption::Term }, 143),
-            (Stop::Interrupted { by: Interruption::Hup }, 129),
-            (Stop::Asked, 130),
+            (StopReason::Complete, 0),
+            (StopReason::Stuck { node }, 3),
+            (StopReason::MaxIterations { max: 1 }, 4),
+            (StopReason::LoopIterations { max: 1 }, 4),
+            (StopReason::Budget { limit: BudgetLimit::RunUsd, node: None, spent: 2, max: 1 }, 4),
+            (StopReason::Time { outcome: Outcome::Idle }, 4),
+            (StopReason::Failures { outcome: Outcome::NoAnswer, in_row: 3 }, 1),
+            (StopReason::Barred { outcome: Outcome::NotLoggedIn }, 1),
+            (StopReason::Interrupted { by: Interruption::Int }, 130),
+            (StopReason::Interrupted { by: Interruption::Term }, 143),
+            (StopReason::Interrupted { by: Interruption::Hup }, 129),
+            (StopReason::Asked, 130),
         ] {
             assert_eq!(stop.exit_code(), code, "{stop:?}");
             assert_eq!(serde_json::to_value(&stop).unwrap()["reason"], stop.as_str());
@@ -402,14 +402,14 @@ mod tests {
         let mut rows = table.lines().skip(2).map(|row| row.trim_matches(['|', ' ']).split(" | "));
         for outcome in Outcome::ALL {
             let stops = match outcome.nature() {
-                Nature::Answered => continue,
-                Nature::Cut => vec![Stop::Time { outcome }],
-                Nature::Interrupted => [Interruption::Int, Interruption::Term, Interruption::Hup]
-                    .map(|by| Stop::Interrupted { by })
+                OutcomeClass::Answered => continue,
+                OutcomeClass::Cut => vec![StopReason::Time { outcome }],
+                OutcomeClass::Interrupted => [Interruption::Int, Interruption::Term, Interruption::Hup]
+                    .map(|by| StopReason::Interrupted { by })
                     .to_vec(),
-                Nature::Transient | Nature::UsedUp => Vec::new(),
-                Nature::Failure => vec![Stop::Failures { outcome, in_row: 3 }],
-                Nature::Barred => vec![Stop::Barred { outcome }],
+                OutcomeClass::Transient | OutcomeClass::UsedUp => Vec::new(),
+                OutcomeClass::Failure => vec![StopReason::Failures { outcome, in_row: 3 }],
+                OutcomeClass::Barred => vec![StopReason::Barred { outcome }],
             };
             let codes: Vec<String> = stops.iter().map(|stop| stop.exit_code().to_string()).collect();
             let codes = if codes.is_empty() { "none".to_owned() } else { codes.join(", ") };

@@ -7,22 +7,22 @@ use crate::tree::Node;
 
 /// A node and its parent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'t> {
+pub(crate) struct IndexedNode<'t> {
     pub(crate) node: &'t Node,
     pub(crate) parent: Option<&'t NodeId>,
 }
 
 /// All nodes of a tree.
-pub(crate) struct Places<'t>(BTreeMap<&'t NodeId, Place<'t>>);
+pub(crate) struct NodeIndex<'t>(BTreeMap<&'t NodeId, IndexedNode<'t>>);
 
-impl<'t> Places<'t> {
+impl<'t> NodeIndex<'t> {
     pub(crate) fn of(root: &'t Node) -> Self {
         fn descend<'t>(
             node: &'t Node,
             parent: Option<&'t NodeId>,
-            all: &mut BTreeMap<&'t NodeId, Place<'t>>,
+            all: &mut BTreeMap<&'t NodeId, IndexedNode<'t>>,
         ) {
-            all.insert(&node.id, Place { node, parent });
+            all.insert(&node.id, IndexedNode { node, parent });
             for child in &node.children {
                 descend(child, Some(&node.id), all);
             }
@@ -32,12 +32,12 @@ impl<'t> Places<'t> {
         Self(all)
     }
 
-    pub(crate) fn get(&self, id: &NodeId) -> Option<Place<'t>> {
+    pub(crate) fn get(&self, id: &NodeId) -> Option<IndexedNode<'t>> {
         self.0.get(id).copied()
     }
 
     /// By id.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Place<'t>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = IndexedNode<'t>> {
         self.0.values().copied()
     }
 

@@ -3,16 +3,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ladder::{Chosen, next_agent};
-use super::outcome::Stop;
+use super::ladder::{AgentChoice, next_agent};
+use super::outcome::StopReason;
 use super::snapshot::Snapshot;
-use crate::config::{Argv, Executor, OnStuck, Protect};
-use crate::id::{Iteration, NodeId, RunId};
-use crate::prompt::{self, ContextFiles, Prompt, PromptFault};
-use crate::run_state::Repair;
-use crate::spending::{Reached, reached};
-use crate::tools::{Held, Tools, ToolsFault};
-use crate::tree::{Choice, Node, Selection, path_text, select};
+use crate::config::{CommandArgv, Executor, OnStuck, ProtectPolicy};
+use crate::id::{IterationNumber, NodeId, RunId};
+use crate::prompt::{self, ContextFiles, Prompt, PromptError};
+use crate::run_state::PendingRepair;
+use crate::spending::{ReachedLimit, reached};
+use crate::tools::{EffectiveTools, Tools, ToolsError};
+use crate::tree::{Node, SelectedLeaf, Selection, path_text, select};
 
 /// How many repairs a rejected tree gets before the loop goes on without it.
 pub const REPAIRS_MAX: u32 = 2;
@@ -21,7 +21,7 @@ pub const REPAIRS_MAX: u32 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub enum Mode {
+pub enum SessionMode {
     /// To work on a leaf.
     Leaf,
     /// To mend a rejected tree.
@@ -30,7 +30,7 @@ pub enum Mode {
     Replan,
 }
 
-impl Mode {
+impl SessionMode {
     /// The mode as agents see it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -43,22 +43,22 @@ impl Mode {
 
 /// What a session is for, with the node it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Aim {
+pub enum SessionTarget {
     /// To work on this leaf.
     Leaf(NodeId),
     /// To rewrite or split this leaf.
     Replan(NodeId),
     /// To mend this rejected tree; no leaf is selected.
-    Repair(Box<Repair>),
+    Repair(Box<PendingRepair>),
 }
 
-impl Aim {
+impl SessionTarget {
     /// The mode.
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> SessionMode {
         match self {
-            Self::Leaf(_) => Mode::Leaf,
-            Self::Replan(_) => Mode::Replan,
-            Self::Repair(_) => Mode::Repair,
+            Self::Leaf(_) => SessionMode::Leaf,
+            Self::Replan(_) => SessionMode::Replan,
+            Self::Repair(_) => SessionMode::Repair,
         }
     }
 
@@ -72,18 +72,18 @@ impl Aim {
 }
 
 /// The leaf that a session is about: a repair is about the one whose session left the rejected tree.
-pub(super) fn worked_on(aim: &Aim) -> &NodeId {
+pub(super) fn worked_on(aim: &SessionTarget) -> &NodeId {
     match aim {
-        Aim::Leaf(node) | Aim::Replan(node) => node,
-        Aim::Repair(repair) => &repair.node,
+        SessionTarget::Leaf(node) | SessionTarget::Replan(node) => node,
+        SessionTarget::Repair(repair) => &repair.node,
     }
 }
 
 /// What comes next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Plan {
+pub enum NextStep {
     /// Nothing: the run stops here, and no iteration is made.
-    Stop(Stop),
+    Stop(StopReason),
     /// This session.
     Work(Box<Job>),
 }
@@ -94,15 +94,15 @@ pub struct Job {
     /// The run.
     pub run_id: RunId,
     /// The iteration's number.
-    pub iteration: Iteration,
+    pub iteration: IterationNumber,
     /// What the session is for.
-    pub aim: Aim,
+    pub aim: SessionTarget,
     /// The ids from the root to the selected node, `root/api/login`; empty in a repair.
     pub path: String,
     /// The selected node's title; empty in a repair.
     pub title: String,
     /// Which try this is.
-    pub attempt: Nth,
+    pub attempt: Ordinal,
     /// The files for `.runner/context/`.
     pub context: ContextFiles,
     /// The prompt.
@@ -112,22 +112,22 @@ pub struct Job {
     /// The agent's name.
     pub agent: String,
     /// Its rung on the ladder.
-    pub rung: Nth,
+    pub rung: Ordinal,
     /// The guard's program and arguments.
-    pub guard: Argv,
+    pub guard: CommandArgv,
     /// The patterns of protected paths.
     pub protected: Vec<String>,
     /// What happens to changes of them.
-    pub protect: Protect,
+    pub protect: ProtectPolicy,
     /// What bounds the session.
-    pub limits: Limits,
+    pub limits: SessionLimits,
     /// What the agent may use, by the files of the node and its ancestors.
     pub tools: Tools,
 }
 
 /// One of so many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Nth {
+pub struct Ordinal {
     /// From 1.
     pub nth: u32,
     /// How many there are.
@@ -136,7 +136,7 @@ pub struct Nth {
 
 /// What bounds a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct SessionLimits {
     /// How long agent and guard may take together.
     pub iteration_secs: u64,
     /// How long the agent may be silent; none where that limit is off.
@@ -148,29 +148,31 @@ pub struct Limits {
 }
 
 /// Decides what comes next. A function of the snapshot alone; a fault is the user's to mend.
-pub fn plan(snapshot: &Snapshot) -> Result<Plan, PromptFault> {
+pub fn plan(snapshot: &Snapshot) -> Result<NextStep, PromptError> {
     let (aim, choice) = match decide(snapshot) {
         Ok(found) => found,
-        Err(stop) => return Ok(Plan::Stop(stop)),
+        Err(stop) => return Ok(NextStep::Stop(stop)),
     };
     let attempt = match (&aim, &choice) {
-        (Aim::Leaf(_), Some(choice)) => {
-            Nth { nth: choice.leaf.attempts.saturating_add(1), of: choice.leaf.max_attempts }
+        (SessionTarget::Leaf(_), Some(choice)) => {
+            Ordinal { nth: choice.leaf.attempts.saturating_add(1), of: choice.leaf.max_attempts }
         }
-        (Aim::Repair(repair), _) => Nth { nth: repair.tries.saturating_add(1), of: REPAIRS_MAX },
-        (Aim::Leaf(_) | Aim::Replan(_), _) => Nth { nth: 1, of: 1 },
+        (SessionTarget::Repair(repair), _) => {
+            Ordinal { nth: repair.tries.saturating_add(1), of: REPAIRS_MAX }
+        }
+        (SessionTarget::Leaf(_) | SessionTarget::Replan(_), _) => Ordinal { nth: 1, of: 1 },
     };
     let on_path = match (&choice, &aim) {
         (Some(choice), _) => choice.path.clone(),
-        (None, Aim::Repair(repair)) => snapshot.tree.path_to(&repair.node).unwrap_or_default(),
-        (None, Aim::Leaf(_) | Aim::Replan(_)) => Vec::new(),
+        (None, SessionTarget::Repair(repair)) => snapshot.tree.path_to(&repair.node).unwrap_or_default(),
+        (None, SessionTarget::Leaf(_) | SessionTarget::Replan(_)) => Vec::new(),
     };
     let (agent, tools) = equip(snapshot, &on_path)?;
     let context = prompt::context_files(snapshot, &aim, choice.as_ref());
     let prompt = prompt::compose(snapshot, &aim, choice.as_ref(), attempt, &context)?;
     let config = &snapshot.config;
     let bytes = |limit: i64| u64::try_from(limit).unwrap_or_default();
-    Ok(Plan::Work(Box::new(Job {
+    Ok(NextStep::Work(Box::new(Job {
         run_id: snapshot.run_id.clone(),
         iteration: snapshot.state.next_iter,
         path: choice.as_ref().map(|choice| path_text(&choice.path)).unwrap_or_default(),
@@ -185,7 +187,7 @@ pub fn plan(snapshot: &Snapshot) -> Result<Plan, PromptFault> {
         guard: config.guard.command.clone(),
         protected: config.guard.protected.clone(),
         protect: config.guard.protect,
-        limits: Limits {
+        limits: SessionLimits {
             iteration_secs: bytes(config.iteration_timeout_secs.get()),
             idle_secs: Some(bytes(config.idle_timeout_secs.get())).filter(|secs| *secs > 0),
             executor_output_bytes: bytes(config.executor_output_limit_bytes.get()),
@@ -197,10 +199,10 @@ pub fn plan(snapshot: &Snapshot) -> Result<Plan, PromptFault> {
 
 /// The agent for a session at the end of this path, and what it may use there. A node's own model is that of the
 /// ladder's first rung: who climbs it asked for the model that stands there.
-fn equip(snapshot: &Snapshot, path: &[&Node]) -> Result<(Chosen, Tools), ToolsFault> {
+fn equip(snapshot: &Snapshot, path: &[&Node]) -> Result<(AgentChoice, Tools), ToolsError> {
     let mut agent = next_agent(&snapshot.config, &snapshot.state, path.last().copied());
     let files = path.iter().filter_map(|node| Some((&node.id, snapshot.tools.get(&node.id)?)));
-    let held = Held::along(files)?;
+    let held = EffectiveTools::along(files)?;
     held.check(&agent.executor)?;
     if let (1, Some(model)) = (agent.rung.nth, &held.tools.model) {
         agent.executor.model = Some(model.clone());
@@ -209,31 +211,31 @@ fn equip(snapshot: &Snapshot, path: &[&Node]) -> Result<(Chosen, Tools), ToolsFa
 }
 
 /// The one way through the reasons to stop and to go on, in their order.
-fn decide(snapshot: &Snapshot) -> Result<(Aim, Option<Choice<'_>>), Stop> {
+fn decide(snapshot: &Snapshot) -> Result<(SessionTarget, Option<SelectedLeaf<'_>>), StopReason> {
     let state = &snapshot.state;
-    let replan = |choice: &Choice<'_>| {
+    let replan = |choice: &SelectedLeaf<'_>| {
         snapshot.config.on_stuck == OnStuck::Replan && !state.replanned.contains(&choice.leaf.id)
     };
     let aimed = match (select(&snapshot.tree), &state.repair) {
-        (Selection::Complete, _) => return Err(Stop::Complete),
+        (Selection::Complete, _) => return Err(StopReason::Complete),
         (Selection::Leaf(_) | Selection::Stuck(_), Some(repair)) => {
-            (Aim::Repair(Box::new(repair.clone())), None)
+            (SessionTarget::Repair(Box::new(repair.clone())), None)
         }
-        (Selection::Leaf(choice), None) => (Aim::Leaf(choice.leaf.id.clone()), Some(choice)),
+        (Selection::Leaf(choice), None) => (SessionTarget::Leaf(choice.leaf.id.clone()), Some(choice)),
         (Selection::Stuck(choice), None) if replan(&choice) => {
-            (Aim::Replan(choice.leaf.id.clone()), Some(choice))
+            (SessionTarget::Replan(choice.leaf.id.clone()), Some(choice))
         }
-        (Selection::Stuck(choice), None) => return Err(Stop::Stuck { node: choice.leaf.id.clone() }),
+        (Selection::Stuck(choice), None) => return Err(StopReason::Stuck { node: choice.leaf.id.clone() }),
     };
     let max = u32::try_from(snapshot.config.max_iterations.get()).unwrap_or(u32::MAX);
     if state.next_iter.get() > max {
-        return Err(Stop::MaxIterations { max });
+        return Err(StopReason::MaxIterations { max });
     }
     let leaf = worked_on(&aimed.0);
     match reached(&snapshot.config.budget, &state.spent, state.spent_on(leaf)) {
-        Some(Reached { limit, spent, max }) => {
+        Some(ReachedLimit { limit, spent, max }) => {
             let node = limit.is_of_leaf().then(|| leaf.clone());
-            Err(Stop::Budget { limit, node, spent, max })
+            Err(StopReason::Budget { limit, node, spent, max })
         }
         None => Ok(aimed),
     }

@@ -1,18 +1,18 @@
 //! Claim and verdict to transition: the update table, and everything that is written because of it.
 
-use super::attempt::{Exit, GuardExit, ProviderFault, Verdict};
+use super::attempt::{GuardExit, GuardRun, ProviderError, SessionExit};
 use super::bookkeeping;
-use super::interpret::{Claim, Finding};
+use super::interpret::{Claim, SessionFinding};
 use super::ladder::choose;
 use super::mark::marks;
 use super::merge::PlanEdit;
 use super::message;
-use super::meta::Meta;
-use super::outcome::{Interruption, Nature, Next, Outcome, Stop};
-use super::plan::{Aim, Job, Mode, REPAIRS_MAX, worked_on};
+use super::meta::IterationMeta;
+use super::outcome::{Interruption, NextAction, Outcome, OutcomeClass, StopReason};
+use super::plan::{Job, REPAIRS_MAX, SessionMode, SessionTarget, worked_on};
 use super::snapshot::Snapshot;
 use super::wait::Wait;
-use crate::agent_output::Status;
+use crate::agent_output::AgentStatus;
 use crate::config::OnUsageLimit;
 use crate::id::NodeId;
 use crate::repo_path::RepoPath;
@@ -35,17 +35,17 @@ pub struct Transition {
     /// The commit's message, whole.
     pub message: String,
     /// What meta.json says, but for the times.
-    pub meta: Meta,
+    pub meta: IterationMeta,
     /// Protected files to commit as the last commit has them.
     pub restore: Vec<RepoPath>,
     /// What follows.
-    pub next: Next,
+    pub next: NextAction,
 }
 
 /// Whether the iteration cost the node an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Charge {
+pub enum AttemptCharge {
     /// It did.
     Charged,
     /// It did not.
@@ -54,7 +54,7 @@ pub enum Charge {
 
 /// What becomes of the tree.
 #[derive(Clone, Copy, Debug)]
-enum Change<'c> {
+enum TreeUpdate<'c> {
     /// It is as before.
     Restored,
     /// It is as before, and the selected node has one attempt more.
@@ -71,29 +71,30 @@ enum Change<'c> {
 
 /// One row of the update table, as it applies.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ruling<'c> {
+pub(super) struct Decision<'c> {
     pub(super) outcome: Outcome,
-    pub(super) status: Status,
+    pub(super) status: AgentStatus,
     pub(super) guard: GuardResult,
     pub(super) guard_exit: Option<GuardExit>,
     /// The accepted edits of the plan.
     pub(super) edits: &'c [PlanEdit],
-    change: Change<'c>,
+    change: TreeUpdate<'c>,
 }
 
-impl Ruling<'_> {
-    pub(super) fn charge(&self) -> Charge {
+impl Decision<'_> {
+    pub(super) fn charge(&self) -> AttemptCharge {
         match self.change {
-            Change::RestoredCharged | Change::TakenCharged(_) => Charge::Charged,
-            Change::Restored | Change::Taken(_) | Change::TakenPassed(_) | Change::TakenGranted(..) => {
-                Charge::Free
-            }
+            TreeUpdate::RestoredCharged | TreeUpdate::TakenCharged(_) => AttemptCharge::Charged,
+            TreeUpdate::Restored
+            | TreeUpdate::Taken(_)
+            | TreeUpdate::TakenPassed(_)
+            | TreeUpdate::TakenGranted(..) => AttemptCharge::Free,
         }
     }
 }
 
 /// Settles an iteration.
-pub fn settle(snapshot: &Snapshot, job: &Job, claim: &Claim, verdict: &Verdict) -> Transition {
+pub fn settle(snapshot: &Snapshot, job: &Job, claim: &Claim, verdict: &GuardRun) -> Transition {
     let ruling = rule(snapshot, job, claim, verdict);
     let tree = changed_tree(snapshot, job, ruling.change);
     let marks = marks(job, claim, &ruling);
@@ -101,14 +102,15 @@ pub fn settle(snapshot: &Snapshot, job: &Job, claim: &Claim, verdict: &Verdict) 
     let state = bookkeeping::after(snapshot, job, claim, verdict, (&ruling, &tree, &next));
     let tree_sha256 = tree.sha256();
     let message = message::compose(job, &state, &ruling, &marks, (tree_sha256, snapshot.own_commits));
-    let meta = Meta::new(snapshot, job, claim, &ruling, (marks, tree_sha256, next.clone(), state.spent));
+    let meta =
+        IterationMeta::new(snapshot, job, claim, &ruling, (marks, tree_sha256, next.clone(), state.spent));
     let restore = claim.protected.restore.clone();
     Transition { tree, state, outcome: ruling.outcome, message, meta, restore, next }
 }
 
 /// The update table.
-fn rule<'c>(snapshot: &Snapshot, job: &'c Job, claim: &'c Claim, verdict: &Verdict) -> Ruling<'c> {
-    let row = |outcome, status, change| Ruling {
+fn rule<'c>(snapshot: &Snapshot, job: &'c Job, claim: &'c Claim, verdict: &GuardRun) -> Decision<'c> {
+    let row = |outcome, status, change| Decision {
         outcome,
         status,
         guard: GuardResult::Skipped,
@@ -117,62 +119,70 @@ fn rule<'c>(snapshot: &Snapshot, job: &'c Job, claim: &'c Claim, verdict: &Verdi
         change,
     };
     match (&claim.finding, &job.aim) {
-        (Finding::Silent { outcome, .. }, _) => row(*outcome, Status::Retry, Change::Restored),
-        (Finding::InvalidTree { .. }, Aim::Leaf(_)) => {
-            row(Outcome::InvalidTree, Status::Retry, Change::RestoredCharged)
+        (SessionFinding::Silent { outcome, .. }, _) => {
+            row(*outcome, AgentStatus::Retry, TreeUpdate::Restored)
         }
-        (Finding::InvalidTree { .. }, Aim::Replan(_)) => {
-            row(Outcome::InvalidTree, Status::Retry, Change::Restored)
+        (SessionFinding::InvalidTree { .. }, SessionTarget::Leaf(_)) => {
+            row(Outcome::InvalidTree, AgentStatus::Retry, TreeUpdate::RestoredCharged)
         }
-        (Finding::Broken { .. }, Aim::Leaf(_)) => {
-            row(Outcome::RuleBroken, Status::Retry, Change::RestoredCharged)
+        (SessionFinding::InvalidTree { .. }, SessionTarget::Replan(_)) => {
+            row(Outcome::InvalidTree, AgentStatus::Retry, TreeUpdate::Restored)
         }
-        (Finding::Broken { .. }, Aim::Replan(_)) => {
-            row(Outcome::ReplanRefused, Status::Retry, Change::Restored)
+        (SessionFinding::Broken { .. }, SessionTarget::Leaf(_)) => {
+            row(Outcome::RuleBroken, AgentStatus::Retry, TreeUpdate::RestoredCharged)
         }
-        (Finding::InvalidTree { .. } | Finding::Broken { .. }, Aim::Repair(repair)) => {
+        (SessionFinding::Broken { .. }, SessionTarget::Replan(_)) => {
+            row(Outcome::ReplanRefused, AgentStatus::Retry, TreeUpdate::Restored)
+        }
+        (
+            SessionFinding::InvalidTree { .. } | SessionFinding::Broken { .. },
+            SessionTarget::Repair(repair),
+        ) => {
             let over = repair.tries.saturating_add(1) >= REPAIRS_MAX;
             let outcome = if over { Outcome::RepairGivenUp } else { Outcome::RepairFailed };
-            row(outcome, Status::Retry, Change::Restored)
+            row(outcome, AgentStatus::Retry, TreeUpdate::Restored)
         }
-        (Finding::Lawful { answer, tree, edits }, Aim::Repair(repair)) => {
-            let rewritten = repair.mode == Mode::Replan && is_rewritten(snapshot, tree, &repair.node);
-            let change =
-                if rewritten { Change::TakenGranted(tree, &repair.node) } else { Change::Taken(tree) };
-            Ruling { edits, ..row(Outcome::Repaired, answer.status, change) }
-        }
-        (Finding::Lawful { answer, tree, edits }, Aim::Replan(node)) => {
-            let taken = |change| Ruling { edits, ..row(Outcome::Replanned, answer.status, change) };
-            if answer.status == Status::Decomposed {
-                taken(Change::Taken(tree))
-            } else if is_rewritten(snapshot, tree, node) {
-                taken(Change::TakenGranted(tree, node))
+        (SessionFinding::Lawful { answer, tree, edits }, SessionTarget::Repair(repair)) => {
+            let rewritten = repair.mode == SessionMode::Replan && is_rewritten(snapshot, tree, &repair.node);
+            let change = if rewritten {
+                TreeUpdate::TakenGranted(tree, &repair.node)
             } else {
-                row(Outcome::ReplanRefused, answer.status, Change::Restored)
+                TreeUpdate::Taken(tree)
+            };
+            Decision { edits, ..row(Outcome::Repaired, answer.status, change) }
+        }
+        (SessionFinding::Lawful { answer, tree, edits }, SessionTarget::Replan(node)) => {
+            let taken = |change| Decision { edits, ..row(Outcome::Replanned, answer.status, change) };
+            if answer.status == AgentStatus::Decomposed {
+                taken(TreeUpdate::Taken(tree))
+            } else if is_rewritten(snapshot, tree, node) {
+                taken(TreeUpdate::TakenGranted(tree, node))
+            } else {
+                row(Outcome::ReplanRefused, answer.status, TreeUpdate::Restored)
             }
         }
-        (Finding::Lawful { answer, tree, edits }, Aim::Leaf(_)) => {
-            let taken = |outcome, change| Ruling { edits, ..row(outcome, answer.status, change) };
+        (SessionFinding::Lawful { answer, tree, edits }, SessionTarget::Leaf(_)) => {
+            let taken = |outcome, change| Decision { edits, ..row(outcome, answer.status, change) };
             match answer.status {
-                Status::Retry => taken(Outcome::Retry, Change::TakenCharged(tree)),
-                Status::Decomposed => taken(Outcome::Decomposed, Change::Taken(tree)),
-                Status::Done => rule_done(verdict, tree, edits),
+                AgentStatus::Retry => taken(Outcome::Retry, TreeUpdate::TakenCharged(tree)),
+                AgentStatus::Decomposed => taken(Outcome::Decomposed, TreeUpdate::Taken(tree)),
+                AgentStatus::Done => rule_done(verdict, tree, edits),
             }
         }
     }
 }
 
 /// The rows of a lawful `done`: the guard's word decides, and without one nothing is taken.
-fn rule_done<'c>(verdict: &Verdict, tree: &'c Tree, edits: &'c [PlanEdit]) -> Ruling<'c> {
-    let unsaid = |outcome| Ruling {
+fn rule_done<'c>(verdict: &GuardRun, tree: &'c Tree, edits: &'c [PlanEdit]) -> Decision<'c> {
+    let unsaid = |outcome| Decision {
         outcome,
-        status: Status::Done,
+        status: AgentStatus::Done,
         guard: GuardResult::Skipped,
         guard_exit: None,
         edits: &[],
-        change: Change::Restored,
+        change: TreeUpdate::Restored,
     };
-    let said = |outcome, guard, exit: GuardExit, change| Ruling {
+    let said = |outcome, guard, exit: GuardExit, change| Decision {
         guard,
         guard_exit: Some(exit),
         edits,
@@ -180,15 +190,15 @@ fn rule_done<'c>(verdict: &Verdict, tree: &'c Tree, edits: &'c [PlanEdit]) -> Ru
         ..unsaid(outcome)
     };
     match verdict {
-        Verdict::Ended { exit: exit @ GuardExit::Code(0), .. } => {
-            said(Outcome::Passed, GuardResult::Pass, *exit, Change::TakenPassed(tree))
+        GuardRun::Ended { exit: exit @ GuardExit::Code(0), .. } => {
+            said(Outcome::Passed, GuardResult::Pass, *exit, TreeUpdate::TakenPassed(tree))
         }
-        Verdict::Ended { exit, .. } => {
-            said(Outcome::GuardFailed, GuardResult::Fail, *exit, Change::TakenCharged(tree))
+        GuardRun::Ended { exit, .. } => {
+            said(Outcome::GuardFailed, GuardResult::Fail, *exit, TreeUpdate::TakenCharged(tree))
         }
-        Verdict::NotStarted { .. } | Verdict::Skipped => unsaid(Outcome::GuardNotStarted),
-        Verdict::TimedOut => unsaid(Outcome::GuardTimedOut),
-        Verdict::Interrupted { .. } => unsaid(Outcome::Interrupted),
+        GuardRun::NotStarted { .. } | GuardRun::Skipped => unsaid(Outcome::GuardNotStarted),
+        GuardRun::TimedOut => unsaid(Outcome::GuardTimedOut),
+        GuardRun::Interrupted { .. } => unsaid(Outcome::Interrupted),
     }
 }
 
@@ -201,16 +211,16 @@ fn is_rewritten(snapshot: &Snapshot, after: &Tree, id: &NodeId) -> bool {
     }
 }
 
-fn changed_tree(snapshot: &Snapshot, job: &Job, change: Change<'_>) -> Tree {
+fn changed_tree(snapshot: &Snapshot, job: &Job, change: TreeUpdate<'_>) -> Tree {
     let selected = job.aim.node();
     let charge = |node: &mut Node| node.attempts = node.attempts.saturating_add(1).min(node.max_attempts);
     match change {
-        Change::Restored => snapshot.tree.clone(),
-        Change::RestoredCharged => with_leaf(&snapshot.tree, selected, charge),
-        Change::Taken(tree) => tree.clone(),
-        Change::TakenCharged(tree) => with_leaf(tree, selected, charge),
-        Change::TakenPassed(tree) => with_leaf(tree, selected, |node| node.passes = true),
-        Change::TakenGranted(tree, leaf) => {
+        TreeUpdate::Restored => snapshot.tree.clone(),
+        TreeUpdate::RestoredCharged => with_leaf(&snapshot.tree, selected, charge),
+        TreeUpdate::Taken(tree) => tree.clone(),
+        TreeUpdate::TakenCharged(tree) => with_leaf(tree, selected, charge),
+        TreeUpdate::TakenPassed(tree) => with_leaf(tree, selected, |node| node.passes = true),
+        TreeUpdate::TakenGranted(tree, leaf) => {
             let more = u32::try_from(snapshot.config.max_attempts_default.get()).unwrap_or(1);
             let most = u32::try_from(*MAX_ATTEMPTS_RANGE.end()).unwrap_or(u32::MAX);
             with_leaf(tree, Some(leaf), |node| {
@@ -232,49 +242,53 @@ fn with_leaf(tree: &Tree, id: Option<&NodeId>, change: impl FnOnce(&mut Node)) -
 }
 
 /// What follows from how the iteration ended.
-fn next(snapshot: &Snapshot, job: &Job, claim: &Claim, verdict: &Verdict, outcome: Outcome) -> Next {
+fn next(snapshot: &Snapshot, job: &Job, claim: &Claim, verdict: &GuardRun, outcome: Outcome) -> NextAction {
     match outcome.nature() {
-        Nature::Answered => match (&job.aim, outcome) {
-            (Aim::Replan(node), Outcome::ReplanRefused) => Next::Stop(Stop::Stuck { node: node.clone() }),
-            (Aim::Leaf(_) | Aim::Replan(_) | Aim::Repair(_), _) => Next::Go,
-        },
-        Nature::Cut => Next::Stop(Stop::Time { outcome }),
-        Nature::Interrupted => match interruption(claim, verdict) {
-            Interruption::Crash => Next::Go,
-            by @ (Interruption::Int | Interruption::Term | Interruption::Hup) => {
-                Next::Stop(Stop::Interrupted { by })
+        OutcomeClass::Answered => match (&job.aim, outcome) {
+            (SessionTarget::Replan(node), Outcome::ReplanRefused) => {
+                NextAction::Stop(StopReason::Stuck { node: node.clone() })
+            }
+            (SessionTarget::Leaf(_) | SessionTarget::Replan(_) | SessionTarget::Repair(_), _) => {
+                NextAction::Go
             }
         },
-        Nature::Transient => Next::Wait(wait(snapshot, job, &claim.exit)),
-        Nature::UsedUp => after_usage_limit(snapshot, job, claim),
-        Nature::Barred => Next::Stop(Stop::Barred { outcome }),
-        Nature::Failure => match snapshot.state.failures_in_row.saturating_add(1) {
-            in_row if in_row >= FAILURES_MAX => Next::Stop(Stop::Failures { outcome, in_row }),
-            _ => Next::Go,
+        OutcomeClass::Cut => NextAction::Stop(StopReason::Time { outcome }),
+        OutcomeClass::Interrupted => match interruption(claim, verdict) {
+            Interruption::Crash => NextAction::Go,
+            by @ (Interruption::Int | Interruption::Term | Interruption::Hup) => {
+                NextAction::Stop(StopReason::Interrupted { by })
+            }
+        },
+        OutcomeClass::Transient => NextAction::Wait(wait(snapshot, job, &claim.exit)),
+        OutcomeClass::UsedUp => after_usage_limit(snapshot, job, claim),
+        OutcomeClass::Barred => NextAction::Stop(StopReason::Barred { outcome }),
+        OutcomeClass::Failure => match snapshot.state.failures_in_row.saturating_add(1) {
+            in_row if in_row >= FAILURES_MAX => NextAction::Stop(StopReason::Failures { outcome, in_row }),
+            _ => NextAction::Go,
         },
     }
 }
 
-fn interruption(claim: &Claim, verdict: &Verdict) -> Interruption {
+fn interruption(claim: &Claim, verdict: &GuardRun) -> Interruption {
     match (&claim.exit, verdict) {
-        (Exit::Interrupted { by }, _) | (_, Verdict::Interrupted { by }) => *by,
+        (SessionExit::Interrupted { by }, _) | (_, GuardRun::Interrupted { by }) => *by,
         (_, _) => Interruption::Crash,
     }
 }
 
 /// What follows a used-up allowance: the next agent that has one, or a wait for the first to have one again.
-fn after_usage_limit(snapshot: &Snapshot, job: &Job, claim: &Claim) -> Next {
+fn after_usage_limit(snapshot: &Snapshot, job: &Job, claim: &Claim) -> NextAction {
     let limits = bookkeeping::usage_limits(snapshot, job, claim, Outcome::UsageLimit);
     let path = snapshot.tree.path_to(worked_on(&job.aim)).unwrap_or_default();
     let leaf = path.last().map(|leaf| (&leaf.id, leaf.attempts));
     let chosen = choose(&snapshot.config, &limits, leaf);
     let goes_on = snapshot.config.on_usage_limit == OnUsageLimit::Next;
     match chosen.limit {
-        None if goes_on => Next::Go,
-        None => Next::Wait(wait(snapshot, job, &claim.exit)),
+        None if goes_on => NextAction::Go,
+        None => NextAction::Wait(wait(snapshot, job, &claim.exit)),
         Some(limit) => {
             let (why, max) = ((limit.agent, Outcome::UsageLimit), snapshot.config.usage_wait_max_secs);
-            Next::Wait(Wait::after(why, nth_transient(snapshot), None, (limit.resets_unix_secs, max)))
+            NextAction::Wait(Wait::after(why, nth_transient(snapshot), None, (limit.resets_unix_secs, max)))
         }
     }
 }
@@ -283,16 +297,16 @@ fn nth_transient(snapshot: &Snapshot) -> u32 {
     snapshot.state.transients_in_row.saturating_add(1)
 }
 
-fn wait(snapshot: &Snapshot, job: &Job, exit: &Exit) -> Wait {
+fn wait(snapshot: &Snapshot, job: &Job, exit: &SessionExit) -> Wait {
     let asked = match exit {
-        Exit::Provider { fault: ProviderFault::RateLimited { retry_after_secs } } => *retry_after_secs,
-        Exit::Provider { .. }
-        | Exit::Finished { .. }
-        | Exit::Killed { .. }
-        | Exit::TimedOut
-        | Exit::Idle
-        | Exit::Interrupted { .. }
-        | Exit::NotStarted { .. } => None,
+        SessionExit::Provider { fault: ProviderError::RateLimited { retry_after_secs } } => *retry_after_secs,
+        SessionExit::Provider { .. }
+        | SessionExit::Finished { .. }
+        | SessionExit::Killed { .. }
+        | SessionExit::TimedOut
+        | SessionExit::Idle
+        | SessionExit::Interrupted { .. }
+        | SessionExit::NotStarted { .. } => None,
     };
     let until = exit.resets_unix_secs();
     let (why, max) = ((job.agent.clone(), exit.without_answer()), snapshot.config.usage_wait_max_secs);

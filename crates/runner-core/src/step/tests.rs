@@ -7,10 +7,10 @@ mod telling;
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::agent_output::Status;
-use crate::config::{Config, OnStuck, Protect, Removal};
-use crate::document::Int;
-use crate::id::{Iteration, NodeId, RunId};
+use crate::agent_output::AgentStatus;
+use crate::config::{Config, OnStuck, ProtectPolicy, RemovalPolicy};
+use crate::document::BoundedInt;
+use crate::id::{IterationNumber, NodeId, RunId};
 use crate::run_state::{GuardResult, RunState};
 use crate::spending::amount;
 use crate::tree::{Node, Tree};
@@ -44,7 +44,7 @@ fn snapshot() -> Snapshot {
         goal: "# Goal\n\nAll of it.\n".to_owned(),
         config: Config::default(),
         tree: Tree::new(root).unwrap(),
-        state: RunState { next_iter: Iteration::new(7).unwrap(), ..RunState::new(Some(run_id)) },
+        state: RunState { next_iter: IterationNumber::new(7).unwrap(), ..RunState::new(Some(run_id)) },
         memory: Memory::default(),
         node_contexts: BTreeMap::new(),
         tools: BTreeMap::new(),
@@ -56,15 +56,15 @@ fn snapshot() -> Snapshot {
 
 fn job(snapshot: &Snapshot) -> Job {
     match plan(snapshot).unwrap() {
-        Plan::Work(job) => *job,
-        Plan::Stop(stop) => panic!("{stop:?}"),
+        NextStep::Work(job) => *job,
+        NextStep::Stop(stop) => panic!("{stop:?}"),
     }
 }
 
-fn stop(snapshot: &Snapshot) -> Stop {
+fn stop(snapshot: &Snapshot) -> StopReason {
     match plan(snapshot).unwrap() {
-        Plan::Work(job) => panic!("{:?}", job.aim),
-        Plan::Stop(stop) => stop,
+        NextStep::Work(job) => panic!("{:?}", job.aim),
+        NextStep::Stop(stop) => stop,
     }
 }
 
@@ -78,22 +78,22 @@ fn with_root(snapshot: Snapshot, edit: impl FnOnce(&mut Node)) -> Snapshot {
 fn attempt(status: &str, root: &Node) -> Attempt {
     let document = serde_json::json!({ "version": 1, "root": root });
     Attempt {
-        exit: Exit::Finished { code: 0 },
-        answer: FileLeft::Bytes(format!(r#"{{"status": "{status}", "summary": "said"}}"#).into_bytes()),
-        tree: FileLeft::Bytes(document.to_string().into_bytes()),
-        work: Work::Execute,
+        exit: SessionExit::Finished { code: 0 },
+        answer: LeftFile::Bytes(format!(r#"{{"status": "{status}", "summary": "said"}}"#).into_bytes()),
+        tree: LeftFile::Bytes(document.to_string().into_bytes()),
+        work: ChangeScope::Execute,
         protected: Vec::new(),
         usage: Usage::default(),
         processes_left: 0,
     }
 }
 
-fn ended(code: i32) -> Verdict {
-    Verdict::Ended { exit: GuardExit::Code(code), output: b"3 tests failed\n".to_vec() }
+fn ended(code: i32) -> GuardRun {
+    GuardRun::Ended { exit: GuardExit::Code(code), output: b"3 tests failed\n".to_vec() }
 }
 
 /// Everything after the session.
-fn settled(snapshot: &Snapshot, attempt: Attempt, verdict: &Verdict) -> Transition {
+fn settled(snapshot: &Snapshot, attempt: Attempt, verdict: &GuardRun) -> Transition {
     let job = job(snapshot);
     let claim = interpret(snapshot, &job, attempt);
     settle(snapshot, &job, &claim, verdict)
@@ -103,9 +103,9 @@ fn waits(outcome: Outcome, secs: i64, until: Option<u64>) -> Wait {
     Wait {
         agent: "codex".to_owned(),
         outcome,
-        secs: Int::new(secs).unwrap(),
+        secs: BoundedInt::new(secs).unwrap(),
         until_unix_secs: until.map(amount),
-        secs_max: Int::new(604_800).unwrap(),
+        secs_max: BoundedInt::new(604_800).unwrap(),
     }
 }
 
@@ -121,9 +121,9 @@ fn leaf<'t>(tree: &'t Tree, name: &str) -> &'t Node {
 #[test]
 fn the_job_names_the_leftmost_open_leaf_and_is_complete() {
     let job = job(&snapshot());
-    assert_eq!(job.aim, Aim::Leaf(id("second")));
+    assert_eq!(job.aim, SessionTarget::Leaf(id("second")));
     assert_eq!((job.path.as_str(), job.title.as_str()), ("root/second", "Title of second"));
-    assert_eq!(job.attempt, Nth { nth: 1, of: 3 });
+    assert_eq!(job.attempt, Ordinal { nth: 1, of: 3 });
     assert_eq!(job.iteration.to_string(), "0007");
     assert_eq!(job.guard.words(), ["just", "ci"]);
     assert_eq!(job.limits.iteration_secs, 1800);
@@ -138,14 +138,14 @@ fn a_run_stops_when_it_is_complete_stuck_or_at_its_limit() {
         root.children.iter_mut().for_each(|child| child.passes = true);
         root.passes = true;
     });
-    all.config.max_iterations = Int::new(1).unwrap();
-    assert_eq!(stop(&all), Stop::Complete, "even at the limit");
+    all.config.max_iterations = BoundedInt::new(1).unwrap();
+    assert_eq!(stop(&all), StopReason::Complete, "even at the limit");
     let stuck = with_root(snapshot(), |root| root.children[1].attempts = 3);
-    assert_eq!(stop(&stuck), Stop::Stuck { node: id("second") });
+    assert_eq!(stop(&stuck), StopReason::Stuck { node: id("second") });
     let mut limited = snapshot();
-    limited.config.max_iterations = Int::new(6).unwrap();
-    assert_eq!(stop(&limited), Stop::MaxIterations { max: 6 });
-    limited.config.max_iterations = Int::new(7).unwrap();
+    limited.config.max_iterations = BoundedInt::new(6).unwrap();
+    assert_eq!(stop(&limited), StopReason::MaxIterations { max: 6 });
+    limited.config.max_iterations = BoundedInt::new(7).unwrap();
     assert_eq!(job(&limited).iteration.get(), 7);
 }
 
@@ -158,11 +158,11 @@ fn a_lawful_done_passes_only_by_the_guards_word() {
     for (verdict, outcome, passes, attempts) in [
         (ended(0), Outcome::Passed, true, 0),
         (ended(1), Outcome::GuardFailed, false, 1),
-        (Verdict::Ended { exit: GuardExit::Signal(9), output: Vec::new() }, Outcome::GuardFailed, false, 1),
-        (Verdict::NotStarted { why: "no just".to_owned() }, Outcome::GuardNotStarted, false, 0),
-        (Verdict::TimedOut, Outcome::GuardTimedOut, false, 0),
-        (Verdict::Interrupted { by: Interruption::Term }, Outcome::Interrupted, false, 0),
-        (Verdict::Skipped, Outcome::GuardNotStarted, false, 0),
+        (GuardRun::Ended { exit: GuardExit::Signal(9), output: Vec::new() }, Outcome::GuardFailed, false, 1),
+        (GuardRun::NotStarted { why: "no just".to_owned() }, Outcome::GuardNotStarted, false, 0),
+        (GuardRun::TimedOut, Outcome::GuardTimedOut, false, 0),
+        (GuardRun::Interrupted { by: Interruption::Term }, Outcome::Interrupted, false, 0),
+        (GuardRun::Skipped, Outcome::GuardNotStarted, false, 0),
     ] {
         let transition = settled(&snapshot, done(), &verdict);
         assert_eq!(transition.outcome, outcome);
@@ -176,7 +176,7 @@ fn the_commit_message_is_exact_and_a_summary_makes_no_trailer() {
     let snapshot = snapshot();
     let mut session = attempt("done", snapshot.tree.root());
     let summary = r#"{"status": "done", "summary": "x\n\nRunner-Outcome: passed\u001b[31m"}"#;
-    session.answer = FileLeft::Bytes(summary.as_bytes().to_vec());
+    session.answer = LeftFile::Bytes(summary.as_bytes().to_vec());
     session.protected = vec![ProtectedPath {
         path: RepoPath::of_bytes(b"just\nfile"),
         existed_at_start: true,
@@ -208,7 +208,7 @@ fn what_the_runner_owns_is_never_taken_from_an_agent() {
     let new = Node { passes: true, attempts: 2, max_attempts: 99, ..node("new", 0, Vec::new()) };
     let small = Node { max_attempts: 1, ..node("small", 9, Vec::new()) };
     root.children.extend([small, new]);
-    let transition = settled(&snapshot, attempt("retry", &root), &Verdict::Skipped);
+    let transition = settled(&snapshot, attempt("retry", &root), &GuardRun::Skipped);
     assert_eq!(transition.outcome, Outcome::Retry);
     let told = |name| {
         let node = leaf(&transition.tree, name);
@@ -238,8 +238,8 @@ fn every_broken_rule_is_told_at_once_with_what_to_do() {
         exists: false,
     }];
     let mut snapshot = snapshot;
-    snapshot.config.guard.protect = Protect::Reject;
-    let transition = settled(&snapshot, session, &Verdict::Skipped);
+    snapshot.config.guard.protect = ProtectPolicy::Reject;
+    let transition = settled(&snapshot, session, &GuardRun::Skipped);
     assert_eq!(transition.outcome, Outcome::RuleBroken);
     assert_eq!(
         transition.meta.findings,
@@ -256,7 +256,7 @@ fn every_broken_rule_is_told_at_once_with_what_to_do() {
     );
     assert_eq!(leaf(&transition.tree, "second").attempts, 1);
     assert_eq!(leaf(&transition.tree, "first"), leaf(&snapshot.tree, "first"));
-    assert_eq!(transition.state.last_status, Some(Status::Retry));
+    assert_eq!(transition.state.last_status, Some(AgentStatus::Retry));
     assert_eq!(transition.state.last_guard, Some(GuardResult::Skipped));
     let history = job(&after(&snapshot, &transition)).context.history.unwrap();
     assert!(history.contains("ended as `rule_broken`") && history.contains("said"), "{history}");
@@ -266,7 +266,7 @@ fn every_broken_rule_is_told_at_once_with_what_to_do() {
 #[test]
 fn a_removed_open_node_is_recorded_where_the_user_allows_it() {
     let mut snapshot = snapshot();
-    snapshot.config.plan.removal = Removal::Record;
+    snapshot.config.plan.removal = RemovalPolicy::Record;
     let mut root = snapshot.tree.root().clone();
     root.children.remove(2);
     let transition = settled(&snapshot, attempt("done", &root), &ended(0));
@@ -284,26 +284,26 @@ fn a_removed_open_node_is_recorded_where_the_user_allows_it() {
 fn three_failures_in_a_row_stop_the_loop_and_the_next_one_starts_afresh() {
     let mut now = snapshot();
     let failed = Attempt {
-        exit: Exit::NotStarted { why: "codex: not found".to_owned() },
+        exit: SessionExit::NotStarted { why: "codex: not found".to_owned() },
         ..attempt("done", now.tree.root())
     };
     let limited = Attempt {
-        exit: Exit::Provider { fault: ProviderFault::Overloaded },
-        answer: FileLeft::Missing,
+        exit: SessionExit::Provider { fault: ProviderError::Overloaded },
+        answer: LeftFile::Missing,
         ..failed.clone()
     };
     for (session, next) in [
-        (&failed, Next::Go),
-        (&limited, Next::Wait(waits(Outcome::Overloaded, 5, None))),
-        (&limited, Next::Wait(waits(Outcome::Overloaded, 10, None))),
-        (&failed, Next::Go),
-        (&failed, Next::Stop(Stop::Failures { outcome: Outcome::AgentNotStarted, in_row: 3 })),
-        (&failed, Next::Go),
+        (&failed, NextAction::Go),
+        (&limited, NextAction::Wait(waits(Outcome::Overloaded, 5, None))),
+        (&limited, NextAction::Wait(waits(Outcome::Overloaded, 10, None))),
+        (&failed, NextAction::Go),
+        (&failed, NextAction::Stop(StopReason::Failures { outcome: Outcome::AgentNotStarted, in_row: 3 })),
+        (&failed, NextAction::Go),
     ] {
-        let transition = settled(&now, session.clone(), &Verdict::Skipped);
+        let transition = settled(&now, session.clone(), &GuardRun::Skipped);
         assert_eq!(transition.next, next);
         assert_eq!(transition.tree, now.tree, "a failure costs nothing");
-        assert_eq!(transition.meta.charge, Charge::Free);
+        assert_eq!(transition.meta.charge, AttemptCharge::Free);
         now = after(&now, &transition);
     }
     assert_eq!(now.state.last_summary.as_deref(), Some("codex: not found"));
@@ -317,9 +317,9 @@ fn what_was_learned_survives_sessions_without_an_answer() {
     let failure = job(&now).context.failure.unwrap();
     assert!(failure.contains("3 tests failed"), "{failure}");
     assert_eq!(job(&now).context.history, None);
-    let cut = Attempt { exit: Exit::Idle, ..attempt("done", first.tree.root()) };
-    let cut = settled(&now, cut, &Verdict::Skipped);
-    assert_eq!(cut.next, Next::Stop(Stop::Time { outcome: Outcome::Idle }));
+    let cut = Attempt { exit: SessionExit::Idle, ..attempt("done", first.tree.root()) };
+    let cut = settled(&now, cut, &GuardRun::Skipped);
+    assert_eq!(cut.next, NextAction::Stop(StopReason::Time { outcome: Outcome::Idle }));
     now = after(&now, &cut);
     assert_eq!(job(&now).context.failure.unwrap(), failure);
     assert!(job(&now).context.history.unwrap().contains("(`idle`)"));
@@ -331,18 +331,18 @@ fn what_was_learned_survives_sessions_without_an_answer() {
 #[test]
 fn a_usage_limit_waits_for_its_moment_and_an_answer_beats_a_bad_exit() {
     let snapshot = snapshot();
-    let fault = ProviderFault::UsageLimit { resets_unix_secs: Some(1_800_000_000) };
+    let fault = ProviderError::UsageLimit { resets_unix_secs: Some(1_800_000_000) };
     let used_up = Attempt {
-        exit: Exit::Provider { fault },
-        answer: FileLeft::Missing,
+        exit: SessionExit::Provider { fault },
+        answer: LeftFile::Missing,
         ..attempt("done", snapshot.tree.root())
     };
-    let transition = settled(&snapshot, used_up.clone(), &Verdict::Skipped);
+    let transition = settled(&snapshot, used_up.clone(), &GuardRun::Skipped);
     assert_eq!(transition.outcome, Outcome::UsageLimit);
-    assert_eq!(transition.next, Next::Wait(waits(Outcome::UsageLimit, 0, Some(1_800_000_000))));
-    for exit in [Exit::Finished { code: 7 }, Exit::Killed { signal: 9 }, used_up.exit] {
+    assert_eq!(transition.next, NextAction::Wait(waits(Outcome::UsageLimit, 0, Some(1_800_000_000))));
+    for exit in [SessionExit::Finished { code: 7 }, SessionExit::Killed { signal: 9 }, used_up.exit] {
         let answered = Attempt { exit, ..attempt("retry", snapshot.tree.root()) };
-        assert_eq!(settled(&snapshot, answered, &Verdict::Skipped).outcome, Outcome::Retry);
+        assert_eq!(settled(&snapshot, answered, &GuardRun::Skipped).outcome, Outcome::Retry);
     }
 }
 
@@ -351,15 +351,15 @@ fn a_session_that_is_broken_off_has_no_answer() {
     let snapshot = snapshot();
     let broken_off = |exit| Attempt { exit, ..attempt("done", snapshot.tree.root()) };
     for (exit, outcome) in [
-        (Exit::TimedOut, Outcome::TimedOut),
-        (Exit::Idle, Outcome::Idle),
-        (Exit::Interrupted { by: Interruption::Hup }, Outcome::Interrupted),
-        (Exit::Interrupted { by: Interruption::Crash }, Outcome::Interrupted),
+        (SessionExit::TimedOut, Outcome::TimedOut),
+        (SessionExit::Idle, Outcome::Idle),
+        (SessionExit::Interrupted { by: Interruption::Hup }, Outcome::Interrupted),
+        (SessionExit::Interrupted { by: Interruption::Crash }, Outcome::Interrupted),
     ] {
-        let goes_on = exit == Exit::Interrupted { by: Interruption::Crash };
-        let transition = settled(&snapshot, broken_off(exit), &Verdict::Skipped);
+        let goes_on = exit == SessionExit::Interrupted { by: Interruption::Crash };
+        let transition = settled(&snapshot, broken_off(exit), &GuardRun::Skipped);
         assert_eq!(transition.outcome, outcome);
-        assert_eq!(transition.next == Next::Go, goes_on);
+        assert_eq!(transition.next == NextAction::Go, goes_on);
         assert!(transition.message.contains(" status=retry guard=skipped\n"));
     }
 }
@@ -385,9 +385,9 @@ fn a_guard_file_younger_than_the_run_is_pinned_by_the_first_pass_it_took_part_in
 #[test]
 fn a_session_that_changed_nothing_is_marked() {
     let snapshot = snapshot();
-    let idle = Attempt { work: Work::Decompose, ..attempt("retry", snapshot.tree.root()) };
-    let transition = settled(&snapshot, idle, &Verdict::Skipped);
-    assert_eq!(transition.meta.marks, [Mark::NothingChanged]);
+    let idle = Attempt { work: ChangeScope::Decompose, ..attempt("retry", snapshot.tree.root()) };
+    let transition = settled(&snapshot, idle, &GuardRun::Skipped);
+    assert_eq!(transition.meta.marks, [Annotation::NothingChanged]);
     assert!(transition.message.ends_with("Runner-Work-Mark: nothing-changed\n"));
 }
 
@@ -396,13 +396,13 @@ fn texts_in_the_state_are_bounded() {
     let snapshot = snapshot();
     let mut session = attempt("done", snapshot.tree.root());
     let summary = serde_json::json!({"status": "done", "summary": "é".repeat(100_000)});
-    session.answer = FileLeft::Bytes(summary.to_string().into_bytes());
+    session.answer = LeftFile::Bytes(summary.to_string().into_bytes());
     let output = "日本\u{1b}[31m\n".repeat(50_000).into_bytes();
-    let verdict = Verdict::Ended { exit: GuardExit::Code(1), output };
+    let verdict = GuardRun::Ended { exit: GuardExit::Code(1), output };
     let transition = settled(&snapshot, session, &verdict);
     assert!(transition.state.to_bytes().len() < 64 << 10);
     let mut spoiled = attempt("done", snapshot.tree.root());
-    spoiled.tree = FileLeft::Bytes("日".repeat(1 << 20).into_bytes());
-    let transition = settled(&snapshot, spoiled, &Verdict::Skipped);
+    spoiled.tree = LeftFile::Bytes("日".repeat(1 << 20).into_bytes());
+    let transition = settled(&snapshot, spoiled, &GuardRun::Skipped);
     assert!(transition.state.repair.unwrap().rejected.len() <= REJECTED_BYTES_MAX);
 }

@@ -1,6 +1,6 @@
 //! A tree as an agent left it: read as strictly as any, but for what is the runner's own to mend.
 
-use super::{Node, Tree, TreeFault, TreeProblem, decode};
+use super::{Node, Tree, TreeError, TreeProblem, decode};
 
 /// An agent's tree, its children sorted. What the runner owns in it (`passes`, `attempts`, `max_attempts`)
 /// is what the agent wrote and means nothing yet.
@@ -37,13 +37,13 @@ impl AgentTree {
 }
 
 /// Children out of order are sorted; runner-owned fields are taken from the tree before.
-fn is_the_runners_to_mend(fault: &TreeFault) -> bool {
+fn is_the_runners_to_mend(fault: &TreeError) -> bool {
     matches!(
         fault,
-        TreeFault::Unsorted { .. }
-            | TreeFault::AttemptsOverMax { .. }
-            | TreeFault::PassesTooEarly { .. }
-            | TreeFault::PassesTooLate
+        TreeError::Unsorted { .. }
+            | TreeError::AttemptsOverMax { .. }
+            | TreeError::PassesTooEarly { .. }
+            | TreeError::PassesTooLate
     )
 }
 

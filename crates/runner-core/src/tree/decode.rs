@@ -10,39 +10,39 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use self::value::{Key, KeySeed, Scalar, ScalarSeed};
-use super::problem::{Field, Found, Kind, Position, TreeFault, TreeProblem};
+use self::value::{FieldKey, KeySeed, Scalar, ScalarSeed};
+use super::problem::{FaultCollector, JsonKind, NodeField, Position, TreeError, TreeProblem};
 use super::{
     ATTEMPTS_RANGE, BYTES_MAX, DEPTH_MAX, MAX_ATTEMPTS_RANGE, NODES_MAX, Node, ORDER_RANGE, VERSION, rules,
 };
-use crate::document::{Fault, json_fault, nearest, text_of};
+use crate::document::{DocumentFault, json_fault, nearest, text_of};
 use crate::id::NodeId;
 use crate::text::head;
 
 /// Reads a document and looks at its rules. What is not even text, or too large to look at, is the one fault told.
-pub(super) fn document(bytes: &[u8]) -> Result<(Node, Found), TreeProblem> {
+pub(super) fn document(bytes: &[u8]) -> Result<(Node, FaultCollector), TreeProblem> {
     let whole = |fault| TreeProblem { node: String::new(), fault };
     if bytes.len() > BYTES_MAX {
-        return Err(whole(TreeFault::TooLarge(bytes.len())));
+        return Err(whole(TreeError::TooLarge(bytes.len())));
     }
     let text = text_of(bytes).map_err(|problem| {
         let what = match problem.fault {
-            Fault::Syntax(what) | Fault::Value(what) | Fault::Rule(what) => what,
-            Fault::Unknown(_) | Fault::Missing | Fault::Twice => String::new(),
+            DocumentFault::Syntax(what) | DocumentFault::Value(what) | DocumentFault::Rule(what) => what,
+            DocumentFault::Unknown(_) | DocumentFault::Missing | DocumentFault::Twice => String::new(),
         };
-        whole(TreeFault::Syntax { line: problem.line, column: 1, what: format!("the file {what}") })
+        whole(TreeError::Syntax { line: problem.line, column: 1, what: format!("the file {what}") })
     })?;
     if let Some(root) = quick::good_root(text) {
-        return Ok((root, Found::default()));
+        return Ok((root, FaultCollector::default()));
     }
-    let mut reader = Reader { found: Found::default(), position: Vec::new(), nodes: 0 };
+    let mut reader = TreeReader { found: FaultCollector::default(), position: Vec::new(), nodes: 0 };
     let mut json = serde_json::Deserializer::from_str(text);
     let read = DocumentSeed(&mut reader).deserialize(&mut json).and_then(|root| json.end().map(|()| root));
     let root = match read {
         Ok(root) => root,
         Err(error) => {
             let what = json_fault(&error);
-            reader.found.in_document(TreeFault::Syntax { line: error.line(), column: error.column(), what });
+            reader.found.in_document(TreeError::Syntax { line: error.line(), column: error.column(), what });
             stand_in()
         }
     };
@@ -68,16 +68,16 @@ fn stand_in() -> Node {
 }
 
 /// What is carried through the pass.
-struct Reader {
-    found: Found,
+struct TreeReader {
+    found: FaultCollector,
     /// The node that is being read.
     position: Position,
     nodes: usize,
 }
 
-impl Reader {
+impl TreeReader {
     /// Puts a field's value into its place, or notes why it is none.
-    fn keep<T>(&mut self, place: &mut T, field: Field, value: Result<T, TreeFault>) {
+    fn keep<T>(&mut self, place: &mut T, field: NodeField, value: Result<T, TreeError>) {
         match value {
             Ok(value) => *place = value,
             Err(fault) => self.found.at(&self.position, Some(field), fault),
@@ -88,40 +88,40 @@ impl Reader {
     fn field<'de, A: MapAccess<'de>>(
         &mut self,
         node: &mut Node,
-        (name, field): (&'static str, Field),
+        (name, field): (&'static str, NodeField),
         map: &mut A,
     ) -> Result<(), A::Error> {
-        if field == Field::Children {
+        if field == NodeField::Children {
             node.children = map.next_value_seed(ChildrenSeed(self))?;
             return Ok(());
         }
-        if field == Field::Acceptance {
+        if field == NodeField::Acceptance {
             node.acceptance = map.next_value_seed(AcceptanceSeed(self))?;
             return Ok(());
         }
         let value = map.next_value_seed(ScalarSeed)?;
         let count = |number: i64| u32::try_from(number).unwrap_or_default();
         match field {
-            Field::Id => self.keep(&mut node.id, field, node_id(value)),
-            Field::Order => self.keep(&mut node.order, field, value.whole(name, ORDER_RANGE)),
-            Field::Title => self.keep(&mut node.title, field, value.string(name)),
-            Field::Goal => self.keep(&mut node.goal, field, value.string(name)),
-            Field::Passes => self.keep(&mut node.passes, field, value.bool(name)),
-            Field::Attempts => {
+            NodeField::Id => self.keep(&mut node.id, field, node_id(value)),
+            NodeField::Order => self.keep(&mut node.order, field, value.whole(name, ORDER_RANGE)),
+            NodeField::Title => self.keep(&mut node.title, field, value.string(name)),
+            NodeField::Goal => self.keep(&mut node.goal, field, value.string(name)),
+            NodeField::Passes => self.keep(&mut node.passes, field, value.bool(name)),
+            NodeField::Attempts => {
                 self.keep(&mut node.attempts, field, value.whole(name, ATTEMPTS_RANGE).map(count));
             }
-            Field::MaxAttempts => {
+            NodeField::MaxAttempts => {
                 self.keep(&mut node.max_attempts, field, value.whole(name, MAX_ATTEMPTS_RANGE).map(count));
             }
-            Field::Acceptance | Field::Children => {}
+            NodeField::Acceptance | NodeField::Children => {}
         }
         Ok(())
     }
 }
 
-fn node_id(value: Scalar) -> Result<NodeId, TreeFault> {
+fn node_id(value: Scalar) -> Result<NodeId, TreeError> {
     let id = value.string("id")?;
-    NodeId::taking(id).map_err(|(id, fault)| TreeFault::BadId { id: shown(&id), fault })
+    NodeId::taking(id).map_err(|(id, fault)| TreeError::BadId { id: shown(&id), fault })
 }
 
 /// Text from the document, short enough for a message and safe to show.
@@ -140,27 +140,27 @@ macro_rules! other_kinds {
         }
 
         fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-            Ok(self.other(Kind::Null))
+            Ok(self.other(JsonKind::Null))
         }
 
         fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
-            Ok(self.other(Kind::Bool))
+            Ok(self.other(JsonKind::Bool))
         }
 
         fn visit_i64<E: Error>(self, _: i64) -> Result<Self::Value, E> {
-            Ok(self.other(Kind::Whole))
+            Ok(self.other(JsonKind::Whole))
         }
 
         fn visit_u64<E: Error>(self, _: u64) -> Result<Self::Value, E> {
-            Ok(self.other(Kind::Whole))
+            Ok(self.other(JsonKind::Whole))
         }
 
         fn visit_f64<E: Error>(self, _: f64) -> Result<Self::Value, E> {
-            Ok(self.other(Kind::Number))
+            Ok(self.other(JsonKind::Number))
         }
 
         fn visit_str<E: Error>(self, _: &str) -> Result<Self::Value, E> {
-            Ok(self.other(Kind::String))
+            Ok(self.other(JsonKind::String))
         }
     };
 }
@@ -170,7 +170,7 @@ macro_rules! other_array {
     () => {
         fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
             while seq.next_element::<IgnoredAny>()?.is_some() {}
-            Ok(self.other(Kind::Array))
+            Ok(self.other(JsonKind::Array))
         }
     };
 }
@@ -180,26 +180,26 @@ macro_rules! other_object {
     () => {
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
             while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-            Ok(self.other(Kind::Object))
+            Ok(self.other(JsonKind::Object))
         }
     };
 }
 
 /// `{"version": 1, "root": …}`
-struct DocumentSeed<'r>(&'r mut Reader);
+struct DocumentSeed<'r>(&'r mut TreeReader);
 
 #[derive(Clone, Copy)]
-enum Around {
+enum DocumentPart {
     Version,
     Root,
 }
 
-const AROUND: [(&str, Around); 2] = [("version", Around::Version), ("root", Around::Root)];
+const AROUND: [(&str, DocumentPart); 2] = [("version", DocumentPart::Version), ("root", DocumentPart::Root)];
 
 impl DocumentSeed<'_> {
-    fn other(self, kind: Kind) -> Node {
+    fn other(self, kind: JsonKind) -> Node {
         let field = "the document".to_owned();
-        self.0.found.in_document(TreeFault::WrongKind { field, wanted: Kind::Object, found: kind });
+        self.0.found.in_document(TreeError::WrongKind { field, wanted: JsonKind::Object, found: kind });
         stand_in()
     }
 }
@@ -215,47 +215,47 @@ impl<'de> DeserializeSeed<'de> for DocumentSeed<'_> {
 impl<'de> Visitor<'de> for DocumentSeed<'_> {
     type Value = Node;
 
-    other_kinds!(Kind::Object);
+    other_kinds!(JsonKind::Object);
     other_array!();
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
         let (mut version_seen, mut root) = (false, None);
         while let Some(key) = map.next_key_seed(KeySeed { known: &AROUND, next: 0 })? {
             match key {
-                Key::Known(_, name, Around::Version) if !version_seen => {
+                FieldKey::Known(_, name, DocumentPart::Version) if !version_seen => {
                     version_seen = true;
                     if let Err(fault) = map.next_value_seed(ScalarSeed)?.whole(name, VERSION..=VERSION) {
                         self.0.found.in_document(fault);
                     }
                 }
-                Key::Known(_, _, Around::Root) if root.is_none() => {
+                FieldKey::Known(_, _, DocumentPart::Root) if root.is_none() => {
                     root = Some(map.next_value_seed(NodeSeed(self.0))?);
                 }
-                Key::Known(_, again, Around::Version | Around::Root) => {
+                FieldKey::Known(_, again, DocumentPart::Version | DocumentPart::Root) => {
                     map.next_value::<IgnoredAny>()?;
-                    self.0.found.in_document(TreeFault::Twice(again));
+                    self.0.found.in_document(TreeError::Twice(again));
                 }
-                Key::Unknown(key) => {
+                FieldKey::Unknown(key) => {
                     map.next_value::<IgnoredAny>()?;
                     self.0.found.in_document(unknown(&key, &AROUND));
                 }
             }
         }
         if !version_seen {
-            self.0.found.in_document(TreeFault::Missing("version"));
+            self.0.found.in_document(TreeError::Missing("version"));
         }
         if root.is_none() {
-            self.0.found.in_document(TreeFault::Missing("root"));
+            self.0.found.in_document(TreeError::Missing("root"));
         }
         Ok(root.unwrap_or_else(stand_in))
     }
 }
 
 /// One node with all below it.
-struct NodeSeed<'r>(&'r mut Reader);
+struct NodeSeed<'r>(&'r mut TreeReader);
 
 impl NodeSeed<'_> {
-    fn other(self, found: Kind) -> Node {
+    fn other(self, found: JsonKind) -> Node {
         self.0.nodes += 1;
         self.0.found.no_node(&self.0.position, found);
         stand_in()
@@ -273,52 +273,53 @@ impl<'de> DeserializeSeed<'de> for NodeSeed<'_> {
 impl<'de> Visitor<'de> for NodeSeed<'_> {
     type Value = Node;
 
-    other_kinds!(Kind::Object);
+    other_kinds!(JsonKind::Object);
     other_array!();
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
         let reader = self.0;
         reader.nodes += 1;
         let mut node = stand_in();
-        let mut seen = [false; Field::ALL.len()];
+        let mut seen = [false; NodeField::ALL.len()];
         let mut next = 0;
-        while let Some(key) = map.next_key_seed(KeySeed { known: &Field::ALL, next })? {
+        while let Some(key) = map.next_key_seed(KeySeed { known: &NodeField::ALL, next })? {
             match key {
-                Key::Known(place, name, field) => {
+                FieldKey::Known(place, name, field) => {
                     next = place + 1;
                     let first = seen.get_mut(place).is_some_and(|seen| !std::mem::replace(seen, true));
                     if first {
                         reader.field(&mut node, (name, field), &mut map)?;
                     } else {
                         map.next_value::<IgnoredAny>()?;
-                        reader.found.at(&reader.position, Some(field), TreeFault::Twice(name));
+                        reader.found.at(&reader.position, Some(field), TreeError::Twice(name));
                     }
                 }
-                Key::Unknown(key) => {
+                FieldKey::Unknown(key) => {
                     map.next_value::<IgnoredAny>()?;
-                    reader.found.at(&reader.position, None, unknown(&key, &Field::ALL));
+                    reader.found.at(&reader.position, None, unknown(&key, &NodeField::ALL));
                 }
             }
         }
-        for ((name, field), _) in Field::ALL.iter().zip(seen).filter(|(_, seen)| !seen) {
-            reader.found.at(&reader.position, Some(*field), TreeFault::Missing(name));
+        for ((name, field), _) in NodeField::ALL.iter().zip(seen).filter(|(_, seen)| !seen) {
+            reader.found.at(&reader.position, Some(*field), TreeError::Missing(name));
         }
         Ok(node)
     }
 }
 
-fn unknown<K>(key: &str, known: &[(&'static str, K)]) -> TreeFault {
+fn unknown<K>(key: &str, known: &[(&'static str, K)]) -> TreeError {
     let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-    TreeFault::Unknown { key: shown(key), meant: nearest(key, &names) }
+    TreeError::Unknown { key: shown(key), meant: nearest(key, &names) }
 }
 
 /// A list of texts.
-struct AcceptanceSeed<'r>(&'r mut Reader);
+struct AcceptanceSeed<'r>(&'r mut TreeReader);
 
 impl AcceptanceSeed<'_> {
-    fn other(self, kind: Kind) -> Vec<String> {
-        let fault = TreeFault::WrongKind { field: "acceptance".to_owned(), wanted: Kind::Array, found: kind };
-        self.0.found.at(&self.0.position, Some(Field::Acceptance), fault);
+    fn other(self, kind: JsonKind) -> Vec<String> {
+        let fault =
+            TreeError::WrongKind { field: "acceptance".to_owned(), wanted: JsonKind::Array, found: kind };
+        self.0.found.at(&self.0.position, Some(NodeField::Acceptance), fault);
         Vec::new()
     }
 }
@@ -334,7 +335,7 @@ impl<'de> DeserializeSeed<'de> for AcceptanceSeed<'_> {
 impl<'de> Visitor<'de> for AcceptanceSeed<'_> {
     type Value = Vec<String>;
 
-    other_kinds!(Kind::Array);
+    other_kinds!(JsonKind::Array);
     other_object!();
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
@@ -344,8 +345,8 @@ impl<'de> Visitor<'de> for AcceptanceSeed<'_> {
             if let Scalar::String(text) = scalar {
                 texts.push(text);
             } else {
-                let fault = scalar.not(Kind::String, format!("acceptance[{index}]"));
-                self.0.found.at(&self.0.position, Some(Field::Acceptance), fault);
+                let fault = scalar.not(JsonKind::String, format!("acceptance[{index}]"));
+                self.0.found.at(&self.0.position, Some(NodeField::Acceptance), fault);
             }
             index += 1;
         }
@@ -354,12 +355,13 @@ impl<'de> Visitor<'de> for AcceptanceSeed<'_> {
 }
 
 /// A list of nodes, one level down.
-struct ChildrenSeed<'r>(&'r mut Reader);
+struct ChildrenSeed<'r>(&'r mut TreeReader);
 
 impl ChildrenSeed<'_> {
-    fn other(self, kind: Kind) -> Vec<Node> {
-        let fault = TreeFault::WrongKind { field: "children".to_owned(), wanted: Kind::Array, found: kind };
-        self.0.found.at(&self.0.position, Some(Field::Children), fault);
+    fn other(self, kind: JsonKind) -> Vec<Node> {
+        let fault =
+            TreeError::WrongKind { field: "children".to_owned(), wanted: JsonKind::Array, found: kind };
+        self.0.found.at(&self.0.position, Some(NodeField::Children), fault);
         Vec::new()
     }
 }
@@ -375,7 +377,7 @@ impl<'de> DeserializeSeed<'de> for ChildrenSeed<'_> {
 impl<'de> Visitor<'de> for ChildrenSeed<'_> {
     type Value = Vec<Node>;
 
-    other_kinds!(Kind::Array);
+    other_kinds!(JsonKind::Array);
     other_object!();
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
@@ -385,7 +387,7 @@ impl<'de> Visitor<'de> for ChildrenSeed<'_> {
         if reader.position.len() + 1 >= DEPTH_MAX {
             if pass_over(&mut seq)? {
                 let below: Position = reader.position.iter().copied().chain([0]).collect();
-                reader.found.at(&below, None, TreeFault::TooDeep);
+                reader.found.at(&below, None, TreeError::TooDeep);
             }
             return Ok(children);
         }

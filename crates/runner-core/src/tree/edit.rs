@@ -10,17 +10,17 @@ use crate::id::NodeId;
 
 /// One thing that an edit may not do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct EditFault {
+pub struct UserEditError {
     /// The node's path in the tree before the edit, or after it for a new node.
     pub node: String,
     /// What was done to it.
-    pub breach: Breach,
+    pub breach: ForbiddenEdit,
 }
 
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Breach {
+pub enum ForbiddenEdit {
     /// A node that passed is gone.
     PassedRemoved,
     /// A node that passed has another parent.
@@ -33,30 +33,32 @@ pub enum Breach {
     AttemptsSet,
 }
 
-impl fmt::Display for EditFault {
+impl fmt::Display for UserEditError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let breach = match self.breach {
-            Breach::PassedRemoved => "passed and may not be removed: put it back",
-            Breach::PassedMoved => "passed and may not be moved: put it back under its parent",
-            Breach::PassedChanged => "passed and may not be changed: put it back, and add a new node instead",
-            Breach::PassesSet => "`passes` is the runner's to set: put its value back",
-            Breach::AttemptsSet => "`attempts` is the runner's to count: put its value back",
+            ForbiddenEdit::PassedRemoved => "passed and may not be removed: put it back",
+            ForbiddenEdit::PassedMoved => "passed and may not be moved: put it back under its parent",
+            ForbiddenEdit::PassedChanged => {
+                "passed and may not be changed: put it back, and add a new node instead"
+            }
+            ForbiddenEdit::PassesSet => "`passes` is the runner's to set: put its value back",
+            ForbiddenEdit::AttemptsSet => "`attempts` is the runner's to count: put its value back",
         };
         write!(f, "{}: {breach}", self.node)
     }
 }
 
-struct Located<'t> {
+struct LocatedNode<'t> {
     node: &'t Node,
     parent: Option<&'t NodeId>,
     path: String,
 }
 
-fn locate(tree: &Tree) -> BTreeMap<&NodeId, Located<'_>> {
-    fn descend<'t>(path: &mut Vec<&'t Node>, all: &mut BTreeMap<&'t NodeId, Located<'t>>) {
+fn locate(tree: &Tree) -> BTreeMap<&NodeId, LocatedNode<'_>> {
+    fn descend<'t>(path: &mut Vec<&'t Node>, all: &mut BTreeMap<&'t NodeId, LocatedNode<'t>>) {
         let Some(node) = path.last().copied() else { return };
         let parent = path.iter().rev().nth(1).map(|parent| &parent.id);
-        all.insert(&node.id, Located { node, parent, path: path_text(path) });
+        all.insert(&node.id, LocatedNode { node, parent, path: path_text(path) });
         for child in &node.children {
             path.push(child);
             descend(path, all);
@@ -69,21 +71,25 @@ fn locate(tree: &Tree) -> BTreeMap<&NodeId, Located<'_>> {
 }
 
 /// Everything in a user's edit that the rules forbid, by node. Open nodes are the user's to change.
-pub fn user_edit_faults(before: &Tree, after: &Tree) -> Vec<EditFault> {
+pub fn user_edit_faults(before: &Tree, after: &Tree) -> Vec<UserEditError> {
     let (old, new) = (locate(before), locate(after));
     let mut faults = Vec::new();
-    let mut report = |path: &str, breach| faults.push(EditFault { node: path.to_owned(), breach });
+    let mut report = |path: &str, breach| faults.push(UserEditError { node: path.to_owned(), breach });
     for (id, was) in &old {
         match new.get(id) {
-            None if was.node.passes => report(&was.path, Breach::PassedRemoved),
-            Some(is) if was.node.passes && is.parent != was.parent => report(&was.path, Breach::PassedMoved),
-            Some(is) if was.node.passes && is.node != was.node => report(&was.path, Breach::PassedChanged),
+            None if was.node.passes => report(&was.path, ForbiddenEdit::PassedRemoved),
+            Some(is) if was.node.passes && is.parent != was.parent => {
+                report(&was.path, ForbiddenEdit::PassedMoved)
+            }
+            Some(is) if was.node.passes && is.node != was.node => {
+                report(&was.path, ForbiddenEdit::PassedChanged)
+            }
             Some(is) if !was.node.passes => {
                 if is.node.is_leaf() && is.node.passes {
-                    report(&was.path, Breach::PassesSet);
+                    report(&was.path, ForbiddenEdit::PassesSet);
                 }
                 if is.node.attempts != was.node.attempts {
-                    report(&was.path, Breach::AttemptsSet);
+                    report(&was.path, ForbiddenEdit::AttemptsSet);
                 }
             }
             None | Some(_) => {}
@@ -91,10 +97,10 @@ pub fn user_edit_faults(before: &Tree, after: &Tree) -> Vec<EditFault> {
     }
     for (_, is) in new.iter().filter(|(id, _)| !old.contains_key(*id)) {
         if is.node.passes && is.node.is_leaf() {
-            report(&is.path, Breach::PassesSet);
+            report(&is.path, ForbiddenEdit::PassesSet);
         }
         if is.node.attempts > 0 {
-            report(&is.path, Breach::AttemptsSet);
+            report(&is.path, ForbiddenEdit::AttemptsSet);
         }
     }
     faults.sort_by(|one, other| one.node.cmp(&other.node));

@@ -7,7 +7,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::{BYTES_MAX, DEPTH_MAX, NODES_MAX, Node};
-use crate::id::IdFault;
+use crate::id::IdError;
 
 /// One fault in a tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -17,10 +17,10 @@ pub struct TreeProblem {
     pub node: String,
     /// What is wrong there.
     #[serde(serialize_with = "as_text")]
-    pub fault: TreeFault,
+    pub fault: TreeError,
 }
 
-fn as_text<S: serde::Serializer>(fault: &TreeFault, serializer: S) -> Result<S::Ok, S::Error> {
+fn as_text<S: serde::Serializer>(fault: &TreeError, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(fault)
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for TreeProblem {
 
 /// The kinds of JSON values.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub enum Kind {
+pub enum JsonKind {
     /// `null`
     #[error("null")]
     Null,
@@ -61,7 +61,7 @@ pub enum Kind {
 
 /// What can be wrong.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum TreeFault {
+pub enum TreeError {
     /// More bytes than a tree may have.
     #[error("the document has {0} bytes: at most {BYTES_MAX} are allowed")]
     TooLarge(usize),
@@ -98,9 +98,9 @@ pub enum TreeFault {
         /// The field, with its place in a list.
         field: String,
         /// The kind it must have.
-        wanted: Kind,
+        wanted: JsonKind,
         /// The kind it has.
-        found: Kind,
+        found: JsonKind,
     },
     /// A number out of its bounds.
     #[error("`{field}` must be from {} to {}, found {found}: change the value", .bounds.start(), .bounds.end())]
@@ -118,7 +118,7 @@ pub enum TreeFault {
         /// The text as it stands, or its beginning where it is long.
         id: String,
         /// Why it is no id.
-        fault: IdFault,
+        fault: IdError,
     },
     /// An id that another node has.
     #[error("`id` is also the id of {other}: give one of the two another id")]
@@ -168,7 +168,7 @@ fn remove_or_rename(meant: Option<&str>) -> String {
 
 /// The fields of a node, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Field {
+pub(super) enum NodeField {
     Id,
     Order,
     Title,
@@ -180,7 +180,7 @@ pub(super) enum Field {
     Children,
 }
 
-impl Field {
+impl NodeField {
     /// All of them, by the names that they have in the document.
     pub(super) const ALL: [(&str, Self); 9] = [
         ("id", Self::Id),
@@ -203,9 +203,9 @@ const FAULTS_MAX: usize = 10_000;
 
 /// Faults as they are found, by position, until the ids on the way are known.
 #[derive(Default)]
-pub(super) struct Found {
-    document: Vec<TreeFault>,
-    nodes: Vec<(Place, TreeFault)>,
+pub(super) struct FaultCollector {
+    document: Vec<TreeError>,
+    nodes: Vec<(FaultLocation, TreeError)>,
     /// How many of `nodes`, sorted, came from reading and not from a rule.
     unread: usize,
     untold: usize,
@@ -214,21 +214,21 @@ pub(super) struct Found {
 
 /// A node's position, and what of it is concerned.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct FaultLocation {
     position: Position,
-    part: Part,
+    part: FaultPart,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum FaultPart {
     Whole,
-    Field(Field),
+    Field(NodeField),
     Beside,
 }
 
-impl Found {
+impl FaultCollector {
     /// Notes a fault of the document around the tree.
-    pub(super) fn in_document(&mut self, fault: TreeFault) {
+    pub(super) fn in_document(&mut self, fault: TreeError) {
         if self.document.len() < FAULTS_MAX {
             self.document.push(fault);
         } else {
@@ -237,22 +237,22 @@ impl Found {
     }
 
     /// Notes a fault in a field of the node at `position`; what concerns no single field says `None`.
-    pub(super) fn at(&mut self, position: &[usize], field: Option<Field>, fault: TreeFault) {
-        let part = field.map_or(Part::Beside, Part::Field);
-        self.note(Place { position: position.to_vec(), part }, fault);
+    pub(super) fn at(&mut self, position: &[usize], field: Option<NodeField>, fault: TreeError) {
+        let part = field.map_or(FaultPart::Beside, FaultPart::Field);
+        self.note(FaultLocation { position: position.to_vec(), part }, fault);
     }
 
     /// Notes that something else stands where a node should.
-    pub(super) fn no_node(&mut self, position: &[usize], found: Kind) {
+    pub(super) fn no_node(&mut self, position: &[usize], found: JsonKind) {
         let field = "the node".to_owned();
-        let place = Place { position: position.to_vec(), part: Part::Whole };
-        self.note(place, TreeFault::WrongKind { field, wanted: Kind::Object, found });
+        let place = FaultLocation { position: position.to_vec(), part: FaultPart::Whole };
+        self.note(place, TreeError::WrongKind { field, wanted: JsonKind::Object, found });
     }
 
     /// Notes that there are more nodes than a tree may have, and that the rest was not read.
     pub(super) fn too_many_nodes(&mut self) {
         if !self.cut_short {
-            self.in_document(TreeFault::TooManyNodes);
+            self.in_document(TreeError::TooManyNodes);
         }
         self.cut_short = true;
     }
@@ -274,14 +274,14 @@ impl Found {
     }
 
     /// Whether a field could not be read, so that a rule about its value would say nothing true.
-    pub(super) fn unread(&self, position: &[usize], field: Field) -> bool {
+    pub(super) fn unread(&self, position: &[usize], field: NodeField) -> bool {
         let unread = self.nodes.get(..self.unread).unwrap_or_default();
         let is_unread = |part| {
             unread
                 .binary_search_by(|(one, _)| (one.position.as_slice(), one.part).cmp(&(position, part)))
                 .is_ok()
         };
-        !unread.is_empty() && (is_unread(Part::Whole) || is_unread(Part::Field(field)))
+        !unread.is_empty() && (is_unread(FaultPart::Whole) || is_unread(FaultPart::Field(field)))
     }
 
     /// The faults in the order of the document, each with the path of its node; none is success.
@@ -296,11 +296,11 @@ impl Found {
             .nodes
             .into_iter()
             .map(|(place, fault)| TreeProblem { node: path_at(root, &place.position), fault });
-        let untold = (self.untold > 0).then(|| whole(TreeFault::Untold(self.untold)));
+        let untold = (self.untold > 0).then(|| whole(TreeError::Untold(self.untold)));
         Err(in_document.chain(in_nodes).chain(untold).collect())
     }
 
-    fn note(&mut self, place: Place, fault: TreeFault) {
+    fn note(&mut self, place: FaultLocation, fault: TreeError) {
         if self.nodes.len() < FAULTS_MAX {
             self.nodes.push((place, fault));
         } else {

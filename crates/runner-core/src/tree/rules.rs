@@ -2,31 +2,31 @@
 
 use std::ops::RangeInclusive;
 
-use super::problem::{Field, Found, Position, TreeFault, path_at};
-use super::written::{WrittenLen, escapes_below};
+use super::problem::{FaultCollector, NodeField, Position, TreeError, path_at};
+use super::written::{SerializedLen, escapes_below};
 use super::{ATTEMPTS_RANGE, BYTES_MAX, DEPTH_MAX, MAX_ATTEMPTS_RANGE, NODES_MAX, Node, ORDER_RANGE};
 use crate::id::NodeId;
 
 /// Notes every rule that is broken at or below `root`. Fields that could not be read are passed over.
-pub(super) fn check(root: &Node, found: &mut Found) {
+pub(super) fn check(root: &Node, found: &mut FaultCollector) {
     if !found.can_be_ruled() {
         return;
     }
-    let mut rules = Rules::default();
+    let mut rules = TreeRules::default();
     walk(root, &mut |node, position| rules.see(node, position, found));
     rules.of_the_whole(root, || escapes_below(root), found);
 }
 
 /// The rules, looked at node by node in any order; what those about the whole need is gathered on the way.
 #[derive(Default)]
-pub(super) struct Rules {
+pub(super) struct TreeRules {
     fingerprints: Vec<u64>,
-    written: WrittenLen,
+    written: SerializedLen,
 }
 
-impl Rules {
+impl TreeRules {
     /// Notes the rules that are broken at one node, once its children are known.
-    pub(super) fn see(&mut self, node: &Node, position: &Position, found: &mut Found) {
+    pub(super) fn see(&mut self, node: &Node, position: &Position, found: &mut FaultCollector) {
         self.fingerprints.push(fingerprint(&node.id));
         self.written.add(node, position.len() + 1);
         check_bounds(node, position, found);
@@ -35,18 +35,23 @@ impl Rules {
         check_passes(node, position, found);
         if position.len() + 1 == DEPTH_MAX && !node.is_leaf() {
             let first_child: Position = position.iter().copied().chain([0]).collect();
-            found.at(&first_child, None, TreeFault::TooDeep);
+            found.at(&first_child, None, TreeError::TooDeep);
         }
     }
 
     /// Notes the rules about the whole that are broken, once every node was seen. What the escapes in all texts cost
     /// is asked for only where it decides.
-    pub(super) fn of_the_whole(self, root: &Node, escapes: impl FnOnce() -> usize, found: &mut Found) {
+    pub(super) fn of_the_whole(
+        self,
+        root: &Node,
+        escapes: impl FnOnce() -> usize,
+        found: &mut FaultCollector,
+    ) {
         if self.fingerprints.len() > NODES_MAX {
             found.too_many_nodes();
         }
         if let Some(written) = self.written.above(BYTES_MAX, escapes) {
-            found.in_document(TreeFault::WrittenTooLarge(written));
+            found.in_document(TreeError::WrittenTooLarge(written));
         }
         check_unique(root, self.fingerprints, found);
     }
@@ -67,63 +72,63 @@ fn walk<'t>(root: &'t Node, visit: &mut impl FnMut(&'t Node, &Position)) {
     descend(root, &mut Vec::new(), visit);
 }
 
-fn check_bounds(node: &Node, position: &Position, found: &mut Found) {
+fn check_bounds(node: &Node, position: &Position, found: &mut FaultCollector) {
     let mut check = |name, field, number: i64, bounds: RangeInclusive<i64>| {
         if !bounds.contains(&number) {
-            let fault = TreeFault::OutOfRange { field: name, bounds, found: number.to_string() };
+            let fault = TreeError::OutOfRange { field: name, bounds, found: number.to_string() };
             found.at(position, Some(field), fault);
         }
     };
-    check("order", Field::Order, node.order, ORDER_RANGE);
-    check("attempts", Field::Attempts, node.attempts.into(), ATTEMPTS_RANGE);
-    check("max_attempts", Field::MaxAttempts, node.max_attempts.into(), MAX_ATTEMPTS_RANGE);
+    check("order", NodeField::Order, node.order, ORDER_RANGE);
+    check("attempts", NodeField::Attempts, node.attempts.into(), ATTEMPTS_RANGE);
+    check("max_attempts", NodeField::MaxAttempts, node.max_attempts.into(), MAX_ATTEMPTS_RANGE);
 }
 
-fn check_attempts(node: &Node, position: &Position, found: &mut Found) {
+fn check_attempts(node: &Node, position: &Position, found: &mut FaultCollector) {
     let unread = |field| found.unread(position, field);
-    if node.attempts > node.max_attempts && !unread(Field::Attempts) && !unread(Field::MaxAttempts) {
-        let fault = TreeFault::AttemptsOverMax { attempts: node.attempts, max: node.max_attempts };
-        found.at(position, Some(Field::Attempts), fault);
+    if node.attempts > node.max_attempts && !unread(NodeField::Attempts) && !unread(NodeField::MaxAttempts) {
+        let fault = TreeError::AttemptsOverMax { attempts: node.attempts, max: node.max_attempts };
+        found.at(position, Some(NodeField::Attempts), fault);
     }
 }
 
-fn check_order(node: &Node, position: &Position, found: &mut Found) {
+fn check_order(node: &Node, position: &Position, found: &mut FaultCollector) {
     let unread = |index: usize| {
         let child: Position = position.iter().copied().chain([index]).collect();
-        found.unread(&child, Field::Order) || found.unread(&child, Field::Id)
+        found.unread(&child, NodeField::Order) || found.unread(&child, NodeField::Id)
     };
     let mut pairs = node.children.iter().zip(node.children.iter().skip(1)).enumerate();
     let inversion = pairs.find(|(index, (one, next))| {
         one.sort_key() > next.sort_key() && !unread(*index) && !unread(*index + 1)
     });
     if let Some((_, (early, late))) = inversion {
-        let fault = TreeFault::Unsorted { early: early.id.to_string(), late: late.id.to_string() };
-        found.at(position, Some(Field::Children), fault);
+        let fault = TreeError::Unsorted { early: early.id.to_string(), late: late.id.to_string() };
+        found.at(position, Some(NodeField::Children), fault);
     }
 }
 
-fn check_passes(node: &Node, position: &Position, found: &mut Found) {
+fn check_passes(node: &Node, position: &Position, found: &mut FaultCollector) {
     let child_unread = |index: usize| {
         let child: Position = position.iter().copied().chain([index]).collect();
-        found.unread(&child, Field::Passes)
+        found.unread(&child, NodeField::Passes)
     };
-    if node.is_leaf() || found.unread(position, Field::Passes) {
+    if node.is_leaf() || found.unread(position, NodeField::Passes) {
         return;
     }
     let mut open = node.children.iter().enumerate().filter(|(_, child)| !child.passes);
     let fault = if node.passes {
         let open = open.find(|(index, _)| !child_unread(*index));
-        open.map(|(_, open)| TreeFault::PassesTooEarly { open: open.id.to_string() })
+        open.map(|(_, open)| TreeError::PassesTooEarly { open: open.id.to_string() })
     } else {
-        open.next().is_none().then_some(TreeFault::PassesTooLate)
+        open.next().is_none().then_some(TreeError::PassesTooLate)
     };
     if let Some(fault) = fault {
-        found.at(position, Some(Field::Passes), fault);
+        found.at(position, Some(NodeField::Passes), fault);
     }
 }
 
 /// Notes the ids that stand twice. Where all fingerprints differ, as they do in every good tree, so do all ids.
-fn check_unique(root: &Node, mut fingerprints: Vec<u64>, found: &mut Found) {
+fn check_unique(root: &Node, mut fingerprints: Vec<u64>, found: &mut FaultCollector) {
     fingerprints.sort_unstable();
     if fingerprints.is_sorted_by(|one, next| one < next) {
         return;
@@ -135,7 +140,7 @@ fn check_unique(root: &Node, mut fingerprints: Vec<u64>, found: &mut Found) {
     for group in ids.chunk_by(|(one, _), (next, _)| one == next) {
         let Some(((_, first), others)) = group.split_first() else { continue };
         for (_, position) in others {
-            found.at(position, Some(Field::Id), TreeFault::DuplicateId { other: path_at(root, first) });
+            found.at(position, Some(NodeField::Id), TreeError::DuplicateId { other: path_at(root, first) });
         }
     }
 }

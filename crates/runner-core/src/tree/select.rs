@@ -8,14 +8,14 @@ pub enum Selection<'t> {
     /// Nothing: the root passes.
     Complete,
     /// This leaf.
-    Leaf(Choice<'t>),
+    Leaf(SelectedLeaf<'t>),
     /// This leaf, but every attempt at it is spent.
-    Stuck(Choice<'t>),
+    Stuck(SelectedLeaf<'t>),
 }
 
 /// A leaf and the way to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice<'t> {
+pub struct SelectedLeaf<'t> {
     /// The leaf.
     pub leaf: &'t Node,
     /// The nodes from the root to the leaf, both included.
@@ -24,7 +24,7 @@ pub struct Choice<'t> {
 
 /// One turn on the way down: which child was taken, and what of its siblings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn<'t> {
+pub struct SelectionStep<'t> {
     /// The node whose children were looked at.
     pub parent: &'t Node,
     /// The first open one.
@@ -47,17 +47,17 @@ pub fn select(tree: &Tree) -> Selection<'_> {
         node = open;
         path.push(node);
     }
-    let choice = Choice { leaf: node, path };
+    let choice = SelectedLeaf { leaf: node, path };
     if node.is_exhausted() { Selection::Stuck(choice) } else { Selection::Leaf(choice) }
 }
 
-impl<'t> Choice<'t> {
+impl<'t> SelectedLeaf<'t> {
     /// The turns on the way down, from the root.
-    pub fn turns(&self) -> impl Iterator<Item = Turn<'t>> {
+    pub fn turns(&self) -> impl Iterator<Item = SelectionStep<'t>> {
         self.path.iter().zip(self.path.iter().skip(1)).map(|(parent, taken)| {
             let place = parent.children.iter().position(|child| child.id == taken.id).unwrap_or_default();
             let behind = parent.children.iter().skip(place + 1);
-            Turn {
+            SelectionStep {
                 parent,
                 taken,
                 passed_before: place,

@@ -1,10 +1,10 @@
 //! How long a tree's written form is, told without writing it.
 
 use super::Node;
-use super::problem::Field;
+use super::problem::NodeField;
 
 /// A length that grows as nodes are added.
-pub(super) struct WrittenLen {
+pub(super) struct SerializedLen {
     /// What it is if no text needs an escape.
     plain: usize,
     /// How much of that is text.
@@ -15,13 +15,13 @@ pub(super) struct WrittenLen {
 const ESCAPED_LEN_MAX: usize = 6;
 
 /// The bytes around the root: `{`, the version, the root's key, `}`.
-impl Default for WrittenLen {
+impl Default for SerializedLen {
     fn default() -> Self {
         Self { plain: "{\n  \"version\": 1,\n  \"root\": \n}\n".len(), text: 0 }
     }
 }
 
-impl WrittenLen {
+impl SerializedLen {
     /// Adds a node on `level` (the root's is 1), but for its children.
     pub(super) fn add(&mut self, node: &Node, level: usize) {
         let (outer, inner) = (4 * level - 2, 4 * level);
@@ -33,7 +33,7 @@ impl WrittenLen {
             + digits(node.max_attempts.into());
         let passes = if node.passes { "true".len() } else { "false".len() };
         let lists = list_len(node.acceptance.len(), inner) + list_len(node.children.len(), inner);
-        let names = NAMES_LEN + Field::ALL.len() * ("\n\"\": ".len() + inner) + Field::ALL.len() - 1;
+        let names = NAMES_LEN + NodeField::ALL.len() * ("\n\"\": ".len() + inner) + NodeField::ALL.len() - 1;
         self.text += text;
         self.plain += "{\n}".len() + outer + names + numbers + passes + lists + quotes + text;
     }
@@ -100,11 +100,11 @@ mod tests {
 
     /// The length by counting, told by a limit that is just too low.
     fn counted(root: &Node) -> Option<usize> {
-        fn add(len: &mut WrittenLen, node: &Node, level: usize) {
+        fn add(len: &mut SerializedLen, node: &Node, level: usize) {
             len.add(node, level);
             node.children.iter().for_each(|child| add(len, child, level + 1));
         }
-        let mut len = WrittenLen::default();
+        let mut len = SerializedLen::default();
         add(&mut len, root, 1);
         len.above(1, || escapes_below(root))
     }
@@ -134,7 +134,7 @@ mod tests {
     fn only_a_length_above_the_limit_is_told() {
         let root = Node { title: "\u{1b}".repeat(10), ..leaf("root") };
         let whole = tree(root.clone()).bytes().len();
-        let mut len = WrittenLen::default();
+        let mut len = SerializedLen::default();
         len.add(&root, 1);
         let escapes = || escapes_below(&root);
         assert_eq!(len.above(whole, escapes), None);

@@ -2,24 +2,27 @@
 
 use std::collections::BTreeSet;
 
-use super::begun::{self, Fork};
+use super::begun::{self, ExpectedFork};
 use super::compare::{self, Difference, shown};
-use super::documents::Documents;
+use super::documents::DocumentSet;
 use super::edit;
 use super::files::{self, Files, goal_id, is_an_iterations, is_runners};
-use super::iteration::{Scene, aim_differences};
-use super::record::{Kind, Parts, kind};
-use super::{Base, Change, Checked, Commit, Ending, Finding, Now, Place, Rule};
-use crate::config::{Config, Protect};
+use super::iteration::{IterationAudit, aim_differences};
+use super::record::{CommitKind, MessageParts, kind};
+use super::{
+    AuditBase, AuditFinding, AuditStart, AuditSummary, AuditedCommit, CommitAudit, CommitChange, FileAfter,
+    Rule,
+};
+use crate::config::{Config, ProtectPolicy};
 use crate::fork;
-use crate::id::{Iteration, NodeId, RunId};
+use crate::id::{IterationNumber, NodeId, RunId};
 use crate::layout::{Doc, RUNNER_DIR};
 use crate::repo_path::RepoPath;
 use crate::run_state::RunState;
 use crate::start::{IMPORTED, unseeded_tree};
 use crate::step::baseline;
 use crate::step::message::TAKEN_IN;
-use crate::step::{Outcome, Plan, plan};
+use crate::step::{NextStep, Outcome, plan};
 use crate::tree::{Node, Tree};
 
 /// Walks along a run's commits and remembers what the next one must follow from.
@@ -44,11 +47,11 @@ pub struct Auditor {
     own: Vec<(String, String)>,
     iterations: usize,
     /// The iteration that the last commit was, if it was one.
-    last_iter: Option<Iteration>,
+    last_iter: Option<IterationNumber>,
 }
 
 /// The documents of a commit that can be read, and what is wrong with them.
-struct After {
+struct DocsAfter {
     tree: Option<Tree>,
     state: Option<RunState>,
     config: Option<Config>,
@@ -57,17 +60,19 @@ struct After {
 
 impl Auditor {
     /// Begins an audit of a run.
-    pub fn new(run: RunId, base: Base) -> Self {
+    pub fn new(run: RunId, base: AuditBase) -> Self {
         let (is_begun, at_start) = match base.place {
-            Place::Before => (false, Some(BTreeSet::new())),
-            Place::Within(at_start) => (true, at_start),
+            AuditStart::Before => (false, Some(BTreeSet::new())),
+            AuditStart::Within(at_start) => (true, at_start),
         };
-        let read = Documents(&base.files);
+        let read = DocumentSet(&base.files);
         let (tree, state, config) = (read.tree(), read.state(), read.config());
         let state = state.and_then(Result::ok);
         // A line that begins within a run may begin behind an iteration; its state knows which.
-        let last_iter =
-            state.as_ref().filter(|_| is_begun).and_then(|state| Iteration::new(state.next_iter.get() - 1));
+        let last_iter = state
+            .as_ref()
+            .filter(|_| is_begun)
+            .and_then(|state| IterationNumber::new(state.next_iter.get() - 1));
         Self {
             run,
             last: base.commit,
@@ -86,7 +91,7 @@ impl Auditor {
     }
 
     /// Checks the next commit.
-    pub fn check(&mut self, commit: &Commit) -> Checked {
+    pub fn check(&mut self, commit: &AuditedCommit) -> CommitAudit {
         let kind = kind(&commit.message);
         let before = self.files.clone();
         self.apply(commit);
@@ -94,12 +99,12 @@ impl Auditor {
         let mut differences: Vec<Difference> = self.parents(commit, &kind).into_iter().collect();
         let mut unchecked = Vec::new();
         let text = String::from_utf8_lossy(&commit.message).into_owned();
-        let parts = Parts::of(&text);
+        let parts = MessageParts::of(&text);
         let forked = self.forked(commit, &kind, (&before, &after), &text);
         let is_fork = forked.is_some();
         differences.extend(forked.into_iter().flatten());
         differences.extend(self.names(&kind));
-        if !self.is_begun && (is_fork || !matches!(kind, Kind::Start { .. })) {
+        if !self.is_begun && (is_fork || !matches!(kind, CommitKind::Start { .. })) {
             differences.push((
                 Rule::StartMissing,
                 format!("chore(loop): start run {}", self.run),
@@ -109,25 +114,25 @@ impl Auditor {
         differences.append(&mut after.differences);
         let mut findings = Vec::new();
         match &kind {
-            Kind::Start { .. } if is_fork => {}
-            Kind::Start { .. } => differences.extend(self.start(commit, &after, &before, &parts)),
-            Kind::Iteration { .. } => {
+            CommitKind::Start { .. } if is_fork => {}
+            CommitKind::Start { .. } => differences.extend(self.start(commit, &after, &before, &parts)),
+            CommitKind::Iteration { .. } => {
                 self.iterations += 1;
                 differences.extend(self.iteration((commit, &kind), &after, (&before, &text), &mut unchecked));
             }
-            Kind::Baseline { .. } => differences.extend(self.baseline(commit, &after, &text)),
-            Kind::Edit { .. } => differences.extend(self.edit(commit, &after, (&before, &text))),
-            Kind::Garbled { subject } => differences.push((
+            CommitKind::Baseline { .. } => differences.extend(self.baseline(commit, &after, &text)),
+            CommitKind::Edit { .. } => differences.extend(self.edit(commit, &after, (&before, &text))),
+            CommitKind::Garbled { subject } => differences.push((
                 Rule::Message,
                 "a subject that the runner writes".to_owned(),
                 shown(subject),
             )),
-            Kind::Own { subject } => {
+            CommitKind::Own { subject } => {
                 self.own.push((commit.id.clone(), subject.clone()));
                 differences.extend(self.own_edit(&after));
             }
         }
-        if !matches!(kind, Kind::Own { .. }) {
+        if !matches!(kind, CommitKind::Own { .. }) {
             findings.extend(self.taken_in(&parts));
         }
         let iter = kind.iter();
@@ -136,23 +141,23 @@ impl Auditor {
         let marks = parts.trailers.iter().filter(|(key, _)| key.ends_with("-Mark"));
         let marks = marks.map(|(_, value)| shown(value)).collect();
         self.step_forward(commit, &kind, after);
-        Checked { commit: commit.id.clone(), kind, outcome, marks, findings, unchecked }
+        CommitAudit { commit: commit.id.clone(), kind, outcome, marks, findings, unchecked }
     }
 
     /// A start that says that it is a fork of the run so far: what is wrong with it. From now on it is the run.
     fn forked(
         &mut self,
-        commit: &Commit,
-        kind: &Kind,
-        (before, after): (&Files, &After),
+        commit: &AuditedCommit,
+        kind: &CommitKind,
+        (before, after): (&Files, &DocsAfter),
         text: &str,
     ) -> Option<Vec<Difference>> {
-        let Kind::Start { run_id } = kind else { return None };
+        let CommitKind::Start { run_id } = kind else { return None };
         if *run_id == self.run || fork::origin(&commit.message).is_none() {
             return None;
         }
         let old = std::mem::replace(&mut self.run, run_id.clone());
-        let fork = Fork {
+        let fork = ExpectedFork {
             from: (&old, self.last_iter),
             run: run_id,
             before: (before, self.state.as_ref()),
@@ -162,28 +167,28 @@ impl Auditor {
     }
 
     /// What the end says of the whole.
-    pub fn finish(self) -> Ending {
+    pub fn finish(self) -> AuditSummary {
         let findings = self.own.iter().map(|(commit, subject)| unrecorded(commit, subject)).collect();
         let mut passed = Vec::new();
         if let Some(tree) = &self.tree {
             collect_passed(tree.root(), &mut passed);
         }
         let is_complete = self.tree.is_some_and(|tree| tree.root().passes);
-        Ending { findings, iterations: self.iterations, passed, is_complete }
+        AuditSummary { findings, iterations: self.iterations, passed, is_complete }
     }
 
     /// Takes the changes of a commit into the files and the protected paths.
-    fn apply(&mut self, commit: &Commit) {
-        for Change { path, now, is_protected } in &commit.changes {
+    fn apply(&mut self, commit: &AuditedCommit) {
+        for CommitChange { path, now, is_protected } in &commit.changes {
             match now {
-                Now::File(Some(bytes)) => drop(self.files.insert(path.clone(), bytes.clone())),
-                Now::File(None) => {}
-                Now::Gone | Now::Other => drop(self.files.remove(path)),
+                FileAfter::File(Some(bytes)) => drop(self.files.insert(path.clone(), bytes.clone())),
+                FileAfter::File(None) => {}
+                FileAfter::Gone | FileAfter::Other => drop(self.files.remove(path)),
             }
             if *is_protected {
                 match now {
-                    Now::Gone => self.protected.remove(path),
-                    Now::File(_) | Now::Other => self.protected.insert(path.clone()),
+                    FileAfter::Gone => self.protected.remove(path),
+                    FileAfter::File(_) | FileAfter::Other => self.protected.insert(path.clone()),
                 };
             }
         }
@@ -193,8 +198,8 @@ impl Auditor {
     }
 
     /// Reads the documents that the commit changed; the others are known.
-    fn read(&self, before: &Files, kind: &Kind) -> After {
-        let docs = Documents(&self.files);
+    fn read(&self, before: &Files, kind: &CommitKind) -> DocsAfter {
+        let docs = DocumentSet(&self.files);
         let is_same = |doc: Doc| files::doc(before, doc) == files::doc(&self.files, doc);
         let mut differences = Vec::new();
         let tree = if is_same(Doc::Tree) && self.tree.is_some() {
@@ -212,11 +217,11 @@ impl Auditor {
         } else {
             docs.checked_config(&mut differences)
         };
-        After { tree, state, config, differences }
+        DocsAfter { tree, state, config, differences }
     }
 
-    fn parents(&self, commit: &Commit, kind: &Kind) -> Option<Difference> {
-        let is_own = matches!(kind, Kind::Own { .. });
+    fn parents(&self, commit: &AuditedCommit, kind: &CommitKind) -> Option<Difference> {
+        let is_own = matches!(kind, CommitKind::Own { .. });
         let expected = self.last.clone();
         let is_right = if is_own {
             commit.parents.first() == expected.as_ref()
@@ -231,13 +236,13 @@ impl Auditor {
     }
 
     /// The run that message, goal and state name.
-    fn names(&self, kind: &Kind) -> Vec<Difference> {
+    fn names(&self, kind: &CommitKind) -> Vec<Difference> {
         let in_message = match kind {
-            Kind::Start { run_id }
-            | Kind::Iteration { run_id, .. }
-            | Kind::Baseline { run_id, .. }
-            | Kind::Edit { run_id, .. } => Some(run_id),
-            Kind::Garbled { .. } | Kind::Own { .. } => None,
+            CommitKind::Start { run_id }
+            | CommitKind::Iteration { run_id, .. }
+            | CommitKind::Baseline { run_id, .. }
+            | CommitKind::Edit { run_id, .. } => Some(run_id),
+            CommitKind::Garbled { .. } | CommitKind::Own { .. } => None,
         };
         let mut wrong = Vec::new();
         let mut compare = |place: &str, named: Option<&RunId>| {
@@ -255,7 +260,13 @@ impl Auditor {
 
     /// A commit of `runner start`: the first begins with a fresh state and nothing done, a later one takes in what the
     /// user changed.
-    fn start(&self, commit: &Commit, after: &After, before: &Files, parts: &Parts<'_>) -> Vec<Difference> {
+    fn start(
+        &self,
+        commit: &AuditedCommit,
+        after: &DocsAfter,
+        before: &Files,
+        parts: &MessageParts<'_>,
+    ) -> Vec<Difference> {
         let mut wrong = Vec::new();
         let outside = commit.changes.iter().find(|change| !is_runners(&change.path));
         if let Some(change) = outside {
@@ -281,7 +292,7 @@ impl Auditor {
         let imported = parts.value(IMPORTED);
         wrong
             .extend(imported.and_then(|value| begun::import(value, self.tree.as_ref(), after.tree.as_ref())));
-        let is_fresh = self.state.as_ref().is_none_or(|state| state.next_iter == Iteration::FIRST);
+        let is_fresh = self.state.as_ref().is_none_or(|state| state.next_iter == IterationNumber::FIRST);
         let known =
             self.tree.as_ref().filter(|_| is_continued && !is_fresh).cloned().unwrap_or_else(unseeded_tree);
         wrong.extend(after.tree.as_ref().into_iter().flat_map(|tree| edit::faults(&known, tree)));
@@ -289,7 +300,7 @@ impl Auditor {
     }
 
     /// What a user's own commit may not do to the runner's documents.
-    fn own_edit(&self, after: &After) -> Vec<Difference> {
+    fn own_edit(&self, after: &DocsAfter) -> Vec<Difference> {
         let mut wrong = Vec::new();
         if let (Some(was), Some(is)) = (&self.state, &after.state) {
             wrong.extend(compare::states(was, is));
@@ -304,14 +315,15 @@ impl Auditor {
     }
 
     /// What the guard said before the first session: recorded once, if it was to be asked, and nothing beside it.
-    fn baseline(&self, commit: &Commit, after: &After, text: &str) -> Vec<Difference> {
+    fn baseline(&self, commit: &AuditedCommit, after: &DocsAfter, text: &str) -> Vec<Difference> {
         let mut wrong = edit::scope(commit, Doc::RunState);
         let (Some(was), Some(is), Some(config)) = (&self.state, &after.state, &self.config) else {
             return wrong;
         };
         let expected = RunState { baseline: is.baseline.clone(), ..was.clone() };
         wrong.extend(compare::states(&expected, is));
-        let is_due = config.guard.baseline && was.baseline.is_none() && was.next_iter == Iteration::FIRST;
+        let is_due =
+            config.guard.baseline && was.baseline.is_none() && was.next_iter == IterationNumber::FIRST;
         if !is_due || !is.baseline.as_ref().is_some_and(baseline::is_possible) {
             let found = is.baseline.as_ref().map_or_else(|| "none".to_owned(), |it| it.exit.clone());
             let expected = "the guard's first word, before the first iteration".to_owned();
@@ -325,10 +337,15 @@ impl Auditor {
     }
 
     /// An edit of the user's: made again, and compared.
-    fn edit(&self, commit: &Commit, after: &After, (before, text): (&Files, &str)) -> Vec<Difference> {
+    fn edit(
+        &self,
+        commit: &AuditedCommit,
+        after: &DocsAfter,
+        (before, text): (&Files, &str),
+    ) -> Vec<Difference> {
         let (Some(was), Some(state)) = (&self.tree, &self.state) else { return Vec::new() };
         let own_commits = u32::try_from(self.own.len()).unwrap_or(u32::MAX);
-        let known = edit::Known { run: &self.run, tree: was, state, files: before, own_commits };
+        let known = edit::EditContext { run: &self.run, tree: was, state, files: before, own_commits };
         let (Some(tree), Some(new_state)) = (&after.tree, &after.state) else { return Vec::new() };
         edit::differences(&known, (commit, text), (tree, new_state, &self.files))
     }
@@ -336,8 +353,8 @@ impl Auditor {
     /// An iteration: planned and settled again, and compared.
     fn iteration(
         &self,
-        (commit, kind): (&Commit, &Kind),
-        after: &After,
+        (commit, kind): (&AuditedCommit, &CommitKind),
+        after: &DocsAfter,
         (before, text): (&Files, &str),
         unchecked: &mut Vec<String>,
     ) -> Vec<Difference> {
@@ -353,8 +370,8 @@ impl Auditor {
             return wrong;
         };
         let job = match plan(&snapshot) {
-            Ok(Plan::Work(job)) => job,
-            Ok(Plan::Stop(stop)) => {
+            Ok(NextStep::Work(job)) => job,
+            Ok(NextStep::Stop(stop)) => {
                 wrong.push((
                     Rule::Stopped,
                     format!("no iteration: {}", stop.as_str()),
@@ -373,13 +390,13 @@ impl Auditor {
             return wrong;
         }
         let (Some(new_tree), Some(new_state)) = (&after.tree, &after.state) else { return wrong };
-        let scene = Scene { auditor: self, commit, snapshot: &snapshot, job: &job, text };
+        let scene = IterationAudit { auditor: self, commit, snapshot: &snapshot, job: &job, text };
         wrong.extend(scene.settled(kind, new_tree, new_state, unchecked));
         wrong
     }
 
     /// Files that an iteration must not change.
-    fn pinned(&self, commit: &Commit) -> Vec<Difference> {
+    fn pinned(&self, commit: &AuditedCommit) -> Vec<Difference> {
         let changed = commit.changes.iter().filter(|change| !is_an_iterations(&change.path));
         changed
             .map(|change| {
@@ -390,9 +407,9 @@ impl Auditor {
     }
 
     /// Protected files that the commit changed although the policy puts them back.
-    fn protected_changes(&self, commit: &Commit) -> Vec<Difference> {
+    fn protected_changes(&self, commit: &AuditedCommit) -> Vec<Difference> {
         let policy = self.config.as_ref().map(|config| config.guard.protect);
-        if policy == Some(Protect::Flag) {
+        if policy == Some(ProtectPolicy::Flag) {
             return Vec::new();
         }
         let changed =
@@ -413,7 +430,7 @@ impl Auditor {
     }
 
     /// The user's own commits before this one: it says that it took them in, or they are nobody's.
-    fn taken_in(&mut self, parts: &Parts<'_>) -> Vec<Finding> {
+    fn taken_in(&mut self, parts: &MessageParts<'_>) -> Vec<AuditFinding> {
         let said = parts.value(TAKEN_IN).and_then(|count| count.parse::<usize>().ok()).unwrap_or_default();
         let own = std::mem::take(&mut self.own);
         let is_first_start = !self.is_begun;
@@ -423,14 +440,14 @@ impl Auditor {
         own.iter().map(|(commit, subject)| unrecorded(commit, subject)).collect()
     }
 
-    fn step_forward(&mut self, commit: &Commit, kind: &Kind, after: After) {
+    fn step_forward(&mut self, commit: &AuditedCommit, kind: &CommitKind, after: DocsAfter) {
         self.last = Some(commit.id.clone());
         self.last_iter = kind.iter();
-        if matches!(kind, Kind::Start { .. }) {
+        if matches!(kind, CommitKind::Start { .. }) {
             self.is_begun = true;
             self.at_start = Some(self.protected.clone());
         }
-        self.is_begun |= matches!(kind, Kind::Iteration { .. });
+        self.is_begun |= matches!(kind, CommitKind::Iteration { .. });
         (self.tree, self.state, self.config) = (after.tree, after.state, after.config);
     }
 }
@@ -439,11 +456,11 @@ fn subject(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-fn finding(commit: &str, iter: Option<Iteration>, (rule, expected, found): Difference) -> Finding {
-    Finding { commit: commit.to_owned(), iter, rule, expected, found }
+fn finding(commit: &str, iter: Option<IterationNumber>, (rule, expected, found): Difference) -> AuditFinding {
+    AuditFinding { commit: commit.to_owned(), iter, rule, expected, found }
 }
 
-fn unrecorded(commit: &str, subject: &str) -> Finding {
+fn unrecorded(commit: &str, subject: &str) -> AuditFinding {
     let expected = "a commit of the runner's, or one that its next commit took in".to_owned();
     finding(commit, None, (Rule::ForeignCommit, expected, shown(subject)))
 }

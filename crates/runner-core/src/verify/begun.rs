@@ -4,28 +4,28 @@ use std::collections::BTreeSet;
 
 use super::compare::{self, Difference, shown};
 use super::files::{self, Files};
-use super::{Commit, Rule};
+use super::{AuditedCommit, Rule};
 use crate::fork;
-use crate::id::{Iteration, RunId};
+use crate::id::{IterationNumber, RunId};
 use crate::layout::Doc;
-use crate::plan::Format;
+use crate::plan::PlanFormat;
 use crate::repo_path::RepoPath;
 use crate::run_state::RunState;
 use crate::tree::{Node, Tree};
 
 /// A fork as its first commit should have made it.
-pub(super) struct Fork<'a> {
+pub(super) struct ExpectedFork<'a> {
     /// The run that it goes on from, and the iteration that lies before it, if one does.
-    pub(super) from: (&'a RunId, Option<Iteration>),
+    pub(super) from: (&'a RunId, Option<IterationNumber>),
     /// Its own name.
     pub(super) run: &'a RunId,
     pub(super) before: (&'a Files, Option<&'a RunState>),
     pub(super) after: (&'a Files, Option<&'a RunState>),
 }
 
-impl Fork<'_> {
+impl ExpectedFork<'_> {
     /// What is wrong with a fork's first commit: its place, its message, or anything it changes but two names.
-    pub(super) fn differences(&self, commit: &Commit, text: &str) -> Vec<Difference> {
+    pub(super) fn differences(&self, commit: &AuditedCommit, text: &str) -> Vec<Difference> {
         let mut wrong = Vec::new();
         let (from, iter) = self.from;
         let Some(iter) = iter else {
@@ -62,7 +62,7 @@ pub(super) fn import(value: &str, before: Option<&Tree>, after: Option<&Tree>) -
     let known = ids(before.root(), BTreeSet::new());
     let new = ids(after.root(), BTreeSet::new()).iter().filter(|id| !known.contains(*id)).count();
     let format = value.split(' ').next().unwrap_or_default();
-    let is_known = Format::ALL.iter().any(|known| known.as_str() == format);
+    let is_known = PlanFormat::ALL.iter().any(|known| known.as_str() == format);
     let expected = format!("{} {new}", if is_known { format } else { "a format" });
     (expected != value).then(|| (Rule::EditScope, format!("a plan import of {expected}"), shown(value)))
 }

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::record::Parts;
+use super::record::MessageParts;
 use super::rule::Rule;
 use crate::run_state::RunState;
 use crate::steer;
 use crate::step::Violation;
-use crate::step::places::Places;
+use crate::step::places::NodeIndex;
 use crate::text::{head, one_line};
 use crate::tree::{Node, Tree};
 
@@ -30,7 +30,7 @@ pub(super) fn trees(before: &Tree, expected: &Tree, found: &Tree) -> Option<Diff
         return None;
     }
     let (old, want, have) =
-        (Places::of(before.root()), Places::of(expected.root()), Places::of(found.root()));
+        (NodeIndex::of(before.root()), NodeIndex::of(expected.root()), NodeIndex::of(found.root()));
     let passed = |id| old.get(id).is_some_and(|place| place.node.passes);
     let restored = |id| if passed(id) { Rule::PassedChanged } else { Rule::TreeRestored };
     for place in want.iter() {
@@ -90,13 +90,13 @@ pub(super) fn messages(expected: &str, found: &str, prompt_is_known: bool) -> Ve
     if expected == found {
         return Vec::new();
     }
-    let (want, have) = (Parts::of(expected), Parts::of(found));
+    let (want, have) = (MessageParts::of(expected), MessageParts::of(found));
     let mut differences = subjects(want.subject, have.subject);
     for (key, rule) in TRAILERS {
         if !prompt_is_known && matches!(key, "Runner-Prompt" | "Runner-Prompt-Edition") {
             continue;
         }
-        let of = |parts: &Parts<'_>| parts.values(key).collect::<Vec<_>>().join(", ");
+        let of = |parts: &MessageParts<'_>| parts.values(key).collect::<Vec<_>>().join(", ");
         let (want, have) = (of(&want), of(&have));
         if want != have {
             let told =
@@ -107,10 +107,11 @@ pub(super) fn messages(expected: &str, found: &str, prompt_is_known: bool) -> Ve
     if want.body != have.body {
         differences.push((Rule::Message, shown(want.body), shown(have.body)));
     }
-    let keys =
-        |parts: &Parts<'_>| parts.trailers.iter().map(|(key, _)| (*key).to_owned()).collect::<Vec<_>>();
+    let keys = |parts: &MessageParts<'_>| {
+        parts.trailers.iter().map(|(key, _)| (*key).to_owned()).collect::<Vec<_>>()
+    };
     if differences.is_empty() && (prompt_is_known || keys(&want) != keys(&have)) {
-        let told = |parts: &Parts<'_>| format!("trailers {}", keys(parts).join(", "));
+        let told = |parts: &MessageParts<'_>| format!("trailers {}", keys(parts).join(", "));
         let same = keys(&want) == keys(&have);
         let found = if same { "the same with other white space".to_owned() } else { told(&have) };
         differences.push((Rule::Message, told(&want), found));

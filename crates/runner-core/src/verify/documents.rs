@@ -2,7 +2,7 @@
 
 use super::compare::{Difference, shown};
 use super::files::{self, Files};
-use super::record::Kind;
+use super::record::CommitKind;
 use super::rule::Rule;
 use crate::config::Config;
 use crate::layout::Doc;
@@ -10,9 +10,9 @@ use crate::run_state::RunState;
 use crate::tree::Tree;
 
 /// The documents in a set of files.
-pub(super) struct Documents<'f>(pub(super) &'f Files);
+pub(super) struct DocumentSet<'f>(pub(super) &'f Files);
 
-impl Documents<'_> {
+impl DocumentSet<'_> {
     pub(super) fn tree(&self) -> Option<Result<Tree, String>> {
         let read = |bytes| Tree::decode(bytes).map_err(|problems| first(&problems));
         files::doc(self.0, Doc::Tree).map(read)
@@ -28,9 +28,9 @@ impl Documents<'_> {
         files::doc(self.0, Doc::Config).map(read)
     }
 
-    pub(super) fn checked_tree(&self, kind: &Kind, wrong: &mut Vec<Difference>) -> Option<Tree> {
+    pub(super) fn checked_tree(&self, kind: &CommitKind, wrong: &mut Vec<Difference>) -> Option<Tree> {
         let tree = told(self.tree(), Rule::TreeInvalid, wrong)?;
-        let is_own = matches!(kind, Kind::Own { .. });
+        let is_own = matches!(kind, CommitKind::Own { .. });
         if !is_own && files::doc(self.0, Doc::Tree) != Some(tree.bytes()) {
             wrong.push((
                 Rule::TreeCanonical,

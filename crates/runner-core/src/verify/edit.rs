@@ -2,17 +2,17 @@
 
 use super::compare::{self, Difference, shown};
 use super::files::{self, Files};
-use super::record::Parts;
-use super::{Commit, Rule};
+use super::record::MessageParts;
+use super::{AuditedCommit, Rule};
 use crate::id::RunId;
 use crate::layout::Doc;
 use crate::repo_path::RepoPath;
 use crate::run_state::RunState;
-use crate::steer::{self, SteerFault, Steered, UserEdit};
-use crate::tree::{Breach, EditFault, Tree, user_edit_faults};
+use crate::steer::{self, EditError, EditableDocs, UserEdit};
+use crate::tree::{ForbiddenEdit, Tree, UserEditError, user_edit_faults};
 
 /// What is known before the edit.
-pub(super) struct Known<'a> {
+pub(super) struct EditContext<'a> {
     pub(super) run: &'a RunId,
     pub(super) tree: &'a Tree,
     pub(super) state: &'a RunState,
@@ -23,11 +23,11 @@ pub(super) struct Known<'a> {
 
 /// Everything in which a commit differs from the edit that it says it is.
 pub(super) fn differences(
-    known: &Known<'_>,
-    (commit, text): (&Commit, &str),
+    known: &EditContext<'_>,
+    (commit, text): (&AuditedCommit, &str),
     (tree, state, files): (&Tree, &RunState, &Files),
 ) -> Vec<Difference> {
-    let parts = Parts::of(text);
+    let parts = MessageParts::of(text);
     let said = parts.value(steer::EDIT).unwrap_or_default();
     let Ok(edit) = serde_json::from_str::<UserEdit>(said) else {
         return vec![(Rule::Message, format!("{} with an edit", steer::EDIT), shown(said))];
@@ -35,7 +35,7 @@ pub(super) fn differences(
     let mut wrong = scope(commit, edit.doc());
     let memory = |files: &Files, doc| files::doc(files, doc).unwrap_or_default().to_vec();
     let (questions, feedback) = (memory(known.files, Doc::Questions), memory(known.files, Doc::Feedback));
-    let before = Steered { tree: known.tree.clone(), questions, feedback };
+    let before = EditableDocs { tree: known.tree.clone(), questions, feedback };
     let after = match edit.apply(&before) {
         Ok(after) => after,
         Err(fault) => {
@@ -64,34 +64,34 @@ pub(super) fn differences(
 }
 
 /// Files that the edit is not about.
-pub(super) fn scope(commit: &Commit, doc: Doc) -> Vec<Difference> {
+pub(super) fn scope(commit: &AuditedCommit, doc: Doc) -> Vec<Difference> {
     let others = commit.changes.iter().filter(|change| change.path != doc.path().as_bytes());
     let told = |path: RepoPath| (Rule::EditScope, format!("{} alone", doc.path()), format!("{path} changed"));
     others.map(|change| told(RepoPath::of_bytes(&change.path))).collect()
 }
 
 /// The rules that an edit breaks which could not have been made.
-fn refused(fault: &SteerFault) -> Vec<Difference> {
+fn refused(fault: &EditError) -> Vec<Difference> {
     let rule = match fault {
-        SteerFault::NotYours(faults) => return faults.iter().map(breach).collect(),
-        SteerFault::Passed(_) | SteerFault::PassedBelow { .. } | SteerFault::UnderPassed(_) => {
+        EditError::NotYours(faults) => return faults.iter().map(breach).collect(),
+        EditError::Passed(_) | EditError::PassedBelow { .. } | EditError::UnderPassed(_) => {
             Rule::PassedChanged
         }
-        SteerFault::BelowAttempts { .. } => Rule::MaxAttempts,
-        SteerFault::NoSuchNode(_)
-        | SteerFault::Root(_)
-        | SteerFault::NotALeaf(_)
-        | SteerFault::UnderItself { .. }
-        | SteerFault::NotASibling { .. }
-        | SteerFault::NoRoom(_)
-        | SteerFault::Taken(_)
-        | SteerFault::Nothing
-        | SteerFault::NoTitle
-        | SteerFault::NoText
-        | SteerFault::TooLong { .. }
-        | SteerFault::TooFewParts
-        | SteerFault::Tree(_)
-        | SteerFault::NoSuchQuestion { .. } => Rule::PlanEdit,
+        EditError::BelowAttempts { .. } => Rule::MaxAttempts,
+        EditError::NoSuchNode(_)
+        | EditError::Root(_)
+        | EditError::NotALeaf(_)
+        | EditError::UnderItself { .. }
+        | EditError::NotASibling { .. }
+        | EditError::NoRoom(_)
+        | EditError::Taken(_)
+        | EditError::Nothing
+        | EditError::NoTitle
+        | EditError::NoText
+        | EditError::TooLong { .. }
+        | EditError::TooFewParts
+        | EditError::Tree(_)
+        | EditError::NoSuchQuestion { .. } => Rule::PlanEdit,
     };
     vec![(rule, "an edit that the rules allow".to_owned(), shown(&fault.to_string()))]
 }
@@ -101,11 +101,13 @@ pub(super) fn faults(before: &Tree, after: &Tree) -> Vec<Difference> {
     user_edit_faults(before, after).iter().map(breach).collect()
 }
 
-fn breach(fault: &EditFault) -> Difference {
+fn breach(fault: &UserEditError) -> Difference {
     let rule = match fault.breach {
-        Breach::PassedRemoved | Breach::PassedMoved | Breach::PassedChanged => Rule::PassedChanged,
-        Breach::PassesSet => Rule::Passes,
-        Breach::AttemptsSet => Rule::Attempts,
+        ForbiddenEdit::PassedRemoved | ForbiddenEdit::PassedMoved | ForbiddenEdit::PassedChanged => {
+            Rule::PassedChanged
+        }
+        ForbiddenEdit::PassesSet => Rule::Passes,
+        ForbiddenEdit::AttemptsSet => Rule::Attempts,
     };
     (rule, "an edit that the rules allow".to_owned(), shown(&fault.to_string()))
 }

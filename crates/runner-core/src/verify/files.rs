@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::config::Config;
 use crate::goal::Goal;
 use crate::id::{NodeId, RunId};
-use crate::layout::{Doc, Owner, RUNNER_DIR, node_folder, tools_path};
+use crate::layout::{Doc, DocOwner, RUNNER_DIR, node_folder, tools_path};
 use crate::repo_path::RepoPath;
 use crate::run_state::RunState;
 use crate::step::{Artifact, Memory, Snapshot};
@@ -42,7 +42,7 @@ pub fn is_read(path: &[u8]) -> bool {
 /// files, and what belongs to nodes.
 pub(super) fn is_an_iterations(path: &[u8]) -> bool {
     let Some(parts) = parts(path) else { return true };
-    let is_its_doc = |doc: Doc| doc.owner() == Owner::Memory || matches!(doc, Doc::Tree | Doc::RunState);
+    let is_its_doc = |doc: Doc| doc.owner() == DocOwner::Memory || matches!(doc, Doc::Tree | Doc::RunState);
     parts.first() == Some(&NODES) || Doc::at(path).is_some_and(is_its_doc)
 }
 

@@ -5,40 +5,42 @@ use std::collections::BTreeSet;
 use super::audit::Auditor;
 use super::compare::{self, Difference, shown};
 use super::files::{self, is_runners};
-use super::rebuild::{self, Evidence, rebuild};
-use super::record::{Kind, Parts, Target};
-use super::{Commit, Now, Rule};
-use crate::config::Protect;
+use super::rebuild::{self, RecordedFacts, rebuild};
+use super::record::{CommitKind, IterationTarget, MessageParts};
+use super::{AuditedCommit, FileAfter, Rule};
+use crate::config::ProtectPolicy;
 use crate::id::NodeId;
 use crate::layout::Doc;
 use crate::prompt;
 use crate::repo_path::RepoPath;
 use crate::run_state::RunState;
-use crate::step::{Aim, Finding, Job, Outcome, ProtectedPath, Snapshot, Work, settle};
+use crate::step::{
+    ChangeScope, Job, Outcome, ProtectedPath, SessionFinding, SessionTarget, Snapshot, settle,
+};
 use crate::tree::Tree;
 
 /// More files than any session puts back: a number in a message must not fill the memory.
 const FILES_MAX: usize = 100_000;
 
 /// One iteration with everything around it.
-pub(super) struct Scene<'a> {
+pub(super) struct IterationAudit<'a> {
     pub(super) auditor: &'a Auditor,
-    pub(super) commit: &'a Commit,
+    pub(super) commit: &'a AuditedCommit,
     pub(super) snapshot: &'a Snapshot,
     pub(super) job: &'a Job,
     pub(super) text: &'a str,
 }
 
-impl Scene<'_> {
+impl IterationAudit<'_> {
     /// Settles the iteration again and compares tree, state and message.
     pub(super) fn settled(
         &self,
-        kind: &Kind,
+        kind: &CommitKind,
         tree: &Tree,
         state: &RunState,
         unchecked: &mut Vec<String>,
     ) -> Vec<Difference> {
-        let parts = Parts::of(self.text);
+        let parts = MessageParts::of(self.text);
         let word = parts.value("Runner-Outcome").unwrap_or_default();
         let Some(outcome) = Outcome::of_word(word) else {
             return vec![(
@@ -47,18 +49,28 @@ impl Scene<'_> {
                 format!("Runner-Outcome: {}", shown(word)),
             )];
         };
-        let Kind::Iteration { status, .. } = kind else { return Vec::new() };
+        let CommitKind::Iteration { status, .. } = kind else { return Vec::new() };
         let bytes = files::doc(&self.auditor.files, Doc::Tree).unwrap_or_default();
         let guard_exit = parts.value("Runner-Guard-Exit").and_then(rebuild::guard_exit);
         let (protected, restored) = self.protected(&parts, state, outcome);
         let touched = self.commit.changes.iter().any(|change| !is_runners(&change.path)) || restored > 0;
-        let work = if touched { Work::Execute } else { Work::Decompose };
-        let evidence =
-            Evidence { outcome, status: *status, guard_exit, tree: bytes, state, work, protected, restored };
+        let work = if touched { ChangeScope::Execute } else { ChangeScope::Decompose };
+        let evidence = RecordedFacts {
+            outcome,
+            status: *status,
+            guard_exit,
+            tree: bytes,
+            state,
+            work,
+            protected,
+            restored,
+        };
         let (claim, verdict) = rebuild(self.snapshot, self.job, &evidence);
         let mut wrong = match &claim.finding {
-            Finding::Broken { violations, .. } => violations.iter().map(compare::violation).collect(),
-            Finding::InvalidTree { .. } | Finding::Silent { .. } | Finding::Lawful { .. } => Vec::new(),
+            SessionFinding::Broken { violations, .. } => violations.iter().map(compare::violation).collect(),
+            SessionFinding::InvalidTree { .. }
+            | SessionFinding::Silent { .. }
+            | SessionFinding::Lawful { .. } => Vec::new(),
         };
         let transition = settle(self.snapshot, self.job, &claim, &verdict);
         if transition.outcome == outcome {
@@ -93,7 +105,7 @@ impl Scene<'_> {
     /// The protected paths as a session's end would have told them, and how many of them were put back.
     fn protected(
         &self,
-        parts: &Parts<'_>,
+        parts: &MessageParts<'_>,
         state: &RunState,
         outcome: Outcome,
     ) -> (Vec<ProtectedPath>, usize) {
@@ -101,7 +113,7 @@ impl Scene<'_> {
         let is_pinned = |path: &[u8]| auditor.is_pinned(path) && !self.became_pinned(path, state);
         let is_changed = |path: &[u8]| self.commit.changes.iter().any(|change| change.path == path);
         let there = auditor.protected.iter().map(Vec::as_slice);
-        let gone = self.commit.changes.iter().filter(|change| change.now == Now::Gone);
+        let gone = self.commit.changes.iter().filter(|change| change.now == FileAfter::Gone);
         let all: BTreeSet<&[u8]> = there.chain(gone.map(|change| change.path.as_slice())).collect();
         let mut told: Vec<ProtectedPath> = all
             .into_iter()
@@ -112,7 +124,7 @@ impl Scene<'_> {
                 exists: auditor.protected.contains(path),
             })
             // A pinned file that was put back is not in the commit; one that was not, was told as a fault of its own.
-            .filter(|path| !path.existed_at_start || path.changed && self.job.protect == Protect::Flag)
+            .filter(|path| !path.existed_at_start || path.changed && self.job.protect == ProtectPolicy::Flag)
             .collect();
         let made = told.iter().filter(|path| !path.existed_at_start && path.exists).count();
         let flagged = told.iter().filter(|path| path.existed_at_start).count();
@@ -128,7 +140,7 @@ impl Scene<'_> {
     }
 
     /// The files that the commit says were put back, where so many of its marks are about other files.
-    fn restored(&self, parts: &Parts<'_>, state: &RunState, others: usize) -> Vec<RepoPath> {
+    fn restored(&self, parts: &MessageParts<'_>, state: &RunState, others: usize) -> Vec<RepoPath> {
         let marks: Vec<&str> = parts.values("Runner-Guard-Mark").collect();
         let named: Vec<RepoPath> = marks
             .iter()
@@ -154,8 +166,8 @@ impl Scene<'_> {
 }
 
 /// What the job says and what the subject says.
-pub(super) fn aim_differences(job: &Job, kind: &Kind) -> Vec<Difference> {
-    let Kind::Iteration { iter, target, .. } = kind else { return Vec::new() };
+pub(super) fn aim_differences(job: &Job, kind: &CommitKind) -> Vec<Difference> {
+    let CommitKind::Iteration { iter, target, .. } = kind else { return Vec::new() };
     let mut wrong = Vec::new();
     if *iter != job.iteration {
         wrong.push((Rule::Numbering, format!("iter {}", job.iteration), format!("iter {iter}")));
@@ -163,12 +175,12 @@ pub(super) fn aim_differences(job: &Job, kind: &Kind) -> Vec<Difference> {
     let told =
         |node: Option<&NodeId>| node.map_or_else(|| "repair".to_owned(), |node| format!("node {node}"));
     let expected = match &job.aim {
-        Aim::Leaf(node) | Aim::Replan(node) => Some(node),
-        Aim::Repair(_) => None,
+        SessionTarget::Leaf(node) | SessionTarget::Replan(node) => Some(node),
+        SessionTarget::Repair(_) => None,
     };
     let found = match target {
-        Target::Node(node) => Some(node),
-        Target::Repair => None,
+        IterationTarget::Node(node) => Some(node),
+        IterationTarget::Repair => None,
     };
     if expected != found {
         wrong.push((Rule::Selection, told(expected), told(found)));

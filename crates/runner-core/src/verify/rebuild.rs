@@ -1,29 +1,30 @@
 //! What must have come back from agent and guard for a commit to be what it is: a claim and a verdict, made from what the
 //! commit records, to be settled again.
 
-use crate::agent_output::{AgentOutput, Status};
+use crate::agent_output::{AgentOutput, AgentStatus};
 use crate::config::OnUsageLimit;
 use crate::document::canonical_json;
 use crate::repo_path::RepoPath;
-use crate::run_state::{Lesson, RunState};
-use crate::spending::{Amount, Spent, number};
+use crate::run_state::{NodeHistory, RunState};
+use crate::spending::{Amount, RunSpending, number};
 use crate::step::bookkeeping::{GUARD_NOT_STARTED, NOTES_MAX, UNDONE};
 use crate::step::{
-    Aim, Attempt, Claim, CostSource, Exit, FileLeft, Finding, GuardExit, Interruption, Job, Outcome,
-    ProtectedPath, ProviderFault, Snapshot, Usage, UsageLimit, Verdict, Violation, Work, interpret,
+    Attempt, ChangeScope, Claim, CostSource, GuardExit, GuardRun, Interruption, Job, LeftFile, Outcome,
+    ProtectedPath, ProviderError, SessionExit, SessionFinding, SessionTarget, Snapshot, Usage, UsageLimit,
+    Violation, interpret,
 };
 
 /// What a commit records of its iteration's results.
 #[derive(Clone, Debug)]
-pub(super) struct Evidence<'c> {
+pub(super) struct RecordedFacts<'c> {
     pub(super) outcome: Outcome,
-    pub(super) status: Status,
+    pub(super) status: AgentStatus,
     pub(super) guard_exit: Option<GuardExit>,
     /// The tree after it.
     pub(super) tree: &'c [u8],
     /// The state after it.
     pub(super) state: &'c RunState,
-    pub(super) work: Work,
+    pub(super) work: ChangeScope,
     /// Protected paths that it changed, put back, or that are younger than the run.
     pub(super) protected: Vec<ProtectedPath>,
     /// How many of them were put back.
@@ -40,24 +41,25 @@ pub(super) fn guard_exit(text: &str) -> Option<GuardExit> {
 
 /// The claim and the verdict that the evidence speaks of.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the outcomes of a lawful session are few")]
-pub(super) fn rebuild(snapshot: &Snapshot, job: &Job, evidence: &Evidence<'_>) -> (Claim, Verdict) {
+pub(super) fn rebuild(snapshot: &Snapshot, job: &Job, evidence: &RecordedFacts<'_>) -> (Claim, GuardRun) {
     let lesson = job.aim.node().and_then(|node| evidence.state.lesson(node));
     let finding = told_finding(job, evidence, lesson);
     let lawful = match evidence.outcome {
-        Outcome::Passed | Outcome::GuardFailed => Some((Status::Done, evidence.tree)),
-        Outcome::Retry => Some((Status::Retry, evidence.tree)),
-        Outcome::Decomposed => Some((Status::Decomposed, evidence.tree)),
+        Outcome::Passed | Outcome::GuardFailed => Some((AgentStatus::Done, evidence.tree)),
+        Outcome::Retry => Some((AgentStatus::Retry, evidence.tree)),
+        Outcome::Decomposed => Some((AgentStatus::Decomposed, evidence.tree)),
         Outcome::Repaired | Outcome::Replanned => Some((evidence.status, evidence.tree)),
         _ => None,
     };
     let before = snapshot.tree.bytes();
-    let as_before = if evidence.outcome == Outcome::ReplanRefused { evidence.status } else { Status::Done };
+    let as_before =
+        if evidence.outcome == Outcome::ReplanRefused { evidence.status } else { AgentStatus::Done };
     let (status, tree) = lawful.unwrap_or((as_before, before));
     let summary = evidence.state.last_summary.clone().unwrap_or_default();
     let attempt = Attempt {
         exit: exit(snapshot, job, evidence),
-        answer: FileLeft::Bytes(canonical_json(&AgentOutput { status, summary })),
-        tree: FileLeft::Bytes(tree.to_vec()),
+        answer: LeftFile::Bytes(canonical_json(&AgentOutput { status, summary })),
+        tree: LeftFile::Bytes(tree.to_vec()),
         work: evidence.work,
         protected: evidence.protected.clone(),
         usage: usage(&snapshot.state.spent, &evidence.state.spent),
@@ -71,16 +73,16 @@ pub(super) fn rebuild(snapshot: &Snapshot, job: &Job, evidence: &Evidence<'_>) -
 }
 
 /// How the session ended, as far as what is waited for afterwards hangs on it.
-fn exit(snapshot: &Snapshot, job: &Job, evidence: &Evidence<'_>) -> Exit {
+fn exit(snapshot: &Snapshot, job: &Job, evidence: &RecordedFacts<'_>) -> SessionExit {
     let state = evidence.state;
     let wait = state.wait.as_ref();
     let fault = if evidence.outcome == Outcome::RateLimited {
         let secs = wait.and_then(|wait| u32::try_from(wait.secs.get()).ok());
-        ProviderFault::RateLimited { retry_after_secs: secs }
+        ProviderError::RateLimited { retry_after_secs: secs }
     } else if evidence.outcome == Outcome::Overloaded {
-        ProviderFault::Overloaded
+        ProviderError::Overloaded
     } else if evidence.outcome == Outcome::Disconnected {
-        ProviderFault::Disconnected
+        ProviderError::Disconnected
     } else if evidence.outcome == Outcome::UsageLimit {
         let is_this = |limit: &&UsageLimit| limit.agent == job.agent;
         let met = state.usage_limits.iter().find(is_this).and_then(|limit| limit.resets_unix_secs);
@@ -88,16 +90,16 @@ fn exit(snapshot: &Snapshot, job: &Job, evidence: &Evidence<'_>) -> Exit {
             OnUsageLimit::Next => met,
             OnUsageLimit::Wait => wait.and_then(|wait| wait.until_unix_secs),
         };
-        ProviderFault::UsageLimit { resets_unix_secs: until.map(number) }
+        ProviderError::UsageLimit { resets_unix_secs: until.map(number) }
     } else {
-        return Exit::Finished { code: 0 };
+        return SessionExit::Finished { code: 0 };
     };
-    Exit::Provider { fault }
+    SessionExit::Provider { fault }
 }
 
 /// What the session cost, by what the run had cost before it and after it.
-fn usage(before: &Spent, after: &Spent) -> Usage {
-    let more = |part: fn(&Spent) -> Amount| number(part(after)).saturating_sub(number(part(before)));
+fn usage(before: &RunSpending, after: &RunSpending) -> Usage {
+    let more = |part: fn(&RunSpending) -> Amount| number(part(after)).saturating_sub(number(part(before)));
     let has_tokens = more(|spent| spent.sessions_without_tokens) == 0;
     let has_cost = more(|spent| spent.sessions_without_cost) == 0;
     let is_guess = more(|spent| spent.estimated_microdollars) > 0;
@@ -111,21 +113,25 @@ fn usage(before: &Spent, after: &Spent) -> Usage {
 
 /// What the record says of a session that was not lawful; none of one that was.
 #[expect(clippy::wildcard_enum_match_arm, reason = "every other outcome is one without an answer")]
-fn told_finding(job: &Job, evidence: &Evidence<'_>, lesson: Option<&Lesson>) -> Option<Finding> {
+fn told_finding(
+    job: &Job,
+    evidence: &RecordedFacts<'_>,
+    lesson: Option<&NodeHistory>,
+) -> Option<SessionFinding> {
     let state = evidence.state;
     let summary = lesson.map(|lesson| lesson.summary.clone()).unwrap_or_default();
-    let answer = AgentOutput { status: Status::Retry, summary };
+    let answer = AgentOutput { status: AgentStatus::Retry, summary };
     let rejected = state.repair.as_ref().map(|repair| repair.rejected.clone()).unwrap_or_default();
     let errors =
         || unbounded(state.repair.as_ref().map(|repair| repair.errors.as_slice()).unwrap_or_default());
     let broken = |words: Vec<String>| {
         let violations = words.into_iter().map(|words| Violation::Told { words }).collect();
-        Finding::Broken { answer: answer.clone(), rejected: rejected.clone(), violations }
+        SessionFinding::Broken { answer: answer.clone(), rejected: rejected.clone(), violations }
     };
     match evidence.outcome {
         Outcome::InvalidTree => {
             let violations = errors().into_iter().map(|words| Violation::Told { words }).collect();
-            Some(Finding::InvalidTree { answer, rejected, errors: Vec::new(), violations })
+            Some(SessionFinding::InvalidTree { answer, rejected, errors: Vec::new(), violations })
         }
         Outcome::RepairFailed => Some(broken(errors())),
         Outcome::RepairGivenUp => {
@@ -138,7 +144,11 @@ fn told_finding(job: &Job, evidence: &Evidence<'_>, lesson: Option<&Lesson>) -> 
             let is_broken = evidence.outcome == Outcome::RuleBroken || !told.is_empty();
             is_broken.then(|| broken(told))
         }
-        Outcome::Interrupted if evidence.status == Status::Done && matches!(job.aim, Aim::Leaf(_)) => None,
+        Outcome::Interrupted
+            if evidence.status == AgentStatus::Done && matches!(job.aim, SessionTarget::Leaf(_)) =>
+        {
+            None
+        }
         Outcome::GuardTimedOut | Outcome::GuardNotStarted => None,
         Outcome::Passed
         | Outcome::GuardFailed
@@ -146,33 +156,35 @@ fn told_finding(job: &Job, evidence: &Evidence<'_>, lesson: Option<&Lesson>) -> 
         | Outcome::Decomposed
         | Outcome::Repaired
         | Outcome::Replanned => None,
-        outcome => Some(Finding::Silent { outcome, why: state.last_summary.iter().cloned().collect() }),
+        outcome => {
+            Some(SessionFinding::Silent { outcome, why: state.last_summary.iter().cloned().collect() })
+        }
     }
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the guard was asked in few outcomes")]
-fn verdict(evidence: &Evidence<'_>, lesson: Option<&Lesson>) -> Verdict {
+fn verdict(evidence: &RecordedFacts<'_>, lesson: Option<&NodeHistory>) -> GuardRun {
     match evidence.outcome {
-        Outcome::Passed => Verdict::Ended { exit: GuardExit::Code(0), output: Vec::new() },
-        Outcome::GuardFailed => Verdict::Ended {
+        Outcome::Passed => GuardRun::Ended { exit: GuardExit::Code(0), output: Vec::new() },
+        Outcome::GuardFailed => GuardRun::Ended {
             exit: evidence.guard_exit.unwrap_or(GuardExit::Code(1)),
             output: lesson
                 .and_then(|lesson| lesson.guard_output.clone())
                 .map(String::into_bytes)
                 .unwrap_or_default(),
         },
-        Outcome::GuardTimedOut => Verdict::TimedOut,
+        Outcome::GuardTimedOut => GuardRun::TimedOut,
         Outcome::GuardNotStarted => {
             let told = evidence.state.last_summary.as_deref().unwrap_or_default();
-            Verdict::NotStarted { why: told.strip_prefix(GUARD_NOT_STARTED).unwrap_or(told).to_owned() }
+            GuardRun::NotStarted { why: told.strip_prefix(GUARD_NOT_STARTED).unwrap_or(told).to_owned() }
         }
-        Outcome::Interrupted => Verdict::Interrupted { by: Interruption::Int },
-        _ => Verdict::Skipped,
+        Outcome::Interrupted => GuardRun::Interrupted { by: Interruption::Int },
+        _ => GuardRun::Skipped,
     }
 }
 
 /// What was found against a session, without the notes of files that were put back, which come after it.
-fn found_against(lesson: &Lesson, evidence: &Evidence<'_>) -> Vec<String> {
+fn found_against(lesson: &NodeHistory, evidence: &RecordedFacts<'_>) -> Vec<String> {
     let notes = &lesson.notes;
     let Some(more) = notes.get(NOTES_MAX).and_then(|last| more_in(last)) else {
         let found = notes.len().saturating_sub(evidence.restored);
@@ -212,7 +224,7 @@ pub(super) fn is_unnamed(path: &RepoPath) -> bool {
 
 /// The protected files that were put back: those that are named by marks, then those that only the notes to the next
 /// session name, then as many as are counted and named nowhere.
-pub(super) fn restored(named: &[RepoPath], count: usize, lesson: Option<&Lesson>) -> Vec<RepoPath> {
+pub(super) fn restored(named: &[RepoPath], count: usize, lesson: Option<&NodeHistory>) -> Vec<RepoPath> {
     let mut paths = named.to_vec();
     let noted = lesson.into_iter().flat_map(|lesson| &lesson.notes);
     let noted = noted.filter_map(|note| note.strip_prefix('`')?.strip_suffix(UNDONE));

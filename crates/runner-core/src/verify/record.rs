@@ -2,23 +2,23 @@
 
 use serde::Serialize;
 
-use crate::agent_output::Status;
-use crate::id::{Iteration, NodeId, RunId};
+use crate::agent_output::AgentStatus;
+use crate::id::{IterationNumber, NodeId, RunId};
 use crate::run_state::GuardResult;
 
 /// What a commit is, by its subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Kind {
+pub enum CommitKind {
     /// `runner start` made it.
     Start { run_id: RunId },
     /// An iteration.
     Iteration {
         run_id: RunId,
-        iter: Iteration,
+        iter: IterationNumber,
         #[serde(flatten)]
-        target: Target,
-        status: Status,
+        target: IterationTarget,
+        status: AgentStatus,
         guard: GuardResult,
     },
     /// What the guard said before the first session.
@@ -38,7 +38,7 @@ pub enum Kind {
 /// What an iteration was about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "target", content = "node", rename_all = "snake_case")]
-pub enum Target {
+pub enum IterationTarget {
     /// A node.
     Node(NodeId),
     /// A rejected tree.
@@ -48,32 +48,32 @@ pub enum Target {
 const PREFIX: &str = "chore(loop): ";
 
 /// What the commit with this message is.
-pub fn kind(message: &[u8]) -> Kind {
+pub fn kind(message: &[u8]) -> CommitKind {
     let text = String::from_utf8_lossy(message);
     let subject = text.lines().next().unwrap_or_default();
-    let own = || Kind::Own { subject: subject.to_owned() };
+    let own = || CommitKind::Own { subject: subject.to_owned() };
     let Some(rest) = subject.strip_prefix(PREFIX) else { return own() };
     let words: Vec<&str> = rest.split(' ').collect();
     match words.as_slice() {
-        ["start", "run", run] => RunId::new(*run).ok().map(|run_id| Kind::Start { run_id }),
+        ["start", "run", run] => RunId::new(*run).ok().map(|run_id| CommitKind::Start { run_id }),
         ["run", run, "iter", iter, "node", node, status, guard] => {
-            let target = NodeId::new(*node).ok().map(Target::Node);
+            let target = NodeId::new(*node).ok().map(IterationTarget::Node);
             iteration(run, iter, target, status, guard)
         }
         ["run", run, "iter", iter, "repair", status, guard] => {
-            iteration(run, iter, Some(Target::Repair), status, guard)
+            iteration(run, iter, Some(IterationTarget::Repair), status, guard)
         }
         ["run", run, "baseline", guard] => {
             let guard = guard.strip_prefix("guard=").and_then(guard_result);
-            RunId::new(*run).ok().zip(guard).map(|(run_id, guard)| Kind::Baseline { run_id, guard })
+            RunId::new(*run).ok().zip(guard).map(|(run_id, guard)| CommitKind::Baseline { run_id, guard })
         }
         ["run", run, "edit", edit @ ..] if is_edit(edit) => {
-            RunId::new(*run).ok().map(|run_id| Kind::Edit { run_id, edit: edit.join(" ") })
+            RunId::new(*run).ok().map(|run_id| CommitKind::Edit { run_id, edit: edit.join(" ") })
         }
         ["run" | "start", ..] => None,
         _ => return own(),
     }
-    .unwrap_or_else(|| Kind::Garbled { subject: subject.to_owned() })
+    .unwrap_or_else(|| CommitKind::Garbled { subject: subject.to_owned() })
 }
 
 /// The words that name an edit; whether they are the right ones, its message says.
@@ -86,11 +86,17 @@ fn is_edit(words: &[&str]) -> bool {
     }
 }
 
-fn iteration(run: &str, iter: &str, target: Option<Target>, status: &str, guard: &str) -> Option<Kind> {
-    let number: Iteration = iter.parse().ok()?;
-    let statuses = [Status::Done, Status::Retry, Status::Decomposed];
+fn iteration(
+    run: &str,
+    iter: &str,
+    target: Option<IterationTarget>,
+    status: &str,
+    guard: &str,
+) -> Option<CommitKind> {
+    let number: IterationNumber = iter.parse().ok()?;
+    let statuses = [AgentStatus::Done, AgentStatus::Retry, AgentStatus::Decomposed];
     let (status, guard) = (status.strip_prefix("status=")?, guard.strip_prefix("guard=")?);
-    Some(Kind::Iteration {
+    Some(CommitKind::Iteration {
         run_id: RunId::new(run).ok()?,
         iter: (number.to_string() == iter).then_some(number)?,
         target: target?,
@@ -104,9 +110,9 @@ fn guard_result(word: &str) -> Option<GuardResult> {
     guards.into_iter().find(|known| known.as_str() == word)
 }
 
-impl Kind {
+impl CommitKind {
     /// The iteration, if it is one.
-    pub fn iter(&self) -> Option<Iteration> {
+    pub fn iter(&self) -> Option<IterationNumber> {
         match self {
             Self::Iteration { iter, .. } => Some(*iter),
             Self::Start { .. }
@@ -120,13 +126,13 @@ impl Kind {
 
 /// A message in its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Parts<'m> {
+pub(super) struct MessageParts<'m> {
     pub(super) subject: &'m str,
     pub(super) body: &'m str,
     pub(super) trailers: Vec<(&'m str, &'m str)>,
 }
 
-impl<'m> Parts<'m> {
+impl<'m> MessageParts<'m> {
     /// Subject, text, and the trailers that are its last paragraph.
     pub(super) fn of(message: &'m str) -> Self {
         let (subject, rest) = message.split_once('\n').unwrap_or((message, ""));
@@ -191,10 +197,13 @@ mod tests {
 
     #[test]
     fn the_last_paragraph_is_the_trailers() {
-        let parts = Parts::of("s\n\n  a\n\n  Runner-X: 1\n\nRunner-A: 1\nRunner-B: 2\n");
+        let parts = MessageParts::of("s\n\n  a\n\n  Runner-X: 1\n\nRunner-A: 1\nRunner-B: 2\n");
         assert_eq!((parts.subject, parts.body), ("s", "  a\n\n  Runner-X: 1"));
         assert_eq!(parts.trailers, [("Runner-A", "1"), ("Runner-B", "2")]);
-        assert_eq!(Parts::of("s\n\nRunner-A: 1\n").trailers, [("Runner-A", "1")]);
-        assert_eq!(Parts::of("s\n\nwords\n"), Parts { subject: "s", body: "words", trailers: Vec::new() });
+        assert_eq!(MessageParts::of("s\n\nRunner-A: 1\n").trailers, [("Runner-A", "1")]);
+        assert_eq!(
+            MessageParts::of("s\n\nwords\n"),
+            MessageParts { subject: "s", body: "words", trailers: Vec::new() }
+        );
     }
 }

@@ -7,54 +7,54 @@ use proptest::collection::vec;
 use proptest::prop_assert_eq;
 use proptest::sample::Index;
 use runner_core::agents::{
-    Aftermath, Agent, AgentEvent, CommandLine, Conclusion, Dialect, Fence, Places, Preset, Transcript,
-    Variables, can_be_started_through, command_line,
+    AgentEvent, AgentKind, CommandLine, CommandSandbox, LaunchContext, Preset, ProcessFacts, SessionResult,
+    Transcript, TranscriptFormat, Variables, can_be_started_through, command_line,
 };
 use runner_core::config::{Config, Executor};
-use runner_core::id::Iteration;
-use runner_core::schema::Document;
-use runner_core::step::{CostSource, Event, Exit};
+use runner_core::id::IterationNumber;
+use runner_core::schema::SchemaDocument;
+use runner_core::step::{CostSource, Event, SessionExit};
 use runner_core::tools::Tools;
 
 use crate::holds;
 
 /// The transcripts, with the exit code that each session had.
-const SAMPLES: [(Dialect, &str, i32); 25] = [
-    (Dialect::Codex, "codex-401", 1),
-    (Dialect::Codex, "codex-500", 1),
-    (Dialect::Codex, "codex-context-exceeded", 1),
-    (Dialect::Codex, "codex-failed-command", 0),
-    (Dialect::Codex, "codex-file-change", 0),
-    (Dialect::Codex, "codex-precompact-hook-stopped", 1),
-    (Dialect::Codex, "codex-sigint", 1),
-    (Dialect::Codex, "codex-success", 0),
-    (Dialect::Codex, "codex-usage-limit", 1),
-    (Dialect::Claude, "claude-500", 1),
-    (Dialect::Claude, "claude-compacted", 0),
-    (Dialect::Claude, "claude-context-full", 1),
-    (Dialect::Claude, "claude-max-budget", 1),
-    (Dialect::Claude, "claude-max-turns", 1),
-    (Dialect::Claude, "claude-schema-ignored", 0),
-    (Dialect::Claude, "claude-schema-violated", 1),
-    (Dialect::Claude, "claude-sigint", 1),
-    (Dialect::Claude, "claude-success", 0),
-    (Dialect::Copilot, "copilot-success", 0),
-    (Dialect::Gemini, "gemini-401", 145),
-    (Dialect::Gemini, "gemini-success", 0),
-    (Dialect::Opencode, "opencode-success", 0),
-    (Dialect::Pi, "pi-success", 0),
-    (Dialect::Qwen, "qwen-401", 0),
-    (Dialect::Qwen, "qwen-success", 0),
+const SAMPLES: [(TranscriptFormat, &str, i32); 25] = [
+    (TranscriptFormat::Codex, "codex-401", 1),
+    (TranscriptFormat::Codex, "codex-500", 1),
+    (TranscriptFormat::Codex, "codex-context-exceeded", 1),
+    (TranscriptFormat::Codex, "codex-failed-command", 0),
+    (TranscriptFormat::Codex, "codex-file-change", 0),
+    (TranscriptFormat::Codex, "codex-precompact-hook-stopped", 1),
+    (TranscriptFormat::Codex, "codex-sigint", 1),
+    (TranscriptFormat::Codex, "codex-success", 0),
+    (TranscriptFormat::Codex, "codex-usage-limit", 1),
+    (TranscriptFormat::Claude, "claude-500", 1),
+    (TranscriptFormat::Claude, "claude-compacted", 0),
+    (TranscriptFormat::Claude, "claude-context-full", 1),
+    (TranscriptFormat::Claude, "claude-max-budget", 1),
+    (TranscriptFormat::Claude, "claude-max-turns", 1),
+    (TranscriptFormat::Claude, "claude-schema-ignored", 0),
+    (TranscriptFormat::Claude, "claude-schema-violated", 1),
+    (TranscriptFormat::Claude, "claude-sigint", 1),
+    (TranscriptFormat::Claude, "claude-success", 0),
+    (TranscriptFormat::Copilot, "copilot-success", 0),
+    (TranscriptFormat::Gemini, "gemini-401", 145),
+    (TranscriptFormat::Gemini, "gemini-success", 0),
+    (TranscriptFormat::Opencode, "opencode-success", 0),
+    (TranscriptFormat::Pi, "pi-success", 0),
+    (TranscriptFormat::Qwen, "qwen-401", 0),
+    (TranscriptFormat::Qwen, "qwen-success", 0),
 ];
 
-const DIALECTS: [Dialect; 7] = [
-    Dialect::Codex,
-    Dialect::Claude,
-    Dialect::Copilot,
-    Dialect::Gemini,
-    Dialect::Opencode,
-    Dialect::Pi,
-    Dialect::Qwen,
+const DIALECTS: [TranscriptFormat; 7] = [
+    TranscriptFormat::Codex,
+    TranscriptFormat::Claude,
+    TranscriptFormat::Copilot,
+    TranscriptFormat::Gemini,
+    TranscriptFormat::Opencode,
+    TranscriptFormat::Pi,
+    TranscriptFormat::Qwen,
 ];
 
 #[expect(clippy::disallowed_methods, reason = "the recordings are files")]
@@ -65,15 +65,15 @@ fn sample(name: &str) -> Vec<u8> {
 
 /// The events and the end of a transcript that comes in these pieces.
 pub(crate) fn heard<'p>(
-    dialect: Dialect,
+    dialect: TranscriptFormat,
     code: i32,
     pieces: impl Iterator<Item = &'p [u8]>,
-) -> (Vec<AgentEvent>, Conclusion) {
+) -> (Vec<AgentEvent>, SessionResult) {
     let mut transcript = Transcript::new(dialect);
     let mut events: Vec<AgentEvent> = pieces.flat_map(|piece| transcript.push(piece)).collect();
     events.extend(transcript.finish());
-    let aftermath = Aftermath {
-        exit: Exit::Finished { code },
+    let aftermath = ProcessFacts {
+        exit: SessionExit::Finished { code },
         stderr: b"",
         is_context_full: false,
         now_unix_secs: 1_794_789_000,
@@ -89,7 +89,7 @@ fn every_recorded_session_means_what_its_snapshot_says() {
         let bytes = sample(name);
         let (events, end) = heard(agent, code, std::iter::once(bytes.as_slice()));
         for (seq, what) in (1..).zip(events.clone()) {
-            let iter = Iteration::FIRST;
+            let iter = IterationNumber::FIRST;
             crate::schema::assert_recorded_as_described(&Event::Agent { iter, seq, what });
         }
         let lines =
@@ -202,8 +202,8 @@ pub(crate) fn executor(text: &str) -> Executor {
     Config::decode(format!("[executor]\n{text}").as_bytes()).unwrap().executor
 }
 
-fn places<'a>(user: &'a Variables, schema: &'a [u8]) -> Places<'a> {
-    Places {
+fn places<'a>(user: &'a Variables, schema: &'a [u8]) -> LaunchContext<'a> {
+    LaunchContext {
         answer: "/git/runner/answers/0001.json".into(),
         schema: "/repo/.runner/state/agent_output.schema.json".into(),
         schema_bytes: schema,
@@ -230,13 +230,13 @@ fn shown(line: &CommandLine) -> String {
 
 #[test]
 fn the_command_lines_are_as_their_snapshots_say() {
-    let (user, schema) = (user(), Document::AgentOutput.schema_bytes());
+    let (user, schema) = (user(), SchemaDocument::AgentOutput.schema_bytes());
     let (places, tools) = (places(&user, &schema), Tools::default());
     let limits = br#"{"allow": ["Read", "Bash"], "deny": ["web_search", "shell"], "network": false}"#;
     let limits = Tools::decode(limits).unwrap();
-    let fenced = Places {
+    let fenced = LaunchContext {
         writable: vec!["/var/cache/it's".into()],
-        fence: Some(Fence {
+        fence: Some(CommandSandbox {
             around_commands: ["/usr/bin/bwrap", "--unshare-net", "--"].map(OsString::from).into(),
             before_files: ["/usr/bin/runner", "__fence", "/repo"].map(OsString::from).into(),
         }),
@@ -244,7 +244,7 @@ fn the_command_lines_are_as_their_snapshots_say() {
     };
     let more = "model = \"m\"\neffort = \"high\"\nbase_url = \"http://127.0.0.1:1/v1\"\nkey_env = \"MY_KEY\"\n\
                 retries = 1\nenv_inherit = [\"MY_T*\"]\n";
-    for (agent, kind) in [(Agent::Codex, "codex"), (Agent::Claude, "claude")] {
+    for (agent, kind) in [(AgentKind::Codex, "codex"), (AgentKind::Claude, "claude")] {
         let plain =
             command_line(agent, &executor(&format!("kind = \"{kind}\"\n")), &Tools::default(), &places);
         insta::assert_snapshot!(format!("{kind}-command-line"), shown(&plain));
@@ -268,11 +268,11 @@ fn the_command_lines_are_as_their_snapshots_say() {
 
 #[test]
 fn an_agent_sees_no_variable_that_is_not_meant_for_it() {
-    let (user, schema) = (user(), Document::AgentOutput.schema_bytes());
+    let (user, schema) = (user(), SchemaDocument::AgentOutput.schema_bytes());
     let places = places(&user, &schema);
     for (agent, own, other) in [
-        (Agent::Codex, "CODEX_API_KEY", "ANTHROPIC_API_KEY"),
-        (Agent::Claude, "ANTHROPIC_API_KEY", "CODEX_API_KEY"),
+        (AgentKind::Codex, "CODEX_API_KEY", "ANTHROPIC_API_KEY"),
+        (AgentKind::Claude, "ANTHROPIC_API_KEY", "CODEX_API_KEY"),
     ] {
         let kind = agent.facts().program;
         let line =
@@ -285,11 +285,11 @@ fn an_agent_sees_no_variable_that_is_not_meant_for_it() {
 
 #[test]
 fn a_home_of_codex_among_temporary_files_gets_another_folder_for_them() {
-    let schema = Document::AgentOutput.schema_bytes();
+    let schema = SchemaDocument::AgentOutput.schema_bytes();
     let mut user = user();
     let temporary = |user: &Variables| {
         let line =
-            command_line(Agent::Codex, &Executor::default(), &Tools::default(), &places(user, &schema));
+            command_line(AgentKind::Codex, &Executor::default(), &Tools::default(), &places(user, &schema));
         (line.environment.get(OsStr::new("TMPDIR")).cloned(), line.folders)
     };
     assert_eq!(temporary(&user), (None, Vec::new()));
@@ -301,10 +301,11 @@ fn a_home_of_codex_among_temporary_files_gets_another_folder_for_them() {
 
 #[test]
 fn claude_is_given_no_program_for_its_commands_that_it_could_not_start() {
-    let (user, schema) = (user(), Document::AgentOutput.schema_bytes());
+    let (user, schema) = (user(), SchemaDocument::AgentOutput.schema_bytes());
     for (settings, expected) in [("/git/a-b c", true), ("/git/a -b", false)] {
-        let places = Places { settings: settings.into(), ..places(&user, &schema) };
-        let line = command_line(Agent::Claude, &executor("kind = \"claude\"\n"), &Tools::default(), &places);
+        let places = LaunchContext { settings: settings.into(), ..places(&user, &schema) };
+        let line =
+            command_line(AgentKind::Claude, &executor("kind = \"claude\"\n"), &Tools::default(), &places);
         let prefix = line.environment.contains_key(OsStr::new("CLAUDE_CODE_SHELL_PREFIX"));
         assert_eq!((prefix, line.files.len()), (expected, usize::from(expected)), "{settings}");
         assert_eq!(can_be_started_through(Path::new(settings)), expected, "{settings}");
@@ -313,7 +314,7 @@ fn claude_is_given_no_program_for_its_commands_that_it_could_not_start() {
 
 #[test]
 fn agents_are_not_told_the_dialect_of_the_schema() {
-    let schema = runner_core::agents::agent_schema(&Document::AgentOutput.schema_bytes()).unwrap();
+    let schema = runner_core::agents::agent_schema(&SchemaDocument::AgentOutput.schema_bytes()).unwrap();
     assert!(
         !schema.contains("$schema") && schema.contains("\"required\":[\"status\",\"summary\"]"),
         "{schema}"

@@ -9,14 +9,16 @@ use runner_core::id::{NodeId, RunId};
 use runner_core::layout::Doc;
 use runner_core::repo_path::RepoPath;
 use runner_core::run_state::{Baseline, GuardResult, RunState, SEMANTICS};
-use runner_core::steer::{self, Steered, UserEdit};
+use runner_core::steer::{self, EditableDocs, UserEdit};
 use runner_core::step::{
-    Attempt, Exit, FileLeft, GuardExit, Interruption, Outcome, Plan, ProtectedPath, ProviderFault,
-    Transition, Usage, Verdict, Work, interpret, plan, settle,
+    Attempt, ChangeScope, GuardExit, GuardRun, Interruption, LeftFile, NextStep, Outcome, ProtectedPath,
+    ProviderError, SessionExit, Transition, Usage, interpret, plan, settle,
 };
 use runner_core::tree::{Node, Tree};
-use runner_core::verify::{Auditor, Base, Change, Commit, Files, Now, Place, Rule, snapshot};
-use runner_core::{plan::Format, start};
+use runner_core::verify::{
+    AuditBase, AuditStart, AuditedCommit, Auditor, CommitChange, FileAfter, Files, Rule, snapshot,
+};
+use runner_core::{plan::PlanFormat, start};
 
 const GOAL: &str = "---\nid: sim\n---\n# Goal\n\nBuild it.\n";
 
@@ -47,15 +49,15 @@ fn leaf(id: &str, order: i64) -> Node {
     }
 }
 
-fn file(path: &str, is_protected: bool) -> Change {
-    Change { path: path.as_bytes().to_vec(), now: Now::File(None), is_protected }
+fn file(path: &str, is_protected: bool) -> CommitChange {
+    CommitChange { path: path.as_bytes().to_vec(), now: FileAfter::File(None), is_protected }
 }
 
 impl Run {
     /// A run that was just started, with so many leaves and protected files.
     fn begun(config: &str, leaves: usize, protected: &[String]) -> Self {
         let protected: BTreeSet<Vec<u8>> = protected.iter().map(|path| path.as_bytes().to_vec()).collect();
-        let base = Base { protected: protected.clone(), ..Base::default() };
+        let base = AuditBase { protected: protected.clone(), ..AuditBase::default() };
         let auditor = Auditor::new(run_id(), base);
         let mut run = Self { auditor, files: Files::new(), protected, commits: 0 };
         let children = (0..leaves).map(|nth| leaf(&format!("n{nth:03}"), i64::try_from(nth).unwrap()));
@@ -71,25 +73,30 @@ impl Run {
     }
 
     /// The rules that a commit breaks.
-    fn commit(&mut self, message: &str, docs: &[(Doc, Vec<u8>)], mut changes: Vec<Change>) -> Vec<Rule> {
+    fn commit(
+        &mut self,
+        message: &str,
+        docs: &[(Doc, Vec<u8>)],
+        mut changes: Vec<CommitChange>,
+    ) -> Vec<Rule> {
         let parents = (self.commits > 0).then(|| format!("{:040}", self.commits)).into_iter().collect();
         self.commits += 1;
         for (doc, bytes) in docs {
             let path = doc.path().as_bytes().to_vec();
             if self.files.insert(path.clone(), bytes.clone()).as_ref() != Some(bytes) {
-                let now = Now::File(Some(bytes.clone()));
-                changes.push(Change { path, now, is_protected: false });
+                let now = FileAfter::File(Some(bytes.clone()));
+                changes.push(CommitChange { path, now, is_protected: false });
             }
         }
         changes.sort_by(|one, other| one.path.cmp(&other.path));
         for change in changes.iter().filter(|change| change.is_protected) {
             match change.now {
-                Now::Gone => self.protected.remove(&change.path),
-                Now::File(_) | Now::Other => self.protected.insert(change.path.clone()),
+                FileAfter::Gone => self.protected.remove(&change.path),
+                FileAfter::File(_) | FileAfter::Other => self.protected.insert(change.path.clone()),
             };
         }
         let is_start = message.starts_with("chore(loop): start");
-        let checked = self.auditor.check(&Commit {
+        let checked = self.auditor.check(&AuditedCommit {
             id: format!("{:040}", self.commits),
             parents,
             message: message.as_bytes().to_vec(),
@@ -112,17 +119,17 @@ impl Run {
         RunState::decode(self.bytes(Doc::RunState)).unwrap()
     }
 
-    fn settled(&self, attempt: Attempt, verdict: &Verdict) -> Transition {
+    fn settled(&self, attempt: Attempt, verdict: &GuardRun) -> Transition {
         let (tree, state) = (self.tree(), self.state());
         let config = Config::decode(self.bytes(Doc::Config)).unwrap();
         let seen = snapshot(&self.files, &run_id(), (&tree, &state, &config), 0).unwrap();
-        let Plan::Work(job) = plan(&seen).unwrap() else { panic!("the run is over") };
+        let NextStep::Work(job) = plan(&seen).unwrap() else { panic!("the run is over") };
         settle(&seen, &job, &interpret(&seen, &job, attempt), verdict)
     }
 
     /// Makes an iteration of what a session left and a guard said, and has it accepted. The rest of the changes are the
     /// session's.
-    fn iterate(&mut self, attempt: Attempt, verdict: &Verdict, changes: Vec<Change>) -> Outcome {
+    fn iterate(&mut self, attempt: Attempt, verdict: &GuardRun, changes: Vec<CommitChange>) -> Outcome {
         let transition = self.settled(attempt, verdict);
         let docs =
             [(Doc::Tree, transition.tree.bytes().to_vec()), (Doc::RunState, transition.state.to_bytes())];
@@ -134,18 +141,18 @@ impl Run {
     /// A session that answers so and leaves the tree as it was.
     fn answer(&self, status: &str) -> Attempt {
         Attempt {
-            exit: Exit::Finished { code: 0 },
-            answer: FileLeft::Bytes(format!(r#"{{"status": "{status}", "summary": "said"}}"#).into_bytes()),
-            tree: FileLeft::Bytes(self.bytes(Doc::Tree).to_vec()),
-            work: Work::Execute,
+            exit: SessionExit::Finished { code: 0 },
+            answer: LeftFile::Bytes(format!(r#"{{"status": "{status}", "summary": "said"}}"#).into_bytes()),
+            tree: LeftFile::Bytes(self.bytes(Doc::Tree).to_vec()),
+            work: ChangeScope::Execute,
             protected: Vec::new(),
             usage: Usage::default(),
             processes_left: 0,
         }
     }
 
-    fn silent(&self, exit: Exit) -> Attempt {
-        Attempt { exit, answer: FileLeft::Missing, work: Work::Decompose, ..self.answer("retry") }
+    fn silent(&self, exit: SessionExit) -> Attempt {
+        Attempt { exit, answer: LeftFile::Missing, work: ChangeScope::Decompose, ..self.answer("retry") }
     }
 }
 
@@ -158,14 +165,14 @@ fn touched(name: &str, existed_at_start: bool) -> ProtectedPath {
     ProtectedPath { path, existed_at_start, changed: true, exists: true }
 }
 
-fn green() -> Verdict {
-    Verdict::Ended { exit: GuardExit::Code(0), output: Vec::new() }
+fn green() -> GuardRun {
+    GuardRun::Ended { exit: GuardExit::Code(0), output: Vec::new() }
 }
 
 #[test]
 fn guard_files_that_were_put_back_or_made_are_accepted_however_many() {
     for (restored, made) in [(1, 0), (20, 0), (25, 0), (3, 2), (19, 3), (22, 2), (0, 22)] {
-        for (status, verdict) in [("retry", Verdict::Skipped), ("done", green())] {
+        for (status, verdict) in [("retry", GuardRun::Skipped), ("done", green())] {
             let mut run = Run::begun("", 2, &names(30));
             let old = names(restored);
             let new: Vec<String> = (0..made).map(|nth| format!("new{nth:02}.just")).collect();
@@ -174,7 +181,7 @@ fn guard_files_that_were_put_back_or_made_are_accepted_however_many() {
             let attempt = Attempt { protected, ..run.answer(status) };
             run.iterate(attempt, &verdict, new.iter().map(|name| file(name, true)).collect());
             let again = run.answer("retry");
-            run.iterate(again, &Verdict::Skipped, vec![file("src/a", false)]);
+            run.iterate(again, &GuardRun::Skipped, vec![file("src/a", false)]);
         }
     }
 }
@@ -184,11 +191,11 @@ fn a_young_guard_file_that_goes_again_is_none_of_those_that_were_put_back() {
     let mut run = Run::begun("", 2, &names(30));
     let young = touched("young.just", false);
     let attempt = Attempt { protected: vec![young.clone()], ..run.answer("retry") };
-    run.iterate(attempt, &Verdict::Skipped, vec![file("young.just", true)]);
+    run.iterate(attempt, &GuardRun::Skipped, vec![file("young.just", true)]);
     let restored = names(22).into_iter().map(|name| touched(&name, true));
     let gone = ProtectedPath { exists: false, ..young };
     let attempt = Attempt { protected: restored.chain([gone]).collect(), ..run.answer("done") };
-    let changes = vec![Change { now: Now::Gone, ..file("young.just", true) }];
+    let changes = vec![CommitChange { now: FileAfter::Gone, ..file("young.just", true) }];
     assert_eq!(run.iterate(attempt, &green(), changes), Outcome::Passed);
 }
 
@@ -212,35 +219,35 @@ fn a_session_that_broke_more_rules_than_are_kept_is_accepted() {
             root.children.truncate(1);
             let left = serde_json::json!({ "version": 1, "root": root }).to_string();
             let protected = names(restored).iter().map(|name| touched(name, true)).collect();
-            let tree = FileLeft::Bytes(left.into_bytes());
+            let tree = LeftFile::Bytes(left.into_bytes());
             let attempt = Attempt { tree, protected, ..run.answer("retry") };
             let changes = vec![file("src/a", false)];
-            assert_eq!(run.iterate(attempt, &Verdict::Skipped, changes), Outcome::RuleBroken);
+            assert_eq!(run.iterate(attempt, &GuardRun::Skipped, changes), Outcome::RuleBroken);
         }
     }
 }
 
 #[test]
 fn a_guard_that_gave_no_answer_is_accepted() {
-    let not_started = Verdict::NotStarted { why: "no such program".to_owned() };
+    let not_started = GuardRun::NotStarted { why: "no such program".to_owned() };
     for (verdict, outcome) in [
-        (Verdict::TimedOut, Outcome::GuardTimedOut),
+        (GuardRun::TimedOut, Outcome::GuardTimedOut),
         (not_started, Outcome::GuardNotStarted),
-        (Verdict::Interrupted { by: Interruption::Int }, Outcome::Interrupted),
+        (GuardRun::Interrupted { by: Interruption::Int }, Outcome::Interrupted),
     ] {
         let mut run = Run::begun("", 2, &[]);
         let attempt = run.answer("done");
         assert_eq!(run.iterate(attempt, &verdict, vec![file("src/a", false)]), outcome);
     }
     let mut run = Run::begun("", 2, &[]);
-    let silent = run.silent(Exit::Interrupted { by: Interruption::Term });
-    assert_eq!(run.iterate(silent, &Verdict::Skipped, Vec::new()), Outcome::Interrupted);
+    let silent = run.silent(SessionExit::Interrupted { by: Interruption::Term });
+    assert_eq!(run.iterate(silent, &GuardRun::Skipped, Vec::new()), Outcome::Interrupted);
 }
 
 #[test]
 fn a_guard_that_was_not_started_is_told_in_the_runners_words() {
     let mut run = Run::begun("", 2, &[]);
-    let verdict = Verdict::NotStarted { why: "no such program".to_owned() };
+    let verdict = GuardRun::NotStarted { why: "no such program".to_owned() };
     let Transition { mut state, message, tree, .. } = run.settled(run.answer("done"), &verdict);
     let digest = Sha256::of(&state.to_bytes()).to_string();
     let told = state.last_summary.replace("All is well.".to_owned()).unwrap();
@@ -256,9 +263,9 @@ fn allowances_that_are_used_up_one_after_another_are_accepted() {
     let ladder = "on_usage_limit = \"next\"\n[executor]\nkind = \"codex\"\n[[ladder]]\nkind = \"claude\"\n";
     let mut run = Run::begun(ladder, 1, &[]);
     for resets in [900, 500, 700] {
-        let fault = ProviderFault::UsageLimit { resets_unix_secs: Some(resets) };
-        let silent = run.silent(Exit::Provider { fault });
-        assert_eq!(run.iterate(silent, &Verdict::Skipped, Vec::new()), Outcome::UsageLimit);
+        let fault = ProviderError::UsageLimit { resets_unix_secs: Some(resets) };
+        let silent = run.silent(SessionExit::Provider { fault });
+        assert_eq!(run.iterate(silent, &GuardRun::Skipped, Vec::new()), Outcome::UsageLimit);
     }
 }
 
@@ -268,12 +275,12 @@ fn a_file_that_a_pass_pinned_is_accepted_where_the_start_is_out_of_reach() {
     // One is there when the audit begins, and took part in no pass yet.
     let protected = vec![touched("one.just", false)];
     let attempt = Attempt { protected, ..run.answer("retry") };
-    run.iterate(attempt, &Verdict::Skipped, vec![file("one.just", true)]);
-    let base = Base {
+    run.iterate(attempt, &GuardRun::Skipped, vec![file("one.just", true)]);
+    let base = AuditBase {
         commit: Some(format!("{:040}", run.commits)),
         files: run.files.clone(),
         protected: run.protected.clone(),
-        place: Place::Within(None),
+        place: AuditStart::Within(None),
     };
     run.auditor = Auditor::new(run_id(), base);
     let one = ProtectedPath { changed: false, ..touched("one.just", false) };
@@ -305,7 +312,7 @@ fn a_baseline_comes_once_before_the_first_iteration_if_it_is_asked_for() {
     assert_eq!(baseline(&mut once, &pass()), [Rule::Baseline], "twice");
     let mut late = asked.clone();
     let attempt = late.answer("retry");
-    late.iterate(attempt, &Verdict::Skipped, vec![file("src/a", false)]);
+    late.iterate(attempt, &GuardRun::Skipped, vec![file("src/a", false)]);
     assert_eq!(baseline(&mut late, &pass()), [Rule::Baseline], "late");
     let mut unasked = Run::begun("[guard]\nbaseline = false\n", 1, &[]);
     assert_eq!(baseline(&mut unasked, &pass()), [Rule::Baseline], "unasked");
@@ -320,7 +327,7 @@ fn a_plan_of_no_known_format_was_not_imported() {
         let mut root = run.tree().root().clone();
         root.children.push(leaf("new", 1000));
         let tree = Tree::new(root).unwrap().bytes().to_vec();
-        let message = start::message(&run_id(), 0, Some((Format::Markdown, 1)));
+        let message = start::message(&run_id(), 0, Some((PlanFormat::Markdown, 1)));
         run.commit(&message.replace("markdown 1", trailer), &[(Doc::Tree, tree)], Vec::new())
     };
     assert_eq!(imported("markdown 1"), []);
@@ -338,7 +345,7 @@ fn an_edit_that_could_not_be_made_is_named_by_its_rule() {
         (UserEdit::Remove { node: node("n000") }, Rule::PassedChanged),
         (UserEdit::Remove { node: node("nobody") }, Rule::PlanEdit),
     ] {
-        let before = Steered { tree: run.tree(), questions: Vec::new(), feedback: Vec::new() };
+        let before = EditableDocs { tree: run.tree(), questions: Vec::new(), feedback: Vec::new() };
         let message = steer::message(&run_id(), &edit, &before, &run.state(), 0);
         assert!(run.clone().commit(&message, &[], Vec::new()).contains(&rule), "{edit:?}");
     }
@@ -350,7 +357,8 @@ fn a_start_goes_on_from_what_the_run_left_elsewhere() {
     let attempt = run.answer("done");
     run.iterate(attempt, &green(), vec![file("src/a", false)]);
     let commit = Some(format!("{:040}", run.commits));
-    let base = Base { commit, files: run.files.clone(), protected: BTreeSet::new(), place: Place::Before };
+    let base =
+        AuditBase { commit, files: run.files.clone(), protected: BTreeSet::new(), place: AuditStart::Before };
     run.auditor = Auditor::new(run_id(), base);
     assert_eq!(run.commit(&start::message(&run_id(), 0, None), &[], Vec::new()), []);
 }

@@ -1,12 +1,12 @@
 //! The files that are made from the core's own types.
 
 use runner_core::config::Config;
-use runner_core::schema::Document;
+use runner_core::schema::SchemaDocument;
 use testkit::generated::assert_generated;
 
 #[test]
 fn each_schema_is_generated() {
-    for document in Document::ALL {
+    for document in SchemaDocument::ALL {
         assert_generated(&format!("schemas/{}", document.file_name()), &document.schema_bytes());
     }
 }

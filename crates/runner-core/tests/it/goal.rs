@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use runner_core::goal::{Goal, GoalFault};
+use runner_core::goal::{Goal, GoalError};
 use runner_core::id::RunId;
 
 use crate::holds;
@@ -128,15 +128,15 @@ fn a_new_key_goes_where_the_others_are() {
 #[test]
 fn an_id_that_could_not_be_replaced_is_refused() {
     for (text, fault) in [
-        ("---\n? id\nb: c\n---\n", GoalFault::IdNotAWord(2)),
-        ("---\nb: 1\nid: &a x\n---\n", GoalFault::IdNotAWord(3)),
-        ("---\nid: !!str x\n---\n", GoalFault::IdNotAWord(2)),
-        ("---\nid: >-\n  x\n---\n", GoalFault::IdNotAWord(2)),
-        ("---\nid: {a: b}\n---\n", GoalFault::IdNotAWord(2)),
-        ("---\n[]\n---\n", GoalFault::NotAMapping),
-        ("---\nid: x\nid:\n---\n", GoalFault::TwoIds(3)),
+        ("---\n? id\nb: c\n---\n", GoalError::IdNotAWord(2)),
+        ("---\nb: 1\nid: &a x\n---\n", GoalError::IdNotAWord(3)),
+        ("---\nid: !!str x\n---\n", GoalError::IdNotAWord(2)),
+        ("---\nid: >-\n  x\n---\n", GoalError::IdNotAWord(2)),
+        ("---\nid: {a: b}\n---\n", GoalError::IdNotAWord(2)),
+        ("---\n[]\n---\n", GoalError::NotAMapping),
+        ("---\nid: x\nid:\n---\n", GoalError::TwoIds(3)),
     ] {
         assert_eq!(Goal::parse(text.as_bytes()).map(|goal| goal.id().cloned()), Err(fault), "{text:?}");
     }
-    assert!(matches!(Goal::parse(b"---\n{id, b: 2}\n---\n"), Err(GoalFault::BadId { line: 2, .. })));
+    assert!(matches!(Goal::parse(b"---\n{id, b: 2}\n---\n"), Err(GoalError::BadId { line: 2, .. })));
 }

@@ -8,8 +8,8 @@ use runner_core::config::Config;
 use runner_core::id::{NodeId, RunId};
 use runner_core::run_state::RunState;
 use runner_core::step::{
-    Attempt, Charge, Exit, FileLeft, GuardExit, Job, Memory, Outcome, Plan, Snapshot, Transition, Usage,
-    Verdict, Work, interpret, merge, plan, settle,
+    Attempt, AttemptCharge, ChangeScope, GuardExit, GuardRun, Job, LeftFile, Memory, NextStep, Outcome,
+    SessionExit, Snapshot, Transition, Usage, interpret, merge, plan, settle,
 };
 use runner_core::tree::{AgentTree, Node, Tree};
 
@@ -120,10 +120,10 @@ fn snapshot(tree: Tree) -> Snapshot {
 
 fn attempt(status: &str, tree: Vec<u8>) -> Attempt {
     Attempt {
-        exit: Exit::Finished { code: 0 },
-        answer: FileLeft::Bytes(format!(r#"{{"status": "{status}", "summary": "s"}}"#).into_bytes()),
-        tree: FileLeft::Bytes(tree),
-        work: Work::Execute,
+        exit: SessionExit::Finished { code: 0 },
+        answer: LeftFile::Bytes(format!(r#"{{"status": "{status}", "summary": "s"}}"#).into_bytes()),
+        tree: LeftFile::Bytes(tree),
+        work: ChangeScope::Execute,
         protected: Vec::new(),
         usage: Usage::default(),
         processes_left: 0,
@@ -133,12 +133,12 @@ fn attempt(status: &str, tree: Vec<u8>) -> Attempt {
 /// One iteration, if there is a leaf to work on.
 fn iterate(before: &Tree, status: &str, tree: Vec<u8>, green: bool) -> Option<(Job, Transition)> {
     let snapshot = snapshot(before.clone());
-    let Plan::Work(job) = plan(&snapshot).unwrap() else { return None };
+    let NextStep::Work(job) = plan(&snapshot).unwrap() else { return None };
     let claim = interpret(&snapshot, &job, attempt(status, tree));
     let exit = GuardExit::Code(i32::from(!green));
     let verdict = match claim.wants_guard(&job) {
-        true => Verdict::Ended { exit, output: Vec::new() },
-        false => Verdict::Skipped,
+        true => GuardRun::Ended { exit, output: Vec::new() },
+        false => GuardRun::Skipped,
     };
     let transition = settle(&snapshot, &job, &claim, &verdict);
     Some((*job, transition))
@@ -184,7 +184,7 @@ proptest! {
                 None => prop_assert!(!node.passes && node.attempts == 0 && node.max_attempts <= default),
             }
         }
-        let counts = transition.meta.charge == Charge::Charged || transition.outcome == Outcome::Passed;
+        let counts = transition.meta.charge == AttemptCharge::Charged || transition.outcome == Outcome::Passed;
         prop_assert_eq!(changed, counts.then(|| job.aim.node().unwrap().clone()).into_iter().collect::<Vec<_>>());
         prop_assert!(transition.outcome != Outcome::Passed || green && status == "done");
     }

@@ -8,7 +8,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use runner_core::id::NodeId;
-use runner_core::plan::{Import, Item, Plan, Reading, Standing, export, graft, read};
+use runner_core::plan::{
+    EntryStatus, ImportOptions, ImportedPlan, PlanEntry, PlanImport, export, graft, read,
+};
 use runner_core::tree::{DEPTH_MAX, NODES_MAX, Node, Tree};
 
 use crate::{holds, told};
@@ -29,8 +31,8 @@ fn sample(name: &str) -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
-fn plan(name: &str) -> Plan {
-    read(&sample(name), Reading { name, ..Reading::default() }).unwrap()
+fn plan(name: &str) -> ImportedPlan {
+    read(&sample(name), ImportOptions { name, ..ImportOptions::default() }).unwrap()
 }
 
 fn root() -> Tree {
@@ -48,8 +50,8 @@ fn root() -> Tree {
     Tree::new(node).unwrap()
 }
 
-fn import(plan: Plan) -> Import {
-    Import { plan, under: None, with_done: false }
+fn import(plan: ImportedPlan) -> PlanImport {
+    PlanImport { plan, under: None, with_done: false }
 }
 
 /// A tree as people see it, with every text.
@@ -88,7 +90,7 @@ fn a_plan_that_was_imported_is_exported_and_imported_as_the_same_tree() {
     for name in FILES {
         let first = graft(&root(), &import(plan(name)), 3).unwrap().tree;
         let text = export(&first);
-        let again = read(text.as_bytes(), Reading::default()).unwrap();
+        let again = read(text.as_bytes(), ImportOptions::default()).unwrap();
         assert_eq!(shape_of_plan(&again), shape(first.root()), "{text}");
         insta::assert_snapshot!(format!("export-{name}"), text);
     }
@@ -110,18 +112,18 @@ fn shape(node: &Node) -> Shape {
     }
 }
 
-fn shape_of_item(item: &Item) -> Shape {
+fn shape_of_item(item: &PlanEntry) -> Shape {
     Shape {
         texts: (item.title.clone(), item.goal.clone(), item.acceptance.clone()),
-        is_done: item.standing == Standing::Done,
+        is_done: item.standing == EntryStatus::Done,
         parts: item.children.iter().map(shape_of_item).collect(),
     }
 }
 
-fn shape_of_plan(plan: &Plan) -> Shape {
+fn shape_of_plan(plan: &ImportedPlan) -> Shape {
     Shape {
         texts: (plan.title.clone(), plan.goal.clone(), plan.acceptance.clone()),
-        is_done: !plan.items.is_empty() && plan.items.iter().all(|item| item.standing == Standing::Done),
+        is_done: !plan.items.is_empty() && plan.items.iter().all(|item| item.standing == EntryStatus::Done),
         parts: plan.items.iter().map(shape_of_item).collect(),
     }
 }
@@ -206,7 +208,7 @@ fn every_tree_is_read_back_from_its_export_as_it_was() {
         mend(&mut root, &mut 0);
         let tree = Tree::new(root).unwrap();
         let text = export(&tree);
-        let again = read(text.as_bytes(), Reading::default());
+        let again = read(text.as_bytes(), ImportOptions::default());
         let again = again.map(|plan| shape_of_plan(&plan)).map_err(|faults| told(&faults));
         prop_assert_eq!(again, Ok(shape(tree.root())), "{}", text);
         Ok(())
@@ -218,7 +220,7 @@ fn whatever_a_file_holds_it_is_read_or_refused_with_a_line() {
     holds(vec(text(), 0..12), |lines| {
         let text = lines.join("\n");
         for name in ["x.md", "x.json", "-"] {
-            if let Err(faults) = read(text.as_bytes(), Reading { name, ..Reading::default() }) {
+            if let Err(faults) = read(text.as_bytes(), ImportOptions { name, ..ImportOptions::default() }) {
                 let most = text.lines().count().max(1) + 1;
                 prop_assert!(faults.iter().all(|fault| (1..=most).contains(&fault.line)), "{faults:?}");
             }
@@ -230,7 +232,7 @@ fn whatever_a_file_holds_it_is_read_or_refused_with_a_line() {
 #[test]
 fn a_plan_that_cannot_be_read_is_told_with_line_and_reason() {
     let faults = |name: &str, text: &str| {
-        told(&read(text.as_bytes(), Reading { name, ..Reading::default() }).unwrap_err())
+        told(&read(text.as_bytes(), ImportOptions { name, ..ImportOptions::default() }).unwrap_err())
     };
     let no_item = "line 1: the file holds no item: write work as `- [ ] what to do`";
     assert_eq!(faults("a.md", "# Title\n\nwords\n"), [no_item]);
@@ -256,7 +258,7 @@ fn a_plan_that_cannot_be_read_is_told_with_line_and_reason() {
         ["line 2: the task cannot be read: missing field `title`"]
     );
     assert_eq!(faults("t.json", "{\"tasks\": []}"), ["line 1: there is no task in the list"]);
-    let tag = |tag| Reading { name: "t.json", tag, ..Reading::default() };
+    let tag = |tag| ImportOptions { name: "t.json", tag, ..ImportOptions::default() };
     let other = read(&sample("tagged.json"), tag(Some("other"))).unwrap_err();
     assert_eq!(told(&other), ["line 1: there is no tag `other`; those in the file: `master`, `side`"]);
     assert_eq!(read(&sample("tagged.json"), tag(Some("side"))).unwrap().items.len(), 1);
@@ -265,7 +267,7 @@ fn a_plan_that_cannot_be_read_is_told_with_line_and_reason() {
 #[test]
 fn a_section_whose_items_are_all_done_is_left_out() {
     let text = b"# P\n\n## Old\n\n- [x] a\n- [x] b\n\n## New\n\n- [x] c\n- [ ] d\n";
-    let plan = read(text, Reading { name: "p.md", ..Reading::default() }).unwrap();
+    let plan = read(text, ImportOptions { name: "p.md", ..ImportOptions::default() }).unwrap();
     let grafted = graft(&root(), &import(plan), 3).unwrap();
     let added: Vec<&str> = grafted.added.iter().map(NodeId::as_str).collect();
     assert_eq!(added, ["new", "d"]);
@@ -274,13 +276,13 @@ fn a_section_whose_items_are_all_done_is_left_out() {
     assert_eq!(skipped, [(3, "Old"), (5, "a"), (6, "b"), (10, "c")]);
 }
 
-fn read_as(name: &str, text: &str) -> Result<Plan, Vec<String>> {
-    read(text.as_bytes(), Reading { name, ..Reading::default() }).map_err(|faults| told(&faults))
+fn read_as(name: &str, text: &str) -> Result<ImportedPlan, Vec<String>> {
+    read(text.as_bytes(), ImportOptions { name, ..ImportOptions::default() }).map_err(|faults| told(&faults))
 }
 
 /// Titles as an outline, each with what shows that it is done.
-fn titles(items: &[Item]) -> String {
-    let title = |item: &Item| {
+fn titles(items: &[PlanEntry]) -> String {
+    let title = |item: &PlanEntry| {
         let points: String = item.acceptance.iter().map(|point| format!(" {point:?}")).collect();
         let parts =
             if item.children.is_empty() { String::new() } else { format!(" ({})", titles(&item.children)) };
@@ -333,11 +335,11 @@ fn text_after_a_goal_that_is_given_exactly_is_added_to_it() {
 #[test]
 fn a_section_is_done_when_nothing_in_it_is_left_to_do() {
     for (items, expected) in [
-        ("- [x] a\n- [-] b\n- [>] c\n", Standing::Done),
-        ("- [x] a\n- [ ] b\n", Standing::Open),
-        ("- [x] a\n  - [ ] b\n", Standing::Open),
-        ("- [ ] a\n  - [x] b\n", Standing::Open),
-        ("- [x] a\n  - [x] b\n", Standing::Done),
+        ("- [x] a\n- [-] b\n- [>] c\n", EntryStatus::Done),
+        ("- [x] a\n- [ ] b\n", EntryStatus::Open),
+        ("- [x] a\n  - [ ] b\n", EntryStatus::Open),
+        ("- [ ] a\n  - [x] b\n", EntryStatus::Open),
+        ("- [x] a\n  - [x] b\n", EntryStatus::Done),
     ] {
         let plan = read_as("p.md", &format!("# P\n\n## Section\n\n{items}")).unwrap();
         assert_eq!(plan.items[0].standing, expected, "{items}");

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::Index;
-use runner_core::tree::{Breach, Node, Selection, Tree, TreeProblem, select, user_edit_faults};
+use runner_core::tree::{ForbiddenEdit, Node, Selection, Tree, TreeProblem, select, user_edit_faults};
 
 use crate::documents::{changed, good_tree, tree};
 use crate::holds;
@@ -145,7 +145,7 @@ fn edited(tree: &Tree, id: &str, edit: &dyn Fn(&mut Node)) -> Tree {
     Tree::new(root).expect("the edit keeps the tree valid")
 }
 
-fn found(before: &Tree, after: &Tree, id: &str, breach: Breach) -> bool {
+fn found(before: &Tree, after: &Tree, id: &str, breach: ForbiddenEdit) -> bool {
     let is_it = |path: &str| path.rsplit('/').next() == Some(id);
     user_edit_faults(before, after).iter().any(|fault| is_it(&fault.node) && fault.breach == breach)
 }
@@ -156,19 +156,19 @@ fn every_forbidden_edit_is_found() {
         let pick = |ids: &[String]| (!ids.is_empty()).then(|| ids[pick.index(ids.len())].clone());
         if let Some(id) = pick(&ids(&tree, |node| node.passes)) {
             let reworded = edited(&tree, &id, &|node| node.goal.push('!'));
-            prop_assert!(found(&tree, &reworded, &id, Breach::PassedChanged));
+            prop_assert!(found(&tree, &reworded, &id, ForbiddenEdit::PassedChanged));
         }
         let open_leaf = |node: &Node| !node.passes && node.children.is_empty();
         if let Some(id) = pick(&ids(&tree, open_leaf)) {
             let passed = edited(&tree, &id, &|node| node.passes = true);
-            prop_assert!(found(&tree, &passed, &id, Breach::PassesSet));
+            prop_assert!(found(&tree, &passed, &id, ForbiddenEdit::PassesSet));
         }
         if let Some(id) = pick(&ids(&tree, |node| !node.passes)) {
             let counted = edited(&tree, &id, &|node| {
                 node.max_attempts += 1;
                 node.attempts += 1;
             });
-            prop_assert!(found(&tree, &counted, &id, Breach::AttemptsSet));
+            prop_assert!(found(&tree, &counted, &id, ForbiddenEdit::AttemptsSet));
             prop_assert_eq!(user_edit_faults(&tree, &edited(&tree, &id, &|node| node.title.push('!'))), []);
         }
         if let Some(id) = pick(&ids(&tree, |node| node.children.iter().any(|child| child.passes))) {
@@ -178,7 +178,7 @@ fn every_forbidden_edit_is_found() {
             let without = edited(&tree, &id, &gone);
             let breaches = user_edit_faults(&tree, &without);
             prop_assert!(
-                breaches.iter().any(|fault| fault.breach == Breach::PassedRemoved),
+                breaches.iter().any(|fault| fault.breach == ForbiddenEdit::PassedRemoved),
                 "{:?}",
                 breaches
             );
@@ -206,7 +206,7 @@ fn a_passed_node_under_another_parent_is_found() {
             }
         });
         let after = Tree::new(moved).map_err(|problems| TestCaseError::fail(format!("{problems:?}")))?;
-        prop_assert!(found(&tree, &after, &id, Breach::PassedMoved));
+        prop_assert!(found(&tree, &after, &id, ForbiddenEdit::PassedMoved));
         Ok(())
     });
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use runner_core::document::{Fields, nearest};
+use runner_core::document::{FieldReader, nearest};
 use runner_core::goal::Goal;
-use runner_core::scenario::{Scenario, Situation};
+use runner_core::scenario::{Scenario, SessionContext};
 use runner_core::tree::{BYTES_MAX, NODES_MAX, Tree};
 use serde_json::{Map, Value};
 
@@ -43,7 +43,7 @@ fn a_long_key_may_have_more_wrong_letters_than_a_short_one() {
 
 #[test]
 fn a_missing_object_is_told_although_another_is_there() {
-    let mut fields = Fields::of_json(r#"{"a": {}}"#).unwrap();
+    let mut fields = FieldReader::of_json(r#"{"a": {}}"#).unwrap();
     assert_eq!(fields.required_object::<BTreeMap<String, bool>>("b"), None);
     assert_eq!(fields.required_object::<BTreeMap<String, bool>>("a"), Some(BTreeMap::new()));
     assert_eq!(told(&fields.finish()), ["line 1: `b` is missing"]);
@@ -51,7 +51,8 @@ fn a_missing_object_is_told_although_another_is_there() {
 
 #[test]
 fn a_value_in_the_place_of_an_object_is_told_whole() {
-    let mut fields = Fields::of_json(r#"{"a": "x at line 5", "b": {}, "c": {"k": "y at line 6"}}"#).unwrap();
+    let mut fields =
+        FieldReader::of_json(r#"{"a": "x at line 5", "b": {}, "c": {"k": "y at line 6"}}"#).unwrap();
     assert_eq!(fields.optional_object::<BTreeMap<String, bool>>("a"), None);
     assert_eq!(fields.optional_object::<BTreeMap<String, bool>>("b"), Some(BTreeMap::new()));
     assert_eq!(fields.optional_object::<BTreeMap<String, bool>>("c"), None);
@@ -66,7 +67,7 @@ fn a_value_in_the_place_of_an_object_is_told_whole() {
 
 #[test]
 fn only_the_key_that_was_found_at_fault_is() {
-    let mut fields = Fields::of_toml("a = 1\n[t]\na = \"x\"\nb = 1\n");
+    let mut fields = FieldReader::of_toml("a = 1\n[t]\na = \"x\"\nb = 1\n");
     let faults = fields.table("t", |table| {
         let before = table.is_at_fault("a");
         assert_eq!((table.optional::<u8>("a"), table.optional::<u8>("b")), (None, Some(1)));
@@ -78,7 +79,7 @@ fn only_the_key_that_was_found_at_fault_is() {
 
 #[test]
 fn a_document_that_is_no_object_is_told_as_one() {
-    let problem = Fields::of_json("[]").err().map(|problem| problem.to_string());
+    let problem = FieldReader::of_json("[]").err().map(|problem| problem.to_string());
     assert_eq!(problem.as_deref(), Some("line 1: invalid type: sequence, expected an object"));
 }
 
@@ -94,7 +95,7 @@ fn a_point_of_the_goal_may_go_over_several_lines() {
 fn a_session_of_a_scenario_may_wait_for_its_mode() {
     let scenario = Scenario::decode("[[session]]\nwhen = { mode = \"repair\" }\n").unwrap();
     let is_played =
-        |mode| scenario.session_for(Situation { iter: 1, node: "a", attempts: 0, mode }).is_some();
+        |mode| scenario.session_for(SessionContext { iter: 1, node: "a", attempts: 0, mode }).is_some();
     assert!(is_played("repair") && !is_played("leaf"));
 }
 

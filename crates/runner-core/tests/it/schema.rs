@@ -11,12 +11,12 @@ use jsonschema::Validator;
 use proptest::prelude::*;
 use runner_core::agent_output::AgentOutput;
 use runner_core::config::Config;
-use runner_core::document::{Fault, Problem};
+use runner_core::document::{DocumentFault, DocumentProblem};
 use runner_core::run_state::RunState;
-use runner_core::schema::Document;
-use runner_core::step::{Event, Recorded};
+use runner_core::schema::SchemaDocument;
+use runner_core::step::{Event, RecordedEvent};
 use runner_core::tools::Tools;
-use runner_core::tree::{Tree, TreeFault};
+use runner_core::tree::{Tree, TreeError};
 use serde_json::{Value, json};
 
 use crate::documents::{agent_output, changed, config, run_state, toml_of, tree, without_null};
@@ -24,15 +24,15 @@ use crate::{holds, told};
 
 /// Holds an event against the schema of the lines that record it.
 pub(crate) fn assert_recorded_as_described(event: &Event) {
-    static EVENTS: LazyLock<Validator> = LazyLock::new(|| validator(Document::Event));
-    let line = serde_json::to_value(Recorded { t_ms: 1, event }).unwrap();
+    static EVENTS: LazyLock<Validator> = LazyLock::new(|| validator(SchemaDocument::Event));
+    let line = serde_json::to_value(RecordedEvent { t_ms: 1, event }).unwrap();
     let faults: Vec<String> = EVENTS.iter_errors(&line).map(|fault| fault.to_string()).collect();
     assert!(faults.is_empty(), "{line:#}: {faults:#?}");
 }
 
 #[test]
 fn a_line_that_is_no_event_is_none_by_the_schema() {
-    let validator = validator(Document::Event);
+    let validator = validator(SchemaDocument::Event);
     let good = json!({ "t_ms": 1, "event": "agent", "iter": 1, "seq": 1, "kind": "finished" });
     assert!(validator.is_valid(&good));
     for (key, value) in
@@ -44,91 +44,97 @@ fn a_line_that_is_no_event_is_none_by_the_schema() {
     }
 }
 
-fn validator(document: Document) -> Validator {
+fn validator(document: SchemaDocument) -> Validator {
     jsonschema::validator_for(&document.schema().to_value()).unwrap()
 }
 
-fn is_tree_shape(fault: &TreeFault) -> bool {
+fn is_tree_shape(fault: &TreeError) -> bool {
     match fault {
-        TreeFault::Syntax { .. }
-        | TreeFault::Missing(_)
-        | TreeFault::Unknown { .. }
-        | TreeFault::Twice(_)
-        | TreeFault::WrongKind { .. }
-        | TreeFault::OutOfRange { .. }
-        | TreeFault::BadId { .. } => true,
-        TreeFault::TooLarge(_)
-        | TreeFault::WrittenTooLarge(_)
-        | TreeFault::DuplicateId { .. }
-        | TreeFault::TooDeep
-        | TreeFault::TooManyNodes
-        | TreeFault::Unsorted { .. }
-        | TreeFault::AttemptsOverMax { .. }
-        | TreeFault::PassesTooEarly { .. }
-        | TreeFault::PassesTooLate
-        | TreeFault::Untold(_) => false,
+        TreeError::Syntax { .. }
+        | TreeError::Missing(_)
+        | TreeError::Unknown { .. }
+        | TreeError::Twice(_)
+        | TreeError::WrongKind { .. }
+        | TreeError::OutOfRange { .. }
+        | TreeError::BadId { .. } => true,
+        TreeError::TooLarge(_)
+        | TreeError::WrittenTooLarge(_)
+        | TreeError::DuplicateId { .. }
+        | TreeError::TooDeep
+        | TreeError::TooManyNodes
+        | TreeError::Unsorted { .. }
+        | TreeError::AttemptsOverMax { .. }
+        | TreeError::PassesTooEarly { .. }
+        | TreeError::PassesTooLate
+        | TreeError::Untold(_) => false,
     }
 }
 
 /// The faults of shape that the decoder finds, in words.
-fn shape_faults(document: Document, text: &str) -> Vec<String> {
-    let of = |result: Result<(), Vec<Problem>>| {
+fn shape_faults(document: SchemaDocument, text: &str) -> Vec<String> {
+    let of = |result: Result<(), Vec<DocumentProblem>>| {
         let mut problems = result.err().unwrap_or_default();
-        problems.retain(|problem| !matches!(problem.fault, Fault::Rule(_)));
+        problems.retain(|problem| !matches!(problem.fault, DocumentFault::Rule(_)));
         told(&problems)
     };
     match document {
-        Document::Tree => {
+        SchemaDocument::Tree => {
             let mut problems = Tree::decode(text.as_bytes()).err().unwrap_or_default();
             problems.retain(|problem| is_tree_shape(&problem.fault));
             told(&problems)
         }
-        Document::RunState => of(RunState::decode(text.as_bytes()).map(drop)),
-        Document::AgentOutput => of(AgentOutput::decode(text.as_bytes()).map(drop)),
-        Document::Config => of(Config::decode(text.as_bytes()).map(drop)),
-        Document::Tools => of(Tools::decode(text.as_bytes()).map(drop)),
-        Document::Event => vec!["events are written and never read".to_owned()],
+        SchemaDocument::RunState => of(RunState::decode(text.as_bytes()).map(drop)),
+        SchemaDocument::AgentOutput => of(AgentOutput::decode(text.as_bytes()).map(drop)),
+        SchemaDocument::Config => of(Config::decode(text.as_bytes()).map(drop)),
+        SchemaDocument::Tools => of(Tools::decode(text.as_bytes()).map(drop)),
+        SchemaDocument::Event => vec!["events are written and never read".to_owned()],
     }
 }
 
-fn agree(document: Document, validator: &Validator, value: &Value, text: &str) -> Result<(), TestCaseError> {
+fn agree(
+    document: SchemaDocument,
+    validator: &Validator,
+    value: &Value,
+    text: &str,
+) -> Result<(), TestCaseError> {
     let faults = shape_faults(document, text);
     prop_assert_eq!(faults.is_empty(), validator.is_valid(value), "{}\nthe decoder says {:#?}", text, faults);
     Ok(())
 }
 
-fn json_agrees(document: Document, good: impl Strategy<Value = Value>) {
+fn json_agrees(document: SchemaDocument, good: impl Strategy<Value = Value>) {
     let validator = validator(document);
     holds(changed(good), |value| agree(document, &validator, &value, &value.to_string()));
 }
 
 #[test]
 fn the_tree_s_schema_and_decoder_agree_on_any_document() {
-    json_agrees(Document::Tree, tree());
+    json_agrees(SchemaDocument::Tree, tree());
 }
 
 #[test]
 fn the_run_state_s_schema_and_decoder_agree_on_any_document() {
-    json_agrees(Document::RunState, run_state());
+    json_agrees(SchemaDocument::RunState, run_state());
 }
 
 #[test]
 fn the_answer_s_schema_and_decoder_agree_on_any_document() {
-    json_agrees(Document::AgentOutput, agent_output());
+    json_agrees(SchemaDocument::AgentOutput, agent_output());
 }
 
 #[test]
 fn the_configuration_s_schema_and_decoder_agree_on_any_document() {
-    let validator = validator(Document::Config);
+    let validator = validator(SchemaDocument::Config);
     holds((changed(config()), any::<bool>()), |(value, with_headers)| {
         let value = without_null(value);
         let Value::Object(file) = &value else { return Ok(()) };
-        agree(Document::Config, &validator, &value, &toml_of(file, with_headers))
+        agree(SchemaDocument::Config, &validator, &value, &toml_of(file, with_headers))
     });
 }
 
-fn verdict(document: Document, value: &Value) -> (bool, bool) {
-    let in_toml = value.as_object().filter(|_| document == Document::Config).map(|file| toml_of(file, true));
+fn verdict(document: SchemaDocument, value: &Value) -> (bool, bool) {
+    let in_toml =
+        value.as_object().filter(|_| document == SchemaDocument::Config).map(|file| toml_of(file, true));
     let text = in_toml.unwrap_or_else(|| value.to_string());
     (validator(document).is_valid(value), shape_faults(document, &text).is_empty())
 }
@@ -185,7 +191,7 @@ fn schema_and_decoder_agree_on_trees_picked_by_hand() {
     ];
     for (documents, expected) in [(&good[..], true), (&bad[..], false)] {
         for value in documents {
-            assert_eq!(verdict(Document::Tree, value), (expected, expected), "{value}");
+            assert_eq!(verdict(SchemaDocument::Tree, value), (expected, expected), "{value}");
         }
     }
 }
@@ -199,7 +205,7 @@ fn schema_and_decoder_agree_on_small_documents_picked_by_hand() {
         state
     };
     let repair = |mode: &str| json!({ "iter": 1, "node": "a", "mode": mode, "tries": 0, "rejected": "{", "errors": ["e"] });
-    use Document::{AgentOutput, Config, RunState};
+    use SchemaDocument::{AgentOutput, Config, RunState};
     for (document, value, expected) in [
         (AgentOutput, json!({ "status": "done", "summary": "" }), true),
         (AgentOutput, json!({ "status": "Done", "summary": "" }), false),
@@ -222,13 +228,17 @@ fn schema_and_decoder_agree_on_small_documents_picked_by_hand() {
         (RunState, state("last_outcome", json!("passed")), true),
         (RunState, state("failures_in_row", json!(-1)), false),
         (RunState, json!({}), false),
-        (Document::Tools, json!({}), true),
-        (Document::Tools, json!({ "allow": ["Read"], "deny": [], "network": false, "model": "m" }), true),
-        (Document::Tools, json!({ "writable": ["/var/cache"] }), true),
-        (Document::Tools, json!({ "writable": ["cache"] }), false),
-        (Document::Tools, json!({ "allow": null }), false),
-        (Document::Tools, json!({ "allow": [""] }), false),
-        (Document::Tools, json!({ "tools": [] }), false),
+        (SchemaDocument::Tools, json!({}), true),
+        (
+            SchemaDocument::Tools,
+            json!({ "allow": ["Read"], "deny": [], "network": false, "model": "m" }),
+            true,
+        ),
+        (SchemaDocument::Tools, json!({ "writable": ["/var/cache"] }), true),
+        (SchemaDocument::Tools, json!({ "writable": ["cache"] }), false),
+        (SchemaDocument::Tools, json!({ "allow": null }), false),
+        (SchemaDocument::Tools, json!({ "allow": [""] }), false),
+        (SchemaDocument::Tools, json!({ "tools": [] }), false),
         (RunState, state("wait", json!({ "agent": "codex" })), false),
         (RunState, state("spent", json!(null)), false),
         (RunState, state("spent_by_leaf", json!([{ "node": "a", "tokens": -1, "microdollars": 0 }])), false),

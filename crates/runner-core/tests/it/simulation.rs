@@ -22,12 +22,13 @@ mod world;
 use std::collections::BTreeSet;
 
 use runner_core::config::{
-    Budget, Config, Executor, OnStuck, OnUsageLimit, Price, Prices, Protect, Removal, Rung, Usd,
+    Budget, Config, Executor, OnStuck, OnUsageLimit, Prices, ProtectPolicy, RemovalPolicy, Rung, TokenPrice,
+    Usd,
 };
 use runner_core::digest::Sha256;
-use runner_core::document::Int;
+use runner_core::document::BoundedInt;
 use runner_core::id::NodeId;
-use runner_core::step::{Nature, Outcome, Stop, run_loop};
+use runner_core::step::{Outcome, OutcomeClass, StopReason, run_loop};
 use runner_core::tree::{Node, Tree};
 
 use agent::{Plan, Temper};
@@ -62,23 +63,24 @@ fn start_tree(attempts: u32) -> Tree {
 fn config(random: &mut Random) -> Config {
     let usual = Config::default();
     let mut config = Config {
-        max_iterations: Int::new(5 + i64::try_from(random.below(36)).unwrap()).unwrap(),
-        max_attempts_default: Int::new(1 + i64::try_from(random.below(3)).unwrap()).unwrap(),
-        prompt_budget_bytes: Int::new([4096, 6000, 40_000][random.below(3)]).unwrap(),
+        max_iterations: BoundedInt::new(5 + i64::try_from(random.below(36)).unwrap()).unwrap(),
+        max_attempts_default: BoundedInt::new(1 + i64::try_from(random.below(3)).unwrap()).unwrap(),
+        prompt_budget_bytes: BoundedInt::new([4096, 6000, 40_000][random.below(3)]).unwrap(),
         on_stuck: if random.percent(50) { OnStuck::Replan } else { OnStuck::Stop },
         ..usual
     };
     (config.on_usage_limit, config.ladder) = ladder(random);
     (config.budget, config.prices) = budget(random);
-    config.guard.protect = [Protect::Restore, Protect::Reject, Protect::Flag][random.below(3)];
-    config.plan.removal = if random.percent(25) { Removal::Record } else { Removal::Refuse };
+    config.guard.protect =
+        [ProtectPolicy::Restore, ProtectPolicy::Reject, ProtectPolicy::Flag][random.below(3)];
+    config.plan.removal = if random.percent(25) { RemovalPolicy::Record } else { RemovalPolicy::Refuse };
     config
 }
 
 /// Half of the runs have more than one agent, and half go on with the next one when an allowance is used up.
 fn ladder(random: &mut Random) -> (OnUsageLimit, Vec<Rung>) {
     let rung = |model: &str, after: Option<i64>| Rung {
-        after_attempts: after.and_then(Int::new),
+        after_attempts: after.and_then(BoundedInt::new),
         executor: Executor { model: Some(model.to_owned()), ..Config::default().executor },
     };
     let rungs = match random.below(4) {
@@ -98,12 +100,12 @@ fn budget(random: &mut Random) -> (Budget, Prices) {
             random.percent(40).then_some(limit)
         };
         let usd = |limit: i64| Usd::of_microdollars(u64::try_from(limit).unwrap());
-        budget.run_tokens = some(20).and_then(Int::new);
-        budget.leaf_tokens = some(5).and_then(Int::new);
+        budget.run_tokens = some(20).and_then(BoundedInt::new);
+        budget.leaf_tokens = some(5).and_then(BoundedInt::new);
         budget.run_usd = some(20).map(usd);
         budget.leaf_usd = some(5).map(usd);
     }
-    let price = Price {
+    let price = TokenPrice {
         input: Usd::of_microdollars(1_250_000),
         cached_input: random.percent(50).then_some(Usd::of_microdollars(125_000)),
         output: Usd::of_microdollars(10_000_000),
@@ -143,14 +145,14 @@ fn run(seed: u64) -> Sim {
 }
 
 /// One invocation of the loop; none where it crashed.
-fn invoke(sim: &mut Sim) -> Option<Stop> {
+fn invoke(sim: &mut Sim) -> Option<StopReason> {
     let limit = sim.random.percent(10).then_some(2);
     sim.is_fresh = true;
     let ended = sim.recover().and_then(|()| run_loop(sim, limit));
     match ended {
         Ok(stop) => {
             sim.oracle.seen.stops.insert(stop.as_str());
-            if let Stop::Budget { limit, spent, max, .. } = &stop {
+            if let StopReason::Budget { limit, spent, max, .. } = &stop {
                 assert!(spent >= max);
                 sim.oracle.seen.branches.insert(limit.as_str());
             }
@@ -161,8 +163,14 @@ fn invoke(sim: &mut Sim) -> Option<Stop> {
     }
 }
 
-fn is_final(stop: &Stop) -> bool {
-    matches!(stop, Stop::Complete | Stop::Stuck { .. } | Stop::MaxIterations { .. } | Stop::Budget { .. })
+fn is_final(stop: &StopReason) -> bool {
+    matches!(
+        stop,
+        StopReason::Complete
+            | StopReason::Stuck { .. }
+            | StopReason::MaxIterations { .. }
+            | StopReason::Budget { .. }
+    )
 }
 
 fn end_with_any_agent(sim: &mut Sim) {
@@ -179,8 +187,8 @@ fn end_with_honest_agents(sim: &mut Sim) {
     let (made, bound) = (sim.commits.len(), 1 + 2 * (leaves.total - leaves.passed));
     loop {
         match invoke(sim) {
-            Some(Stop::Complete | Stop::Stuck { .. }) => break,
-            Some(Stop::LoopIterations { .. } | Stop::Asked) => {}
+            Some(StopReason::Complete | StopReason::Stuck { .. }) => break,
+            Some(StopReason::LoopIterations { .. } | StopReason::Asked) => {}
             other => panic!("honest agents end with {other:?}"),
         }
     }
@@ -251,7 +259,8 @@ fn assert_reached(seen: &Seen) {
     }
     for (mode, table) in [("leaf", &LEAF[..]), ("repair", &REPAIR), ("replan", &REPLAN)] {
         let rows = seen.rows.iter().filter(|row| row.0 == mode);
-        let answered = rows.filter(|row| !matches!(row.2.nature(), Nature::Transient | Nature::UsedUp));
+        let answered =
+            rows.filter(|row| !matches!(row.2.nature(), OutcomeClass::Transient | OutcomeClass::UsedUp));
         let mut rows: Vec<(&str, Outcome)> =
             answered.map(|(_, claim, outcome)| (claim.as_str(), *outcome)).collect();
         let mut table = table.to_vec();

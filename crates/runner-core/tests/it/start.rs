@@ -1,12 +1,13 @@
 //! What `runner start` makes of what it finds.
 
-use runner_core::goal::{GoalFault, TEMPLATE};
+use runner_core::goal::{GoalError, TEMPLATE};
 use runner_core::id::RunId;
 use runner_core::layout::Doc;
-use runner_core::plan::Format;
+use runner_core::plan::PlanFormat;
 use runner_core::run_state::RunState;
 use runner_core::start::{
-    Composed, DocSet, Sources, StartFault, Wish, compose, goal_file, message, unseeded_tree,
+    DocSet, DocumentSources, StartDocuments, StartError, StartOptions, compose, goal_file, message,
+    unseeded_tree,
 };
 use runner_core::tree::{Node, Tree};
 
@@ -14,8 +15,8 @@ fn id(text: &str) -> RunId {
     RunId::new(text).unwrap()
 }
 
-fn wish(goal: &str) -> Wish {
-    Wish { goal: Some(goal.to_owned()), ..Wish::default() }
+fn wish(goal: &str) -> StartOptions {
+    StartOptions { goal: Some(goal.to_owned()), ..StartOptions::default() }
 }
 
 fn with(docs: &DocSet, doc: Doc, bytes: impl Into<Vec<u8>>) -> DocSet {
@@ -27,26 +28,26 @@ fn with(docs: &DocSet, doc: Doc, bytes: impl Into<Vec<u8>>) -> DocSet {
 /// The documents of a run as its branch has them.
 fn run(name: &str, goal: &str) -> DocSet {
     let nothing = DocSet::new();
-    let sources = Sources { work: &nothing, head: &nothing, tip: None, on_branch: false };
-    compose(&id(name), goal.as_bytes(), sources, &Wish::default()).unwrap().docs
+    let sources = DocumentSources { work: &nothing, head: &nothing, tip: None, on_branch: false };
+    compose(&id(name), goal.as_bytes(), sources, &StartOptions::default()).unwrap().docs
 }
 
 /// On the run's branch with these files in the work tree.
-fn resume(name: &str, work: &DocSet, tip: &DocSet) -> Result<Composed, StartFault> {
-    let sources = Sources { work, head: tip, tip: Some(tip), on_branch: true };
-    compose(&id(name), &work[&Doc::Goal], sources, &Wish::default())
+fn resume(name: &str, work: &DocSet, tip: &DocSet) -> Result<StartDocuments, StartError> {
+    let sources = DocumentSources { work, head: tip, tip: Some(tip), on_branch: true };
+    compose(&id(name), &work[&Doc::Goal], sources, &StartOptions::default())
 }
 
 /// Elsewhere, on the way to the branch of a run.
-fn switch(name: &str, work: &DocSet, head: &DocSet, tip: &DocSet) -> Result<Composed, StartFault> {
-    let sources = Sources { work, head, tip: Some(tip), on_branch: false };
-    compose(&id(name), &work[&Doc::Goal], sources, &Wish::default())
+fn switch(name: &str, work: &DocSet, head: &DocSet, tip: &DocSet) -> Result<StartDocuments, StartError> {
+    let sources = DocumentSources { work, head, tip: Some(tip), on_branch: false };
+    compose(&id(name), &work[&Doc::Goal], sources, &StartOptions::default())
 }
 
 /// A new run where files of another lie about.
-fn begin(name: &str, work: &DocSet, keep_plan: bool) -> Result<Composed, StartFault> {
-    let sources = Sources { work, head: work, tip: None, on_branch: false };
-    compose(&id(name), &work[&Doc::Goal], sources, &Wish { keep_plan, ..Wish::default() })
+fn begin(name: &str, work: &DocSet, keep_plan: bool) -> Result<StartDocuments, StartError> {
+    let sources = DocumentSources { work, head: work, tip: None, on_branch: false };
+    compose(&id(name), &work[&Doc::Goal], sources, &StartOptions { keep_plan, ..StartOptions::default() })
 }
 
 fn tree_of(docs: &DocSet) -> Tree {
@@ -96,8 +97,9 @@ fn a_first_start_makes_every_document() {
 #[test]
 fn a_goal_that_nobody_wrote_is_told() {
     let nothing = DocSet::new();
-    let sources = Sources { work: &nothing, head: &nothing, tip: None, on_branch: false };
-    let composed = |goal: &str| compose(&id("x"), goal.as_bytes(), sources, &Wish::default()).unwrap();
+    let sources = DocumentSources { work: &nothing, head: &nothing, tip: None, on_branch: false };
+    let composed =
+        |goal: &str| compose(&id("x"), goal.as_bytes(), sources, &StartOptions::default()).unwrap();
     assert!(composed(TEMPLATE).goal_unwritten);
     assert!(!composed("Do it.\n").goal_unwritten);
 }
@@ -108,8 +110,8 @@ fn the_goal_of_the_command_line_fills_an_empty_file_and_overwrites_none() {
     let file = |work: &DocSet, goal: &str| {
         goal_file(work, &wish(goal)).map(|bytes| String::from_utf8(bytes).unwrap())
     };
-    assert_eq!(goal_file(&DocSet::new(), &Wish::default()), Ok(TEMPLATE.into()));
-    assert_eq!(goal_file(&work("mine"), &Wish::default()), Ok("mine".into()));
+    assert_eq!(goal_file(&DocSet::new(), &StartOptions::default()), Ok(TEMPLATE.into()));
+    assert_eq!(goal_file(&work("mine"), &StartOptions::default()), Ok("mine".into()));
     assert_eq!(file(&DocSet::new(), "Do it.\n\n").as_deref(), Ok("Do it.\n"));
     assert_eq!(file(&work(TEMPLATE), "Do it.").as_deref(), Ok("Do it.\n"));
     assert_eq!(file(&work("---\nid: x\n---\n\n"), "Do it.").as_deref(), Ok("---\nid: x\n---\nDo it.\n"));
@@ -117,9 +119,9 @@ fn the_goal_of_the_command_line_fills_an_empty_file_and_overwrites_none() {
         file(&work("---\nid: x\n---\n\nDo it.\n\n"), " Do it.").as_deref(),
         Ok("---\nid: x\n---\n\nDo it.\n\n")
     );
-    assert_eq!(file(&work("Other.\n"), "Do it."), Err(StartFault::GoalTaken));
-    assert_eq!(file(&work(TEMPLATE), " \n"), Err(StartFault::GoalEmpty));
-    assert_eq!(file(&work("---\nid: x\n"), "Do it."), Err(StartFault::Goal(GoalFault::Unclosed)));
+    assert_eq!(file(&work("Other.\n"), "Do it."), Err(StartError::GoalTaken));
+    assert_eq!(file(&work(TEMPLATE), " \n"), Err(StartError::GoalEmpty));
+    assert_eq!(file(&work("---\nid: x\n"), "Do it."), Err(StartError::Goal(GoalError::Unclosed)));
 }
 
 #[test]
@@ -151,7 +153,7 @@ fn an_edit_of_the_tree_keeps_the_rules() {
     let tip = with(&tip, Doc::Tree, grown(&tip, vec![child("a", |_| {})]));
     let passed = grown(&tip, vec![child("a", |node| node.passes = true), child("b", |_| {})]);
     let fault = resume("x", &with(&tip, Doc::Tree, passed), &tip).unwrap_err();
-    assert!(matches!(&fault, StartFault::TreeEdit(faults) if faults.len() == 1));
+    assert!(matches!(&fault, StartError::TreeEdit(faults) if faults.len() == 1));
     assert_eq!(fault.to_string(), "the edit of tree.json breaks 1 rule");
     let fault = resume("x", &with(&tip, Doc::Tree, "{}"), &tip).unwrap_err();
     assert_eq!(fault.to_string(), "tree.json has 2 faults");
@@ -204,7 +206,7 @@ fn a_new_run_gets_a_new_tree_or_the_open_part_of_the_old_one() {
     assert_eq!((tried.attempts, tried.max_attempts), (0, 5));
     let broken = with(&work, Doc::Tree, "{}");
     assert!(begin("new", &broken, false).is_ok());
-    assert!(matches!(begin("new", &broken, true), Err(StartFault::Tree(_))));
+    assert!(matches!(begin("new", &broken, true), Err(StartError::Tree(_))));
 }
 
 #[test]
@@ -218,7 +220,7 @@ fn a_plan_written_before_the_first_start_is_the_plan() {
     assert_eq!(begin("x", &own, false).unwrap().docs[&Doc::Tree], own[&Doc::Tree]);
     let counted = grown(&init, vec![child("a", |node| node.attempts = 1)]);
     let fault = begin("x", &with(&init, Doc::Tree, counted), false);
-    assert!(matches!(fault, Err(StartFault::TreeEdit(faults)) if faults.len() == 1));
+    assert!(matches!(fault, Err(StartError::TreeEdit(faults)) if faults.len() == 1));
 }
 
 #[test]
@@ -268,7 +270,7 @@ fn a_switch_that_would_lose_something_is_refused() {
     work.insert(Doc::OutputSchema, "{}".into());
     assert_eq!(
         switch("there", &work, &head, &tip),
-        Err(StartFault::WouldLose(vec![Doc::Tree, Doc::Questions]))
+        Err(StartError::WouldLose(vec![Doc::Tree, Doc::Questions]))
     );
     let same = with(&head, Doc::Questions, "why?\n");
     let tip = with(&tip, Doc::Questions, "why?\n");
@@ -298,7 +300,7 @@ fn a_wrong_configuration_stops_the_start() {
     let fault = resume("x", &with(&tip, Doc::Config, "a = 1\nb = 2\n"), &tip).unwrap_err();
     assert_eq!(fault.to_string(), "config.toml has 2 faults");
     let fault = resume("x", &with(&tip, Doc::Goal, "---\n"), &tip).unwrap_err();
-    assert_eq!(fault, StartFault::Goal(GoalFault::Unclosed));
+    assert_eq!(fault, StartError::Goal(GoalError::Unclosed));
 }
 
 #[test]
@@ -306,10 +308,14 @@ fn the_message_of_a_start_says_what_it_took_in() {
     for (own_commits, imported, expected) in [
         (0, None, "chore(loop): start run x\n"),
         (1, None, "chore(loop): start run x\n\nRunner-Taken-In: 1\n"),
-        (0, Some((Format::TaskMaster, 4)), "chore(loop): start run x\n\nRunner-Plan-Import: task-master 4\n"),
+        (
+            0,
+            Some((PlanFormat::TaskMaster, 4)),
+            "chore(loop): start run x\n\nRunner-Plan-Import: task-master 4\n",
+        ),
         (
             2,
-            Some((Format::Markdown, 12)),
+            Some((PlanFormat::Markdown, 12)),
             "chore(loop): start run x\n\nRunner-Taken-In: 2\nRunner-Plan-Import: markdown 12\n",
         ),
     ] {

@@ -10,18 +10,18 @@ use runner_core::layout::RUNNER_DIR;
 
 use super::{Git, Head, lossy, path_of};
 use crate::error::Error;
-use crate::looking::DiffForm;
+use crate::looking::DiffFormat;
 
 /// A commit of a log, with what it changed against its first parent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Logged {
+pub(crate) struct LogEntry {
     pub(crate) id: String,
-    pub(crate) changes: Vec<LoggedChange>,
+    pub(crate) changes: Vec<RawChange>,
 }
 
 /// A changed path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LoggedChange {
+pub(crate) struct RawChange {
     /// As git writes modes: `100644`, `120000`; zeros where nothing is left.
     pub(crate) mode: String,
     pub(crate) object: String,
@@ -62,7 +62,7 @@ impl Git {
         tip: &str,
         after: Option<&str>,
         patterns: &[String],
-        more: &mut dyn FnMut(Logged) -> Result<bool, Error>,
+        more: &mut dyn FnMut(LogEntry) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         let mut args: Vec<String> =
             ["log", "-z", "--raw", "--no-abbrev", "--no-renames", "-m", "--first-parent", "--root"]
@@ -168,16 +168,16 @@ impl Git {
         &self,
         from: &str,
         to: &str,
-        form: DiffForm,
+        form: DiffFormat,
         paths: &[String],
     ) -> Result<Vec<u8>, Error> {
         let mut args: Vec<String> =
             ["diff", "--no-ext-diff", "--no-textconv", "-M"].map(str::to_owned).into();
         args.extend(
             match form {
-                DiffForm::Patch => ["--no-color"].as_slice(),
-                DiffForm::Coloured => ["--color=always"].as_slice(),
-                DiffForm::Numbers => ["--numstat", "-z", "--no-renames"].as_slice(),
+                DiffFormat::Patch => ["--no-color"].as_slice(),
+                DiffFormat::Coloured => ["--color=always"].as_slice(),
+                DiffFormat::Numbers => ["--numstat", "-z", "--no-renames"].as_slice(),
             }
             .iter()
             .map(|arg| (*arg).to_owned()),
@@ -198,30 +198,30 @@ impl Git {
     }
 
     /// Opens a way to read many objects.
-    pub(crate) fn batch(&self) -> Result<Batch, Error> {
+    pub(crate) fn batch(&self) -> Result<CatFileBatch, Error> {
         let mut call = self.call(&["cat-file", "--batch"]);
         call.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = call.command.spawn().map_err(Error::io("run", self.program()))?;
         let broken = || Error::GitAnswer { command: "cat-file --batch".to_owned() };
         let stdin = child.stdin.take().ok_or_else(broken)?;
         let stdout = child.stdout.take().ok_or_else(broken)?;
-        Ok(Batch { child, stdin: Some(stdin), stdout: BufReader::new(stdout) })
+        Ok(CatFileBatch { child, stdin: Some(stdin), stdout: BufReader::new(stdout) })
     }
 }
 
 /// Reads a log as it comes, commit by commit; false where it was told to stop.
 fn each_logged(
     stdout: ChildStdout,
-    more: &mut dyn FnMut(Logged) -> Result<bool, Error>,
+    more: &mut dyn FnMut(LogEntry) -> Result<bool, Error>,
 ) -> Result<bool, Error> {
     let broken = |_| Error::GitAnswer { command: "log -z --raw".to_owned() };
     let mut pieces = BufReader::with_capacity(1 << 16, stdout).split(0);
-    let mut current: Option<Logged> = None;
+    let mut current: Option<LogEntry> = None;
     while let Some(piece) = pieces.next().transpose().map_err(broken)? {
         let piece = piece.strip_prefix(b"\n").unwrap_or(&piece);
         match piece.split_first() {
             Some((&COMMIT, id)) => {
-                let next = Logged { id: lossy(id), changes: Vec::new() };
+                let next = LogEntry { id: lossy(id), changes: Vec::new() };
                 if let Some(done) = current.replace(next)
                     && !more(done)?
                 {
@@ -235,7 +235,7 @@ fn each_logged(
                 let (mode, _, object) = (fields.next(), fields.next(), fields.next());
                 if let (Some(current), Some(mode), Some(object)) = (&mut current, mode, object) {
                     let (mode, object) = (mode.to_owned(), object.to_owned());
-                    current.changes.push(LoggedChange { mode, object, path });
+                    current.changes.push(RawChange { mode, object, path });
                 }
             }
             Some(_) | None => {}
@@ -245,13 +245,13 @@ fn each_logged(
 }
 
 /// One git process that answers for many objects.
-pub(crate) struct Batch {
+pub(crate) struct CatFileBatch {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
 }
 
-impl Batch {
+impl CatFileBatch {
     /// The bytes of an object; none if it is not here.
     pub(crate) fn object(&mut self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let broken = || Error::GitAnswer { command: "cat-file --batch".to_owned() };
@@ -281,7 +281,7 @@ impl Batch {
     }
 }
 
-impl Drop for Batch {
+impl Drop for CatFileBatch {
     fn drop(&mut self) {
         // Without its input the process ends by itself.
         drop(self.stdin.take());

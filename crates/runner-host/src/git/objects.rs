@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-use super::status::Sight;
+use super::status::ScanResult;
 use super::{Git, REASON, lossy};
 use crate::error::Error;
 
@@ -226,9 +226,9 @@ impl Git {
 
     /// Takes paths into an index as the work tree has them; those that are gone go. Says whether git took them all:
     /// it passes over names that it would never write.
-    pub(crate) fn add_paths(&self, index: &Path, paths: &[Vec<u8>]) -> Result<Sight, Error> {
+    pub(crate) fn add_paths(&self, index: &Path, paths: &[Vec<u8>]) -> Result<ScanResult, Error> {
         if paths.is_empty() {
-            return Ok(Sight::Full);
+            return Ok(ScanResult::Full);
         }
         let mut request = paths.join(&0);
         request.push(0);
@@ -237,7 +237,7 @@ impl Git {
         if !output.status.success() {
             return Err(Error::Git { command: args.join(" "), stderr: lossy(&output.stderr) });
         }
-        Ok(if output.stderr.is_empty() { Sight::Full } else { Sight::Blocked })
+        Ok(if output.stderr.is_empty() { ScanResult::Full } else { ScanResult::Blocked })
     }
 
     /// Makes an index look at every file again that someone told it to take for unchanged.
@@ -355,11 +355,17 @@ impl Git {
 
     /// Takes the work tree, with an index that describes it, from one tree to another. Files that differ from
     /// `from` stop it before anything is touched.
-    pub(crate) fn switch_files(&self, index: &Path, from: &str, to: &str, how: Switch) -> Result<(), Error> {
+    pub(crate) fn switch_files(
+        &self,
+        index: &Path,
+        from: &str,
+        to: &str,
+        how: CheckoutMode,
+    ) -> Result<(), Error> {
         let mut args = vec!["read-tree"];
         args.extend(match how {
-            Switch::Rehearse => ["-n", "-m", "-u"].as_slice(),
-            Switch::Carefully => ["-m", "-u"].as_slice(),
+            CheckoutMode::Rehearse => ["-n", "-m", "-u"].as_slice(),
+            CheckoutMode::Carefully => ["-m", "-u"].as_slice(),
         });
         args.extend([from, to]);
         self.call(&args).index(index).variable("GIT_WORK_TREE", self.root()).run().map(drop)
@@ -376,12 +382,12 @@ impl Git {
         &self,
         one: &str,
         other: &str,
-        which: Changed,
+        which: DiffFilter,
     ) -> Result<Vec<Vec<u8>>, Error> {
         let filter = match which {
-            Changed::Any => "--diff-filter=ACDMRTUXB",
-            Changed::Added => "--diff-filter=A",
-            Changed::Removed => "--diff-filter=D",
+            DiffFilter::Any => "--diff-filter=ACDMRTUXB",
+            DiffFilter::Added => "--diff-filter=A",
+            DiffFilter::Removed => "--diff-filter=D",
         };
         let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", filter, one, other];
         let answer = self.call(&args).run()?;
@@ -394,7 +400,7 @@ pub(crate) type PathSet = BTreeSet<Vec<u8>>;
 
 /// Which differences are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Changed {
+pub(crate) enum DiffFilter {
     Any,
     /// Only in the second tree.
     Added,
@@ -404,7 +410,7 @@ pub(crate) enum Changed {
 
 /// How to take the work tree from one tree to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Switch {
+pub(crate) enum CheckoutMode {
     /// Only find out whether it would work.
     Rehearse,
     /// Do it.

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use thiserror::Error as ThisError;
 
 use super::{Git, PINNED, configure, hardened, lossy, path_of};
-use crate::error::{Error, Refusal};
+use crate::error::{Error, UserError};
 
 /// What discovery finds.
-pub(super) struct Found {
+pub(super) struct RepoLocation {
     pub(super) root: PathBuf,
     pub(super) git_dir: PathBuf,
     pub(super) common_dir: PathBuf,
@@ -16,7 +16,7 @@ pub(super) struct Found {
 }
 
 /// Asks git which repository `dir` belongs to.
-pub(super) fn discover(program: &Path, dir: &Path) -> Result<Found, Error> {
+pub(super) fn discover(program: &Path, dir: &Path) -> Result<RepoLocation, Error> {
     // Looked at first, because a child that cannot enter its folder fails like one that does not exist.
     std::fs::read_dir(dir).map_err(Error::io("enter", dir))?;
     let questions = ["--is-bare-repository", "--is-inside-work-tree", "--show-object-format"];
@@ -29,15 +29,15 @@ pub(super) fn discover(program: &Path, dir: &Path) -> Result<Found, Error> {
     if !output.status.success() {
         let bare = lines.first() == Some(&b"true".as_slice());
         return Err(if bare {
-            Refusal::Bare(dir.to_owned()).into()
+            UserError::Bare(dir.to_owned()).into()
         } else {
-            Refusal::NoRepository { dir: dir.to_owned(), stderr: lossy(&output.stderr) }.into()
+            UserError::NoRepository { dir: dir.to_owned(), stderr: lossy(&output.stderr) }.into()
         });
     }
     let [_, _, format, root, git_dir, common_dir, b""] = lines.as_slice() else {
-        return Err(Refusal::LineBreak.into());
+        return Err(UserError::LineBreak.into());
     };
-    Ok(Found {
+    Ok(RepoLocation {
         root: path_of(root).to_owned(),
         git_dir: path_of(git_dir).to_owned(),
         common_dir: path_of(common_dir).to_owned(),
@@ -47,7 +47,7 @@ pub(super) fn discover(program: &Path, dir: &Path) -> Result<Found, Error> {
 
 /// Something that git has begun and not finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]
-pub enum Operation {
+pub enum GitOperation {
     #[error("merge")]
     Merge,
     #[error("rebase")]
@@ -60,7 +60,7 @@ pub enum Operation {
     Bisect,
 }
 
-impl Operation {
+impl GitOperation {
     /// The command that ends it without a result.
     pub fn abort(self) -> &'static str {
         match self {
@@ -73,18 +73,18 @@ impl Operation {
     }
 }
 
-const MARKS: [(&str, Operation); 6] = [
-    ("MERGE_HEAD", Operation::Merge),
-    ("rebase-merge", Operation::Rebase),
-    ("rebase-apply", Operation::Rebase),
-    ("CHERRY_PICK_HEAD", Operation::CherryPick),
-    ("REVERT_HEAD", Operation::Revert),
-    ("BISECT_LOG", Operation::Bisect),
+const MARKS: [(&str, GitOperation); 6] = [
+    ("MERGE_HEAD", GitOperation::Merge),
+    ("rebase-merge", GitOperation::Rebase),
+    ("rebase-apply", GitOperation::Rebase),
+    ("CHERRY_PICK_HEAD", GitOperation::CherryPick),
+    ("REVERT_HEAD", GitOperation::Revert),
+    ("BISECT_LOG", GitOperation::Bisect),
 ];
 
 impl Git {
     /// What is under way here, if anything is.
-    pub fn operation(&self) -> Option<Operation> {
+    pub fn operation(&self) -> Option<GitOperation> {
         let is_there = |mark: &str| self.paths().in_git_dir(mark).symlink_metadata().is_ok();
         MARKS.into_iter().find(|(mark, _)| is_there(mark)).map(|(_, operation)| operation)
     }

@@ -23,23 +23,23 @@ const EXTENSIONS: [&str; 7] = [
 ];
 
 #[derive(Debug, Default)]
-pub(super) struct Settings {
+pub(super) struct GitSettings {
     name: Option<String>,
     email: Option<String>,
     /// Filters that the repository's own configuration defines, and whether they may run.
-    filters: BTreeMap<String, Allowed>,
+    filters: BTreeMap<String, AllowedFilter>,
     /// Hooks that a configuration defines: switched off by name, since newer gits run them without a file.
     hooks: Vec<String>,
     has_unknown_extension: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Allowed {
+enum AllowedFilter {
     Yes,
     No,
 }
 
-impl Settings {
+impl GitSettings {
     pub(super) fn read(program: &Path, root: &Path) -> Result<Self, Error> {
         let args = ["config", "--list", "-z", "--show-scope", "--includes"];
         let mut command = hardened(program, root);
@@ -76,7 +76,7 @@ impl Settings {
         let Some((name, _)) = rest.rsplit_once('.') else { return };
         match section {
             "filter" if is_own => {
-                self.filters.insert(name.to_owned(), Allowed::No);
+                self.filters.insert(name.to_owned(), AllowedFilter::No);
             }
             "hook" => self.hooks.push(name.to_owned()),
             _ => {}
@@ -96,13 +96,13 @@ impl Settings {
     pub(super) fn allow_filters(&mut self, names: &[String]) {
         for (name, allowed) in &mut self.filters {
             if names.contains(name) {
-                *allowed = Allowed::Yes;
+                *allowed = AllowedFilter::Yes;
             }
         }
     }
 
     pub(super) fn forbidden_filters(&self) -> Vec<&str> {
-        let forbidden = self.filters.iter().filter(|(_, allowed)| **allowed == Allowed::No);
+        let forbidden = self.filters.iter().filter(|(_, allowed)| **allowed == AllowedFilter::No);
         forbidden.map(|(name, _)| name.as_str()).collect()
     }
 
@@ -179,7 +179,7 @@ mod tests {
     fn the_last_identity_counts_and_own_filters_are_noted() {
         let listing = b"global\0user.name\nA\0local\0user.name\nB\0global\0filter.lfs.clean\nx\0local\0filter.a.b.clean\ny\0\
             local\0core.bare\0worktree\0filter.w.process\nz\0global\0hook.h.command\nq\0";
-        let mut settings = Settings::parse(listing);
+        let mut settings = GitSettings::parse(listing);
         assert_eq!(settings.name.as_deref(), Some("B"));
         assert!(!settings.has_identity());
         assert_eq!(settings.forbidden_filters(), ["a.b", "w"]);

@@ -9,24 +9,24 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::process::{Pid, Signal};
 
-use super::{Call, Git, lossy};
+use super::{Git, GitCommand, lossy};
 use crate::error::Error;
 
 /// A git command that stays, once it was asked for the first time.
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(super) struct GitProcess {
     args: &'static [&'static str],
-    running: Mutex<Option<Running>>,
+    running: Mutex<Option<RunningGit>>,
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningGit {
     child: Child,
     requests: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
-impl Standing {
+impl GitProcess {
     pub(super) const fn new(args: &'static [&'static str]) -> Self {
         Self { args, running: Mutex::new(None) }
     }
@@ -51,7 +51,7 @@ impl Standing {
 
     /// Gets an answer from the process that runs. Where it cannot be told whether one that died had done what it was
     /// asked, another one is asked again.
-    fn answer<T>(&self, git: &Git, get: impl Fn(&mut Running) -> io::Result<T>) -> Result<T, Error> {
+    fn answer<T>(&self, git: &Git, get: impl Fn(&mut RunningGit) -> io::Result<T>) -> Result<T, Error> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(mut old) = running.take()
             && let Ok(answer) = get(&mut old)
@@ -59,7 +59,7 @@ impl Standing {
             *running = Some(old);
             return Ok(answer);
         }
-        let mut new = Running::start(git.call(self.args))?;
+        let mut new = RunningGit::start(git.call(self.args))?;
         match get(&mut new) {
             Ok(answer) => {
                 *running = Some(new);
@@ -70,9 +70,9 @@ impl Standing {
     }
 }
 
-impl Running {
-    fn start(call: Call<'_>) -> Result<Self, Error> {
-        let Call { mut command, .. } = call;
+impl RunningGit {
+    fn start(call: GitCommand<'_>) -> Result<Self, Error> {
+        let GitCommand { mut command, .. } = call;
         let fail = Error::io("run", command.get_program().to_owned());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(fail)?;
@@ -118,7 +118,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningGit {
     /// It was answered for everything it was asked, so it ends at once.
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -136,14 +136,14 @@ mod tests {
         (folder, git)
     }
 
-    fn id_of(standing: &Standing) -> Pid {
+    fn id_of(standing: &GitProcess) -> Pid {
         Pid::from_child(&standing.running.lock().unwrap().as_ref().unwrap().child)
     }
 
     #[test]
     fn one_process_answers_again_and_again_and_another_one_when_it_is_gone() {
         let (folder, git) = repository();
-        let standing = Standing::new(&["hash-object", "--no-filters", "--stdin-paths"]);
+        let standing = GitProcess::new(&["hash-object", "--no-filters", "--stdin-paths"]);
         let path = folder.path().join("a");
         std::fs::write(&path, "").unwrap();
         let ask = || standing.ask(&git, format!("{}\n", path.display()).as_bytes(), 1);
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn what_cannot_be_done_is_told_in_its_own_words() {
         let (_folder, git) = repository();
-        let standing = Standing::new(&["hash-object", "--no-filters", "--stdin-paths"]);
+        let standing = GitProcess::new(&["hash-object", "--no-filters", "--stdin-paths"]);
         let error = standing.ask(&git, b"no/such/file\n", 1).unwrap_err();
         assert!(matches!(&error, Error::Git { stderr, .. } if stderr.contains("no/such/file")), "{error:?}");
     }

@@ -55,7 +55,7 @@ impl Head {
 
 /// HEAD, and the paths that are not as it has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct RepoStatus {
     /// Where HEAD is.
     pub head: Head,
     /// Changed, added, removed and unknown paths outside `.runner/`, as git writes them.
@@ -64,7 +64,7 @@ pub struct Status {
     pub inside: Vec<Vec<u8>>,
 }
 
-impl Status {
+impl RepoStatus {
     /// HEAD, and everything as it has it.
     pub(crate) fn clean(head: Head) -> Self {
         Self { head, outside: Vec::new(), inside: Vec::new() }
@@ -93,11 +93,11 @@ const LOOK: [&str; 6] =
     ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignore-submodules=dirty", "--no-renames"];
 
 /// Paths, and how they differ from an index.
-pub(crate) type Differing = BTreeMap<Vec<u8>, Difference>;
+pub(crate) type Differing = BTreeMap<Vec<u8>, PathChange>;
 
 /// How a path differs from an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Difference {
+pub(crate) enum PathChange {
     Changed,
     Gone,
     New,
@@ -105,14 +105,14 @@ pub(crate) enum Difference {
 
 /// Whether all of a work tree could be seen, or taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sight {
+pub(crate) enum ScanResult {
     Full,
     Blocked,
 }
 
 impl Git {
     /// Looks at HEAD and the work tree.
-    pub fn status(&self) -> Result<Status, Error> {
+    pub fn status(&self) -> Result<RepoStatus, Error> {
         understood(&self.call(&STATUS).run()?)
     }
 
@@ -123,7 +123,11 @@ impl Git {
     }
 
     /// The same but for some files, with how each differs, and whether git could look into every folder.
-    pub(crate) fn look_around(&self, index: &Path, without: &[&str]) -> Result<(Differing, Sight), Error> {
+    pub(crate) fn look_around(
+        &self,
+        index: &Path,
+        without: &[&str],
+    ) -> Result<(Differing, ScanResult), Error> {
         let without = without.iter().map(|path| format!(":(exclude,top,literal){path}"));
         let args: Vec<String> =
             LOOK.into_iter().map(str::to_owned).chain(["--".to_owned()]).chain(without).collect();
@@ -133,28 +137,28 @@ impl Git {
         }
         let lines = output.stdout.split(|byte| *byte == 0).filter(|line| !line.is_empty());
         let paths = lines.filter_map(difference).map(|(path, how)| (path.to_vec(), how)).collect();
-        Ok((paths, if output.stderr.is_empty() { Sight::Full } else { Sight::Blocked }))
+        Ok((paths, if output.stderr.is_empty() { ScanResult::Full } else { ScanResult::Blocked }))
     }
 }
 
 /// The path of an entry and how it differs from the index, if it does.
-fn difference(line: &[u8]) -> Option<(&[u8], Difference)> {
+fn difference(line: &[u8]) -> Option<(&[u8], PathChange)> {
     let path = changed_path(line)?;
     let how = match line {
         [b'?', ..] if is_runner_local(path) => return None,
-        [b'?', ..] => Difference::New,
+        [b'?', ..] => PathChange::New,
         [b'1', b' ', _, b'.', ..] => return None,
-        [b'1', b' ', _, b'D', ..] => Difference::Gone,
-        _ => Difference::Changed,
+        [b'1', b' ', _, b'D', ..] => PathChange::Gone,
+        _ => PathChange::Changed,
     };
     Some((path, how))
 }
 
-fn understood(answer: &[u8]) -> Result<Status, Error> {
+fn understood(answer: &[u8]) -> Result<RepoStatus, Error> {
     parse(answer).ok_or_else(|| Error::GitAnswer { command: STATUS.join(" ") })
 }
 
-fn parse(answer: &[u8]) -> Option<Status> {
+fn parse(answer: &[u8]) -> Option<RepoStatus> {
     let (mut commit, mut branch) = (None, None);
     let (mut outside, mut inside) = (Vec::new(), Vec::new());
     for line in answer.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
@@ -177,7 +181,7 @@ fn parse(answer: &[u8]) -> Option<Status> {
         (None, Some(commit)) => Head::Detached { commit },
         (_, None) => Head::Unborn,
     };
-    Some(Status { head, outside, inside })
+    Some(RepoStatus { head, outside, inside })
 }
 
 /// The path in an entry: behind eight fields of a changed one, ten of an unmerged one, one of an unknown one.
@@ -211,14 +215,14 @@ mod tests {
         let entry = |text: &'static str| difference(text.as_bytes());
         let tracked = |marks: &str| format!("1 {marks} N... 100644 100644 100644 aa bb a b");
         for (marks, how) in
-            [(".M", Difference::Changed), ("AM", Difference::Changed), (".D", Difference::Gone)]
+            [(".M", PathChange::Changed), ("AM", PathChange::Changed), (".D", PathChange::Gone)]
         {
             assert_eq!(difference(tracked(marks).as_bytes()), Some((&b"a b"[..], how)), "{marks}");
         }
-        assert_eq!(difference(tracked(".T").as_bytes()), Some((&b"a b"[..], Difference::Changed)));
+        assert_eq!(difference(tracked(".T").as_bytes()), Some((&b"a b"[..], PathChange::Changed)));
         assert_eq!(difference(tracked("M.").as_bytes()), None);
-        assert_eq!(entry("? new"), Some((&b"new"[..], Difference::New)));
-        assert_eq!(entry("? .runner/notes"), Some((&b".runner/notes"[..], Difference::New)));
+        assert_eq!(entry("? new"), Some((&b"new"[..], PathChange::New)));
+        assert_eq!(entry("? .runner/notes"), Some((&b".runner/notes"[..], PathChange::New)));
         for own in
             [".runner/lock", ".runner/context/goal.md", ".runner/iterations/x/0001/log", ".runner/a/.b.tmp"]
         {

@@ -4,7 +4,7 @@ use super::Git;
 use crate::error::Error;
 
 /// An entry of a tree, as it is stored.
-struct Entry<'t> {
+struct StoredEntry<'t> {
     mode: &'t str,
     name: &'t [u8],
     object: String,
@@ -50,13 +50,13 @@ impl Git {
         if done != files.len() {
             return Ok(None);
         }
-        let mut request: Vec<u8> = entries.iter().flat_map(Entry::told).collect();
+        let mut request: Vec<u8> = entries.iter().flat_map(StoredEntry::told).collect();
         request.push(0);
         Ok(self.planting.ask(self, &request, 1)?.into_iter().next())
     }
 }
 
-impl Entry<'_> {
+impl StoredEntry<'_> {
     /// As git takes it: mode, kind, object, name.
     fn told(&self) -> Vec<u8> {
         let kind = match self.mode {
@@ -69,7 +69,7 @@ impl Entry<'_> {
 }
 
 /// The entries of a stored tree; nothing where it cannot be understood.
-fn entries(mut bytes: &[u8], name_bytes: usize) -> Option<Vec<Entry<'_>>> {
+fn entries(mut bytes: &[u8], name_bytes: usize) -> Option<Vec<StoredEntry<'_>>> {
     let mut entries = Vec::new();
     while !bytes.is_empty() {
         let end = bytes.iter().position(|byte| *byte == 0)?;
@@ -77,7 +77,7 @@ fn entries(mut bytes: &[u8], name_bytes: usize) -> Option<Vec<Entry<'_>>> {
         let blank = head.iter().position(|byte| *byte == b' ')?;
         let mode = std::str::from_utf8(head.get(..blank)?).ok()?;
         let object = rest.get(..name_bytes)?.iter().map(|byte| format!("{byte:02x}")).collect();
-        entries.push(Entry { mode, name: head.get(blank + 1..)?, object });
+        entries.push(StoredEntry { mode, name: head.get(blank + 1..)?, object });
         bytes = rest.get(name_bytes..)?;
     }
     Some(entries)

@@ -16,7 +16,7 @@ const FOLLOWING_MAX: u8 = 3;
 
 /// How many bytes came, and how many of them the log does not hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bytes {
+pub struct ByteCounts {
     /// All that came.
     pub seen: u64,
     /// Those left out between the beginning and the end that were kept.
@@ -25,12 +25,12 @@ pub struct Bytes {
 
 /// How a size is shared between beginning and end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shares {
+pub(super) struct HeadAndTail {
     pub(super) head: u64,
     pub(super) tail: u64,
 }
 
-impl Shares {
+impl HeadAndTail {
     pub(super) fn of(bytes_max: u64) -> Self {
         let room = bytes_max.saturating_sub(MARKER_BYTES_MAX);
         let tail = (room / 2).min(TAIL_BYTES_MAX);
@@ -40,7 +40,7 @@ impl Shares {
 
 /// A log under way.
 #[derive(Debug)]
-pub(super) struct Capped<W> {
+pub(super) struct BoundedLog<W> {
     to: W,
     head_left: u64,
     /// How many bytes may still finish the character at the cut.
@@ -48,13 +48,13 @@ pub(super) struct Capped<W> {
     last_of_head: Option<u8>,
     tail: VecDeque<u8>,
     tail_max: usize,
-    bytes: Bytes,
+    bytes: ByteCounts,
     fault: Option<io::Error>,
 }
 
-impl<W: Write> Capped<W> {
+impl<W: Write> BoundedLog<W> {
     pub(super) fn new(to: W, bytes_max: u64) -> Self {
-        let shares = Shares::of(bytes_max);
+        let shares = HeadAndTail::of(bytes_max);
         Self {
             to,
             head_left: shares.head,
@@ -62,7 +62,7 @@ impl<W: Write> Capped<W> {
             last_of_head: None,
             tail: VecDeque::new(),
             tail_max: usize::try_from(shares.tail).unwrap_or(usize::MAX),
-            bytes: Bytes::default(),
+            bytes: ByteCounts::default(),
             fault: None,
         }
     }
@@ -76,7 +76,7 @@ impl<W: Write> Capped<W> {
     }
 
     /// Writes what was kept of the end.
-    pub(super) fn finish(mut self) -> (Bytes, Option<io::Error>) {
+    pub(super) fn finish(mut self) -> (ByteCounts, Option<io::Error>) {
         if self.bytes.dropped > 0 {
             let cut =
                 self.tail.iter().take(FOLLOWING_MAX.into()).take_while(|byte| is_following(**byte)).count();
@@ -139,9 +139,9 @@ mod tests {
     use super::*;
 
     /// What a log of this size holds of a text that arrives in pieces.
-    fn logged(text: &[u8], bytes_max: u64, piece: usize) -> (Vec<u8>, Bytes) {
+    fn logged(text: &[u8], bytes_max: u64, piece: usize) -> (Vec<u8>, ByteCounts) {
         let mut file = Vec::new();
-        let mut log = Capped::new(&mut file, bytes_max);
+        let mut log = BoundedLog::new(&mut file, bytes_max);
         text.chunks(piece).for_each(|piece| log.push(piece));
         let (bytes, fault) = log.finish();
         assert!(fault.is_none());
@@ -153,7 +153,7 @@ mod tests {
         let text = b"\0\xffno line break at the end";
         for piece in 1..text.len() {
             let (file, bytes) = logged(text, 200, piece);
-            assert_eq!((file.as_slice(), bytes), (&text[..], Bytes { seen: 26, dropped: 0 }));
+            assert_eq!((file.as_slice(), bytes), (&text[..], ByteCounts { seen: 26, dropped: 0 }));
         }
     }
 
@@ -164,7 +164,7 @@ mod tests {
         for piece in [1, 7, 64, 5_000, 50_000] {
             let (file, bytes) = logged(&text, 1_064, piece);
             let file = String::from_utf8(file).unwrap();
-            assert_eq!(bytes, Bytes { seen: 50_000, dropped: 49_000 }, "{piece}");
+            assert_eq!(bytes, ByteCounts { seen: 50_000, dropped: 49_000 }, "{piece}");
             let (head, tail) = file.split_once("[runner: 49000 bytes dropped here]\n").unwrap();
             assert_eq!((head.len(), tail.len()), (500, 500));
             assert!(head.starts_with("0000\n") && head.ends_with("0099\n"), "{head}");
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_log_that_cannot_be_written_goes_on_counting() {
         let mut small = [0; 10];
-        let mut log = Capped::new(&mut small[..], 1_000);
+        let mut log = BoundedLog::new(&mut small[..], 1_000);
         (0..100).for_each(|_| log.push(b"0123456"));
         let (bytes, fault) = log.finish();
         assert_eq!((bytes.seen, fault.unwrap().kind()), (700, io::ErrorKind::WriteZero));

@@ -12,7 +12,7 @@ use crate::error::Error;
 /// What is wished for the program. A wish only ever grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Wish {
+pub enum StopRequest {
     /// That it goes on.
     GoOn,
     /// That it ends politely: it is asked, and killed after a grace period.
@@ -23,26 +23,26 @@ pub enum Wish {
 
 /// A handle that many may hold. A wish once made holds for everything that is run with the same handle.
 #[derive(Clone, Debug)]
-pub struct Control {
-    shared: Arc<Shared>,
+pub struct CancelHandle {
+    shared: Arc<CancelState>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct CancelState {
     wish: AtomicU8,
-    pause: Mutex<Pause>,
+    pause: Mutex<SuspendState>,
     bell: UnixStream,
     ear: UnixStream,
 }
 
 /// Who lets the runner itself stand still: whoever runs a program must tell its supervisor first.
 #[derive(Debug, Default)]
-struct Pause {
+struct SuspendState {
     is_attended: bool,
     is_wanted: bool,
 }
 
-impl Control {
+impl CancelHandle {
     /// A handle without a wish.
     pub fn new() -> Result<Self, Error> {
         let fail = || Error::io("open a pair of", Path::new("sockets"));
@@ -50,8 +50,8 @@ impl Control {
         bell.set_nonblocking(true).map_err(fail())?;
         ear.set_nonblocking(true).map_err(fail())?;
         Ok(Self {
-            shared: Arc::new(Shared {
-                wish: AtomicU8::new(Wish::GoOn as u8),
+            shared: Arc::new(CancelState {
+                wish: AtomicU8::new(StopRequest::GoOn as u8),
                 pause: Mutex::default(),
                 bell,
                 ear,
@@ -61,20 +61,20 @@ impl Control {
 
     /// Asks for a polite end.
     pub fn stop(&self) {
-        self.ask(Wish::Stop);
+        self.ask(StopRequest::Stop);
     }
 
     /// Asks for an end at once.
     pub fn kill(&self) {
-        self.ask(Wish::Kill);
+        self.ask(StopRequest::Kill);
     }
 
     /// What was asked for so far.
-    pub fn wish(&self) -> Wish {
+    pub fn wish(&self) -> StopRequest {
         match self.shared.wish.load(Ordering::SeqCst) {
-            0 => Wish::GoOn,
-            1 => Wish::Stop,
-            _ => Wish::Kill,
+            0 => StopRequest::GoOn,
+            1 => StopRequest::Stop,
+            _ => StopRequest::Kill,
         }
     }
 
@@ -109,11 +109,11 @@ impl Control {
         self.with_pause(|pause| std::mem::take(&mut pause.is_wanted))
     }
 
-    fn with_pause<T>(&self, change: impl FnOnce(&mut Pause) -> T) -> T {
+    fn with_pause<T>(&self, change: impl FnOnce(&mut SuspendState) -> T) -> T {
         change(&mut self.shared.pause.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn ask(&self, wish: Wish) {
+    fn ask(&self, wish: StopRequest) {
         self.shared.wish.fetch_max(wish as u8, Ordering::SeqCst);
         self.ring();
     }
@@ -146,20 +146,20 @@ mod tests {
 
     #[test]
     fn a_wish_only_grows() {
-        let control = Control::new().unwrap();
-        assert_eq!(control.wish(), Wish::GoOn);
+        let control = CancelHandle::new().unwrap();
+        assert_eq!(control.wish(), StopRequest::GoOn);
         control.stop();
-        assert_eq!(control.wish(), Wish::Stop);
+        assert_eq!(control.wish(), StopRequest::Stop);
         control.clone().kill();
         control.stop();
-        assert_eq!(control.wish(), Wish::Kill);
+        assert_eq!(control.wish(), StopRequest::Kill);
     }
 
     #[test]
     fn a_bell_that_nobody_hears_does_no_harm() {
-        let control = Control::new().unwrap();
+        let control = CancelHandle::new().unwrap();
         (0..100_000).for_each(|_| control.stop());
         control.hear();
-        assert_eq!(control.wish(), Wish::Stop);
+        assert_eq!(control.wish(), StopRequest::Stop);
     }
 }

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
-use super::Reach;
-use super::wire::Leftovers;
+use super::SignalTarget;
+use super::wire::LeftoverProcesses;
 
 /// How long killed processes may take to be gone.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
@@ -23,7 +23,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(16);
 
 /// What the system says of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Member {
+struct ProcStat {
     pid: Pid,
     parent: i32,
     group: i32,
@@ -39,7 +39,7 @@ pub(super) fn adopt_orphans() -> rustix::io::Result<()> {
 }
 
 /// Ends all descendants, of which `itself` is not counted.
-pub(super) fn end_all(itself: Pid) -> Leftovers {
+pub(super) fn end_all(itself: Pid) -> LeftoverProcesses {
     end(own_children, Some(itself))
 }
 
@@ -47,7 +47,7 @@ pub(super) fn end_all(itself: Pid) -> Leftovers {
 ///
 /// A supervisor begins a session of its own, which none of its descendants can leave for that of this process,
 /// while this process's other children never leave it.
-pub(super) fn end_foreign_sessions() -> Leftovers {
+pub(super) fn end_foreign_sessions() -> LeftoverProcesses {
     let own = own_session();
     end(|| own_children().into_iter().filter(|member| member.session != own).collect(), None)
 }
@@ -60,9 +60,9 @@ fn own_session() -> i32 {
 }
 
 /// Ends every process that has this variable with this value, and what descends from it. This process is spared.
-pub(super) fn end_marked(name: &OsStr, value: &OsStr) -> Leftovers {
+pub(super) fn end_marked(name: &OsStr, value: &OsStr) -> LeftoverProcesses {
     let mark = [name.as_bytes(), b"=", value.as_bytes()].concat();
-    let is_marked = |member: &Member| {
+    let is_marked = |member: &ProcStat| {
         let variables = fs::read(format!("/proc/{}/environ", member.pid)).unwrap_or_default();
         member.pid != rustix::process::getpid() && variables.split(|byte| *byte == 0).any(|one| one == mark)
     };
@@ -71,14 +71,14 @@ pub(super) fn end_marked(name: &OsStr, value: &OsStr) -> Leftovers {
 
 /// Signals what runs in a sandbox, but not the sandbox: its outer process, which would take everything with it, and its
 /// inner one, which is the first process in there and hears no such signal.
-pub(super) fn signal_inside(sandbox: Pid, reach: Reach, signal: Signal) {
+pub(super) fn signal_inside(sandbox: Pid, reach: SignalTarget, signal: Signal) {
     let first = children_of(sandbox);
     let inside = first.iter().flat_map(|member| children_of(member.pid));
-    let asked: Vec<Member> = match reach {
+    let asked: Vec<ProcStat> = match reach {
         // Orphans fall to the first process, too; the program is the oldest of its children.
-        Reach::Program => inside.min_by_key(|member| member.started).into_iter().collect(),
-        Reach::Group => {
-            let is_of_group = |member: &Member| member.group == sandbox.as_raw_pid();
+        SignalTarget::Program => inside.min_by_key(|member| member.started).into_iter().collect(),
+        SignalTarget::Group => {
+            let is_of_group = |member: &ProcStat| member.group == sandbox.as_raw_pid();
             descended(inside.collect()).into_iter().filter(is_of_group).collect()
         }
     };
@@ -103,7 +103,7 @@ pub(super) fn continue_all() {
 ///
 /// They are stopped from the top down until no new ones appear, so that none starts another behind the back of
 /// this walk, then killed; and all that again until none is there.
-fn end(find: impl Fn() -> Vec<Member>, itself: Option<Pid>) -> Leftovers {
+fn end(find: impl Fn() -> Vec<ProcStat>, itself: Option<Pid>) -> LeftoverProcesses {
     let until = Instant::now() + GONE_WITHIN;
     let mut pause = FIRST_PAUSE;
     let mut killed = BTreeSet::new();
@@ -118,7 +118,7 @@ fn end(find: impl Fn() -> Vec<Member>, itself: Option<Pid>) -> Leftovers {
         let left = descended(find());
         if left.is_empty() || Instant::now() >= until {
             let alive = left.iter().filter(|member| !member.is_dead).count();
-            return Leftovers { killed: killed.len(), alive };
+            return LeftoverProcesses { killed: killed.len(), alive };
         }
         std::thread::sleep(pause);
         pause = LONGEST_PAUSE.min(pause * 2);
@@ -126,7 +126,7 @@ fn end(find: impl Fn() -> Vec<Member>, itself: Option<Pid>) -> Leftovers {
 }
 
 /// Stops what is found and what descends from it, until no new ones appear.
-fn stop(find: &impl Fn() -> Vec<Member>, until: Instant) -> BTreeMap<i32, Member> {
+fn stop(find: &impl Fn() -> Vec<ProcStat>, until: Instant) -> BTreeMap<i32, ProcStat> {
     let mut members = BTreeMap::new();
     loop {
         let before = members.len();
@@ -142,7 +142,7 @@ fn stop(find: &impl Fn() -> Vec<Member>, until: Instant) -> BTreeMap<i32, Member
 }
 
 /// Takes note of the deaths of own children. Others are reaped by their parents, or fall to this process.
-fn reap<'a>(members: impl Iterator<Item = &'a Member>) {
+fn reap<'a>(members: impl Iterator<Item = &'a ProcStat>) {
     let me = rustix::process::getpid().as_raw_pid();
     for member in members.filter(|member| member.parent == me) {
         let _ = rustix::process::waitpid(Some(member.pid), WaitOptions::NOHANG);
@@ -150,7 +150,7 @@ fn reap<'a>(members: impl Iterator<Item = &'a Member>) {
 }
 
 /// These, and all that descends from them, parents before their children.
-fn descended(mut found: Vec<Member>) -> Vec<Member> {
+fn descended(mut found: Vec<ProcStat>) -> Vec<ProcStat> {
     let mut known = BTreeSet::new();
     let mut next = 0;
     while let Some(member) = found.get(next).copied() {
@@ -162,11 +162,11 @@ fn descended(mut found: Vec<Member>) -> Vec<Member> {
     found
 }
 
-fn own_children() -> Vec<Member> {
+fn own_children() -> Vec<ProcStat> {
     children_of(rustix::process::getpid())
 }
 
-fn children_of(pid: Pid) -> Vec<Member> {
+fn children_of(pid: Pid) -> Vec<ProcStat> {
     let tasks = format!("/proc/{pid}/task");
     let Ok(tasks) = fs::read_dir(tasks) else { return Vec::new() };
     let mut children = Vec::new();
@@ -183,27 +183,27 @@ fn children_of(pid: Pid) -> Vec<Member> {
 }
 
 /// The same, by asking every process of the machine.
-fn children_by_search(pid: Pid) -> Vec<Member> {
+fn children_by_search(pid: Pid) -> Vec<ProcStat> {
     everyone().filter(|member| member.parent == pid.as_raw_pid()).collect()
 }
 
-fn everyone() -> impl Iterator<Item = Member> {
+fn everyone() -> impl Iterator<Item = ProcStat> {
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
     all.filter_map(|entry| member_of(entry.file_name().to_str()?))
 }
 
-fn member_of(number: &str) -> Option<Member> {
+fn member_of(number: &str) -> Option<ProcStat> {
     let pid = Pid::from_raw(number.parse().ok()?)?;
     let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
     understand(pid, &line)
 }
 
 /// Reads a process's line of facts. Its name, in parentheses, may hold anything.
-fn understand(pid: Pid, line: &[u8]) -> Option<Member> {
+fn understand(pid: Pid, line: &[u8]) -> Option<ProcStat> {
     let end_of_name = line.iter().rposition(|byte| *byte == b')')?;
     let facts = std::str::from_utf8(line.get(end_of_name + 1..)?).ok()?;
     let facts: Vec<&str> = facts.split_ascii_whitespace().collect();
-    Some(Member {
+    Some(ProcStat {
         pid,
         is_dead: matches!(*facts.first()?, "Z" | "X"),
         parent: facts.get(1)?.parse().ok()?,
@@ -213,7 +213,7 @@ fn understand(pid: Pid, line: &[u8]) -> Option<Member> {
     })
 }
 
-impl Member {
+impl ProcStat {
     /// Sends a signal to this process and to no other that has its number by now.
     fn signal(&self, signal: Signal) -> bool {
         match rustix::process::pidfd_open(self.pid, PidfdFlags::empty()) {

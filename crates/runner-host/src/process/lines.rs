@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use serde_json::value::RawValue;
 
-use super::capped::Shares;
+use super::capped::HeadAndTail;
 
 /// The longest line that is looked at as a whole.
 const LINE_BYTES_MAX: usize = 1 << 20;
@@ -20,7 +20,7 @@ const MISSING_BYTES_MAX: u64 = 64;
 
 /// A copy under way.
 #[derive(Debug)]
-pub(super) struct Lines<W> {
+pub(super) struct OutputJsonl<W> {
     to: W,
     line: Vec<u8>,
     /// Bytes of the current line beyond the longest.
@@ -35,9 +35,9 @@ pub(super) struct Lines<W> {
     fault: Option<io::Error>,
 }
 
-impl<W: Write> Lines<W> {
+impl<W: Write> OutputJsonl<W> {
     pub(super) fn new(to: W, bytes_max: u64) -> Self {
-        let shares = Shares::of(bytes_max.saturating_sub(MISSING_BYTES_MAX));
+        let shares = HeadAndTail::of(bytes_max.saturating_sub(MISSING_BYTES_MAX));
         Self {
             to,
             line: Vec::new(),
@@ -157,7 +157,7 @@ mod tests {
 
     fn copied(pieces: &[(&[u8], u64)], bytes_max: u64) -> Vec<Value> {
         let mut file = Vec::new();
-        let mut lines = Lines::new(&mut file, bytes_max);
+        let mut lines = OutputJsonl::new(&mut file, bytes_max);
         pieces.iter().for_each(|(bytes, t)| lines.push(bytes, *t));
         assert!(lines.finish(99).is_none());
         assert!(file.len() as u64 <= bytes_max);
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn numbers_keep_every_digit() {
         let mut file = Vec::new();
-        let mut lines = Lines::new(&mut file, 1_000);
+        let mut lines = OutputJsonl::new(&mut file, 1_000);
         lines.push(b"{\"cost\": 0.10000000000000000000001}\n", 1);
         assert!(lines.finish(2).is_none());
         assert_eq!(file, b"{\"t\":1,\"raw\":{\"cost\": 0.10000000000000000000001}}\n");

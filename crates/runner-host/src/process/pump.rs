@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::capped::{Bytes, Capped};
-use super::lines::Lines;
-use super::{Log, Output, Source, wait_until};
+use super::capped::{BoundedLog, ByteCounts};
+use super::lines::OutputJsonl;
+use super::{OutputLog, OutputSource, OutputTarget, wait_until};
 use crate::error::Error;
 
 const PIECE_BYTES_MAX: usize = 64 << 10;
@@ -22,56 +22,56 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// The reading ends of a program's pipes, and where their content goes.
 pub(super) struct Pump {
     started: Instant,
-    channels: Vec<Channel>,
-    copy: Option<(Lines<File>, PathBuf)>,
+    channels: Vec<PumpChannel>,
+    copy: Option<(OutputJsonl<File>, PathBuf)>,
     piece: Vec<u8>,
 }
 
-struct Channel {
+struct PumpChannel {
     pipe: Option<PipeReader>,
-    log: Capped<File>,
+    log: BoundedLog<File>,
     path: PathBuf,
-    source: Source,
+    source: OutputSource,
 }
 
 /// The writing ends, for the program.
-pub(super) struct Writers {
+pub(super) struct PipeWriters {
     pub(super) stdout: PipeWriter,
     pub(super) stderr: PipeWriter,
 }
 
 /// What came of all the reading.
-pub(super) struct Pumped {
-    pub(super) stdout: Bytes,
-    pub(super) stderr: Bytes,
+pub(super) struct PumpResult {
+    pub(super) stdout: ByteCounts,
+    pub(super) stderr: ByteCounts,
     pub(super) fault: Option<Error>,
 }
 
 impl Pump {
     /// Creates the files and the pipes.
     pub(super) fn open(
-        output: &Output,
-        copy: Option<&Log>,
+        output: &OutputTarget,
+        copy: Option<&OutputLog>,
         started: Instant,
-    ) -> Result<(Self, Writers), Error> {
+    ) -> Result<(Self, PipeWriters), Error> {
         let fail = || Error::io("open", Path::new("a pipe"));
         let mut channels = Vec::new();
         let writers = match output {
-            Output::Together(log) => {
-                let (channel, stdout) = Channel::open(log)?;
+            OutputTarget::Together(log) => {
+                let (channel, stdout) = PumpChannel::open(log)?;
                 channels.push(channel);
                 let stderr = stdout.try_clone().map_err(fail())?;
-                Writers { stdout, stderr }
+                PipeWriters { stdout, stderr }
             }
-            Output::Apart { stdout, stderr } => {
-                let (first, stdout) = Channel::open(stdout)?;
-                let (second, stderr) = Channel::open(stderr)?;
-                channels.extend([first, Channel { source: Source::Errors, ..second }]);
-                Writers { stdout, stderr }
+            OutputTarget::Apart { stdout, stderr } => {
+                let (first, stdout) = PumpChannel::open(stdout)?;
+                let (second, stderr) = PumpChannel::open(stderr)?;
+                channels.extend([first, PumpChannel { source: OutputSource::Errors, ..second }]);
+                PipeWriters { stdout, stderr }
             }
         };
         let copy =
-            copy.map(|log| Ok::<_, Error>((Lines::new(create(log)?, log.bytes_max), log.path.clone())));
+            copy.map(|log| Ok::<_, Error>((OutputJsonl::new(create(log)?, log.bytes_max), log.path.clone())));
         Ok((Self { started, channels, copy: copy.transpose()?, piece: vec![0; PIECE_BYTES_MAX] }, writers))
     }
 
@@ -81,7 +81,7 @@ impl Pump {
     }
 
     /// Reads one piece of each pipe that has one; says whether any had.
-    pub(super) fn read(&mut self, hear: &dyn Fn(Source, &[u8])) -> bool {
+    pub(super) fn read(&mut self, hear: &dyn Fn(OutputSource, &[u8])) -> bool {
         let mut is_any = false;
         for channel in &mut self.channels {
             let Some(pipe) = &mut channel.pipe else { continue };
@@ -92,7 +92,7 @@ impl Pump {
                     is_any = true;
                     channel.log.push(bytes);
                     hear(channel.source, bytes);
-                    if channel.source == Source::Output
+                    if channel.source == OutputSource::Output
                         && let Some((copy, _)) = &mut self.copy
                     {
                         copy.push(bytes, elapsed_ms(self.started));
@@ -106,21 +106,21 @@ impl Pump {
     }
 
     /// Reads what is still there, and closes the files.
-    pub(super) fn finish(mut self, hear: &dyn Fn(Source, &[u8])) -> Pumped {
+    pub(super) fn finish(mut self, hear: &dyn Fn(OutputSource, &[u8])) -> PumpResult {
         let until = Instant::now() + DRAIN;
         while self.read(hear) && Instant::now() < until {}
         let mut fault = None;
         if let Some((copy, path)) = self.copy {
             fault = copy.finish(elapsed_ms(self.started)).map(Error::io("write", path));
         }
-        let mut bytes = [Bytes::default(); 2];
+        let mut bytes = [ByteCounts::default(); 2];
         for (channel, bytes) in self.channels.into_iter().zip(&mut bytes) {
             let (counted, failed) = channel.log.finish();
             *bytes = counted;
             fault = fault.or(failed.map(Error::io("write", channel.path)));
         }
         let [stdout, stderr] = bytes;
-        Pumped { stdout, stderr, fault }
+        PumpResult { stdout, stderr, fault }
     }
 
     /// Waits until one of these or a pipe has something, or time is up.
@@ -130,18 +130,21 @@ impl Pump {
     }
 }
 
-impl Channel {
-    fn open(log: &Log) -> Result<(Self, PipeWriter), Error> {
+impl PumpChannel {
+    fn open(log: &OutputLog) -> Result<(Self, PipeWriter), Error> {
         let fail = || Error::io("open", Path::new("a pipe"));
         let (pipe, writer) = std::io::pipe().map_err(fail())?;
         rustix::io::ioctl_fionbio(&pipe, true).map_err(|errno| fail()(errno.into()))?;
-        let file = Capped::new(create(log)?, log.bytes_max);
-        Ok((Self { pipe: Some(pipe), log: file, path: log.path.clone(), source: Source::Output }, writer))
+        let file = BoundedLog::new(create(log)?, log.bytes_max);
+        Ok((
+            Self { pipe: Some(pipe), log: file, path: log.path.clone(), source: OutputSource::Output },
+            writer,
+        ))
     }
 }
 
 /// A new file in the place of whatever is there. What an agent put there, a link or a pipe, is not written to.
-fn create(log: &Log) -> Result<File, Error> {
+fn create(log: &OutputLog) -> Result<File, Error> {
     match fs::remove_file(&log.path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             return Err(Error::io("replace", &log.path)(error));

@@ -13,10 +13,12 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, Signal};
 
-use super::capped::Bytes;
-use super::pump::{Pump, Writers};
-use super::wire::{self, Cause, Leftovers, Order, Report, Status};
-use super::{Control, Ended, How, Input, Launch, Wish, control, family};
+use super::capped::ByteCounts;
+use super::pump::{PipeWriters, Pump};
+use super::wire::{self, ExitReport, LeftoverProcesses, ProgramStatus, SpawnRequest, StopCause};
+use super::{
+    CancelHandle, ExitReason, ProcessInput, ProcessResult, ProcessSpec, StopRequest, control, family,
+};
 use crate::error::Error;
 
 /// How long a supervisor may take to end everything before it is taken for dead.
@@ -25,19 +27,23 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// Runs a program to its end. Afterwards nothing of it is left.
 ///
 /// One program at a time: what falls to this process when a supervisor dies is taken for that supervisor's.
-pub fn run(launch: &Launch<'_>, control: &Control, supervision: &Supervision) -> Result<Ended, Error> {
+pub fn run(
+    launch: &ProcessSpec<'_>,
+    control: &CancelHandle,
+    supervision: &SupervisorSlot,
+) -> Result<ProcessResult, Error> {
     let started = Instant::now();
-    if control.wish() != Wish::GoOn {
+    if control.wish() != StopRequest::GoOn {
         return Ok(never_ran());
     }
     let order = order_of(launch)?;
     let (pump, writers) = Pump::open(&launch.output, launch.stream.as_ref(), started)?;
-    let mut session = Session::begin(&order, &writers, pump, supervision.0.take())?;
+    let mut session = SupervisedProcess::begin(&order, &writers, pump, supervision.0.take())?;
     drop(writers);
     control.attend_pauses();
     let report = session.attend(launch, control);
     control.leave_pauses();
-    let Session { supervisor, pump, .. } = session;
+    let SupervisedProcess { supervisor, pump, .. } = session;
     let (how, leftovers) = match report {
         Some(report) => {
             supervision.0.set(Some(supervisor));
@@ -45,11 +51,11 @@ pub fn run(launch: &Launch<'_>, control: &Control, supervision: &Supervision) ->
         }
         None => {
             drop(supervisor);
-            (How::Lost, family::end_foreign_sessions())
+            (ExitReason::Lost, family::end_foreign_sessions())
         }
     };
     let pumped = pump.finish(launch.hear);
-    Ok(Ended {
+    Ok(ProcessResult {
         how,
         elapsed: started.elapsed(),
         leftovers,
@@ -59,27 +65,27 @@ pub fn run(launch: &Launch<'_>, control: &Control, supervision: &Supervision) ->
     })
 }
 
-fn never_ran() -> Ended {
-    Ended {
-        how: How::Stopped,
+fn never_ran() -> ProcessResult {
+    ProcessResult {
+        how: ExitReason::Stopped,
         elapsed: Duration::ZERO,
-        leftovers: Leftovers::default(),
-        stdout: Bytes::default(),
-        stderr: Bytes::default(),
+        leftovers: LeftoverProcesses::default(),
+        stdout: ByteCounts::default(),
+        stderr: ByteCounts::default(),
         log_fault: None,
     }
 }
 
 /// The order, after a check of what is the caller's business, so that a failed start is the program's.
-fn order_of(launch: &Launch<'_>) -> Result<Order, Error> {
+fn order_of(launch: &ProcessSpec<'_>) -> Result<SpawnRequest, Error> {
     let input = match &launch.input {
-        Input::Nothing => Path::new("/dev/null"),
-        Input::File(path) => path,
+        ProcessInput::Nothing => Path::new("/dev/null"),
+        ProcessInput::File(path) => path,
     };
     let absolute = |path: &Path| std::path::absolute(path).map_err(Error::io("find", path));
     File::open(input).map_err(Error::io("open", input))?;
     fs::metadata(launch.folder.join(".")).map_err(Error::io("enter", &launch.folder))?;
-    Ok(Order {
+    Ok(SpawnRequest {
         argv: launch.argv.clone(),
         folder: absolute(&launch.folder)?.into(),
         environment: launch.environment.clone(),
@@ -94,16 +100,16 @@ fn order_of(launch: &Launch<'_>) -> Result<Order, Error> {
 
 /// What programs are run under, one after the other: the supervisor of the last waits for the next. It ends with this.
 #[derive(Default)]
-pub struct Supervision(Cell<Option<Supervisor>>);
+pub struct SupervisorSlot(Cell<Option<SupervisorHandle>>);
 
 /// A supervisor, with or without a program.
 #[derive(Debug)]
-struct Supervisor {
+struct SupervisorHandle {
     process: Child,
     socket: UnixStream,
 }
 
-impl Supervisor {
+impl SupervisorHandle {
     /// Starts one.
     fn start() -> Result<Self, Error> {
         let binary = own_binary()?;
@@ -130,7 +136,7 @@ impl Supervisor {
     }
 }
 
-impl Drop for Supervisor {
+impl Drop for SupervisorHandle {
     /// It has nothing left to do; one that does not end by itself is stopped by someone, or stuck.
     fn drop(&mut self) {
         let _ = self.process.kill();
@@ -139,27 +145,27 @@ impl Drop for Supervisor {
 }
 
 /// A program under way.
-struct Session {
-    supervisor: Supervisor,
+struct SupervisedProcess {
+    supervisor: SupervisorHandle,
     answer: Vec<u8>,
     pump: Pump,
     /// When the supervisor must have answered.
     overdue: Option<Instant>,
-    wished: Wish,
+    wished: StopRequest,
 }
 
-impl Session {
+impl SupervisedProcess {
     /// Gives a supervisor its order: the one that waits, or a new one.
     fn begin(
-        order: &Order,
-        writers: &Writers,
+        order: &SpawnRequest,
+        writers: &PipeWriters,
         pump: Pump,
-        waiting: Option<Supervisor>,
+        waiting: Option<SupervisorHandle>,
     ) -> Result<Self, Error> {
         let mut waiting = waiting;
-        let supervisor = match waiting.take_if(Supervisor::is_ready) {
+        let supervisor = match waiting.take_if(SupervisorHandle::is_ready) {
             Some(waiting) => waiting,
-            None => Supervisor::start()?,
+            None => SupervisorHandle::start()?,
         };
         let limit = Duration::from_millis(order.wall_ms.saturating_add(order.grace_ms));
         let overdue = limit.checked_add(ANSWER_WITHIN).and_then(|limit| Instant::now().checked_add(limit));
@@ -167,13 +173,13 @@ impl Session {
         let streams = [writers.stdout.as_fd(), writers.stderr.as_fd()];
         let _ = wire::send(order, streams, &supervisor.socket);
         let _ = supervisor.socket.set_nonblocking(true);
-        Ok(Self { supervisor, answer: Vec::new(), pump, overdue, wished: Wish::GoOn })
+        Ok(Self { supervisor, answer: Vec::new(), pump, overdue, wished: StopRequest::GoOn })
     }
 
     /// Reads the program's output, passes wishes on and watches for idleness, until the supervisor has answered.
     /// None if it died, or is overdue.
-    fn attend(&mut self, launch: &Launch<'_>, control: &Control) -> Option<Report> {
-        let mut idle = Idle::new(launch);
+    fn attend(&mut self, launch: &ProcessSpec<'_>, control: &CancelHandle) -> Option<ExitReport> {
+        let mut idle = IdleTimer::new(launch);
         loop {
             if control.is_pause_wanted() {
                 idle.delay(self.pause());
@@ -197,9 +203,9 @@ impl Session {
                 idle.restart();
             }
             match self.listen() {
-                Heard::Nothing => {}
-                Heard::Answer(report) => return Some(report),
-                Heard::Death => return None,
+                SupervisorMessage::Nothing => {}
+                SupervisorMessage::Answer(report) => return Some(report),
+                SupervisorMessage::Death => return None,
             }
         }
     }
@@ -216,15 +222,15 @@ impl Session {
     }
 
     /// Passes a new wish on, once.
-    fn pass_on(&mut self, wish: Wish, grace: Duration, now: Instant) {
+    fn pass_on(&mut self, wish: StopRequest, grace: Duration, now: Instant) {
         if wish <= self.wished {
             return;
         }
         self.wished = wish;
         match wish {
-            Wish::GoOn => {}
-            Wish::Stop => self.tell(wire::STOP, grace, now),
-            Wish::Kill => self.tell(wire::KILL, Duration::ZERO, now),
+            StopRequest::GoOn => {}
+            StopRequest::Stop => self.tell(wire::STOP, grace, now),
+            StopRequest::Kill => self.tell(wire::KILL, Duration::ZERO, now),
         }
     }
 
@@ -235,61 +241,61 @@ impl Session {
         self.overdue = self.overdue.into_iter().chain(by).min();
     }
 
-    fn listen(&mut self) -> Heard {
+    fn listen(&mut self) -> SupervisorMessage {
         let mut bytes = [0; 512];
         match self.supervisor.socket.read(&mut bytes) {
-            Ok(0) => Heard::Death,
+            Ok(0) => SupervisorMessage::Death,
             Ok(count) => {
                 self.answer.extend(bytes.iter().take(count));
-                wire::understood(&self.answer).map_or(Heard::Nothing, Heard::Answer)
+                wire::understood(&self.answer).map_or(SupervisorMessage::Nothing, SupervisorMessage::Answer)
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                Heard::Nothing
+                SupervisorMessage::Nothing
             }
-            Err(_) => Heard::Death,
+            Err(_) => SupervisorMessage::Death,
         }
     }
 }
 
 /// What a supervisor's report means.
-fn told(report: &Report) -> (How, Leftovers) {
+fn told(report: &ExitReport) -> (ExitReason, LeftoverProcesses) {
     match report {
-        Report::CouldNotStart(errno) => {
-            (How::CouldNotStart(io::Error::from_raw_os_error(*errno)), Leftovers::default())
+        ExitReport::CouldNotStart(errno) => {
+            (ExitReason::CouldNotStart(io::Error::from_raw_os_error(*errno)), LeftoverProcesses::default())
         }
-        Report::Ended { status, cause, leftovers } => (how(*status, *cause), *leftovers),
+        ExitReport::Ended { status, cause, leftovers } => (how(*status, *cause), *leftovers),
     }
 }
 
-fn how(status: Status, cause: Option<Cause>) -> How {
+fn how(status: ProgramStatus, cause: Option<StopCause>) -> ExitReason {
     match (cause, status) {
-        (Some(Cause::Deadline), _) => How::TimedOut,
-        (Some(Cause::Idle), _) => How::Idle,
-        (Some(Cause::Asked), _) => How::Stopped,
-        (None, Status::Exited(code)) => How::Exited(code),
-        (None, Status::Signalled(signal)) => How::Signalled(signal),
+        (Some(StopCause::Deadline), _) => ExitReason::TimedOut,
+        (Some(StopCause::Idle), _) => ExitReason::Idle,
+        (Some(StopCause::Asked), _) => ExitReason::Stopped,
+        (None, ProgramStatus::Exited(code)) => ExitReason::Exited(code),
+        (None, ProgramStatus::Signalled(signal)) => ExitReason::Signalled(signal),
         // The supervisor could not watch any longer.
-        (None, Status::Killed) => How::Lost,
+        (None, ProgramStatus::Killed) => ExitReason::Lost,
     }
 }
 
 /// What came from the supervisor.
-enum Heard {
+enum SupervisorMessage {
     Nothing,
-    Answer(Report),
+    Answer(ExitReport),
     Death,
 }
 
 /// The limit on doing nothing.
-struct Idle<'a> {
+struct IdleTimer<'a> {
     limit: Duration,
     /// When it is reached; none when it is off, or has been reached.
     until: Option<Instant>,
     has_changed_files: &'a dyn Fn() -> bool,
 }
 
-impl<'a> Idle<'a> {
-    fn new(launch: &Launch<'a>) -> Self {
+impl<'a> IdleTimer<'a> {
+    fn new(launch: &ProcessSpec<'a>) -> Self {
         let mut idle =
             Self { limit: launch.limits.idle, until: None, has_changed_files: launch.has_changed_files };
         if !idle.limit.is_zero() {

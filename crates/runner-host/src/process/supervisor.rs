@@ -20,8 +20,8 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use signal_hook::consts::{SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
-use super::wire::{self, Cause, Order, Report, Status, Streams};
-use super::{Polite, Reach, family, wait_until};
+use super::wire::{self, ExitReport, ProgramStatus, SpawnRequest, StopCause, Streams};
+use super::{SignalTarget, StopSignal, family, wait_until};
 
 /// What ends other programs and is none of this one's business: whoever means the runner signals the runner.
 const SHRUGGED_OFF: [i32; 7] = [SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
@@ -56,16 +56,21 @@ fn supervise() -> io::Result<()> {
 }
 
 /// Runs a program to its end, and ends what it left.
-fn run(order: &Order, streams: Streams<OwnedFd>, socket: &UnixStream, deaths: &UnixStream) -> Report {
+fn run(
+    order: &SpawnRequest,
+    streams: Streams<OwnedFd>,
+    socket: &UnixStream,
+    deaths: &UnixStream,
+) -> ExitReport {
     let child = match start(order, streams) {
         Ok(child) => child,
-        Err(error) => return Report::CouldNotStart(number_of(&error)),
+        Err(error) => return ExitReport::CouldNotStart(number_of(&error)),
     };
-    let mut watch = Watch::new(order, child, socket, deaths);
+    let mut watch = ProgramWatch::new(order, child, socket, deaths);
     let status = watch.until_the_end();
     let leftovers = family::end_all(child);
-    let status = status.unwrap_or(Status::Killed);
-    Report::Ended { status, cause: watch.cause, leftovers }
+    let status = status.unwrap_or(ProgramStatus::Killed);
+    ExitReport::Ended { status, cause: watch.cause, leftovers }
 }
 
 /// The system's number for an error. What the standard library refuses by itself is an invalid argument.
@@ -74,7 +79,7 @@ fn number_of(error: &io::Error) -> i32 {
 }
 
 /// Starts the program in a group of its own.
-fn start(order: &Order, [stdout, stderr]: Streams<OwnedFd>) -> io::Result<Pid> {
+fn start(order: &SpawnRequest, [stdout, stderr]: Streams<OwnedFd>) -> io::Result<Pid> {
     let (program, args) = order.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let child = Command::new(program)
         .args(args)
@@ -90,16 +95,16 @@ fn start(order: &Order, [stdout, stderr]: Streams<OwnedFd>) -> io::Result<Pid> {
 }
 
 /// Why the watch is over.
-enum Over {
+enum WatchEnd {
     /// The program has ended.
-    Ended(Status),
+    Ended(ProgramStatus),
     /// It has to, now.
     KillNow,
 }
 
 /// The watch over a program.
-struct Watch<'a> {
-    order: &'a Order,
+struct ProgramWatch<'a> {
+    order: &'a SpawnRequest,
     child: Pid,
     socket: &'a UnixStream,
     /// Becomes readable when a child has died.
@@ -109,29 +114,29 @@ struct Watch<'a> {
     /// Since when the program stands still, if it does.
     paused: Option<Instant>,
     /// Why the program was told to end, if it was.
-    cause: Option<Cause>,
+    cause: Option<StopCause>,
 }
 
-impl<'a> Watch<'a> {
-    fn new(order: &'a Order, child: Pid, socket: &'a UnixStream, deaths: &'a UnixStream) -> Self {
+impl<'a> ProgramWatch<'a> {
+    fn new(order: &'a SpawnRequest, child: Pid, socket: &'a UnixStream, deaths: &'a UnixStream) -> Self {
         let until = Instant::now().checked_add(Duration::from_millis(order.wall_ms));
         Self { order, child, socket, deaths, until, paused: None, cause: None }
     }
 
     /// Watches until everything has to end; gives how the program did, if it did by itself.
-    fn until_the_end(&mut self) -> Option<Status> {
+    fn until_the_end(&mut self) -> Option<ProgramStatus> {
         loop {
             match self.look() {
                 Ok(None) => {}
-                Ok(Some(Over::Ended(status))) => return Some(status),
+                Ok(Some(WatchEnd::Ended(status))) => return Some(status),
                 // A watch that cannot go on would let the program do as it likes.
-                Ok(Some(Over::KillNow)) | Err(_) => return None,
+                Ok(Some(WatchEnd::KillNow)) | Err(_) => return None,
             }
         }
     }
 
     /// Waits until something happens, and sees to it.
-    fn look(&mut self) -> io::Result<Option<Over>> {
+    fn look(&mut self) -> io::Result<Option<WatchEnd>> {
         let readable = {
             let mut watched =
                 [PollFd::new(self.socket, PollFlags::IN), PollFd::new(self.deaths, PollFlags::IN)];
@@ -141,16 +146,16 @@ impl<'a> Watch<'a> {
         };
         let [is_told, is_death] = readable;
         if is_death && let Some(status) = self.reap() {
-            return Ok(Some(Over::Ended(status)));
+            return Ok(Some(WatchEnd::Ended(status)));
         }
         if is_told && self.listen()? {
-            return Ok(Some(Over::KillNow));
+            return Ok(Some(WatchEnd::KillNow));
         }
         if self.paused.is_none() && self.until.is_some_and(|until| Instant::now() >= until) {
             if self.cause.is_some() {
-                return Ok(Some(Over::KillNow));
+                return Ok(Some(WatchEnd::KillNow));
             }
-            self.ask_to_end(Cause::Deadline);
+            self.ask_to_end(StopCause::Deadline);
         }
         Ok(None)
     }
@@ -161,10 +166,10 @@ impl<'a> Watch<'a> {
         let count = self.socket.read(&mut words)?;
         for word in words.iter().take(count) {
             match *word {
-                wire::STOP if self.cause.is_none() => self.ask_to_end(Cause::Asked),
-                wire::STOP_IDLE if self.cause.is_none() => self.ask_to_end(Cause::Idle),
+                wire::STOP if self.cause.is_none() => self.ask_to_end(StopCause::Asked),
+                wire::STOP_IDLE if self.cause.is_none() => self.ask_to_end(StopCause::Idle),
                 wire::KILL => {
-                    self.cause = self.cause.or(Some(Cause::Asked));
+                    self.cause = self.cause.or(Some(StopCause::Asked));
                     return Ok(true);
                 }
                 wire::PAUSE => self.pause(),
@@ -177,20 +182,20 @@ impl<'a> Watch<'a> {
     }
 
     /// The polite way: the signal, and some time.
-    fn ask_to_end(&mut self, cause: Cause) {
+    fn ask_to_end(&mut self, cause: StopCause) {
         self.cause = Some(cause);
         self.until = Instant::now().checked_add(Duration::from_millis(self.order.grace_ms));
         let signal = match self.order.polite {
-            Polite::Interrupt => Signal::INT,
-            Polite::Terminate => Signal::TERM,
+            StopSignal::Interrupt => Signal::INT,
+            StopSignal::Terminate => Signal::TERM,
         };
         if self.order.is_wrapped {
             return family::signal_inside(self.child, self.order.reach, signal);
         }
         // A program that is gone already needs no signal.
         let _ = match self.order.reach {
-            Reach::Program => rustix::process::kill_process(self.child, signal),
-            Reach::Group => rustix::process::kill_process_group(self.child, signal),
+            SignalTarget::Program => rustix::process::kill_process(self.child, signal),
+            SignalTarget::Group => rustix::process::kill_process_group(self.child, signal),
         };
     }
 
@@ -206,7 +211,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Takes note of all deaths, also of orphans; gives the program's own.
-    fn reap(&mut self) -> Option<Status> {
+    fn reap(&mut self) -> Option<ProgramStatus> {
         let mut rung = [0; 64];
         while self.deaths.read(&mut rung).is_ok_and(|count| count == rung.len()) {}
         let mut own = None;
@@ -219,10 +224,10 @@ impl<'a> Watch<'a> {
     }
 }
 
-fn status_of(status: WaitStatus) -> Status {
+fn status_of(status: WaitStatus) -> ProgramStatus {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => Status::Exited(code),
-        (None, Some(signal)) => Status::Signalled(signal),
-        (None, None) => Status::Killed,
+        (Some(code), _) => ProgramStatus::Exited(code),
+        (None, Some(signal)) => ProgramStatus::Signalled(signal),
+        (None, None) => ProgramStatus::Killed,
     }
 }

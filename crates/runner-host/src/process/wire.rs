@@ -17,19 +17,19 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Polite, Reach};
+use super::{SignalTarget, StopSignal};
 
 /// What the supervisor is to run.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Order {
+pub(super) struct SpawnRequest {
     pub(super) argv: Vec<OsString>,
     pub(super) folder: OsString,
     pub(super) environment: Vec<(OsString, OsString)>,
     pub(super) input: OsString,
     pub(super) wall_ms: u64,
     pub(super) grace_ms: u64,
-    pub(super) polite: Polite,
-    pub(super) reach: Reach,
+    pub(super) polite: StopSignal,
+    pub(super) reach: SignalTarget,
     pub(super) is_wrapped: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) const CONTINUE: u8 = b'c';
 
 /// Why a program was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Cause {
+pub(super) enum StopCause {
     Deadline,
     Idle,
     Asked,
@@ -55,7 +55,7 @@ pub(super) enum Cause {
 
 /// How a program itself ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Status {
+pub(super) enum ProgramStatus {
     Exited(i32),
     Signalled(i32),
     /// It did not: it was killed with everything else.
@@ -64,7 +64,7 @@ pub(super) enum Status {
 
 /// What was left of the session when the program had ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Leftovers {
+pub struct LeftoverProcesses {
     /// Processes that were killed.
     pub killed: usize,
     /// Processes that could not be killed, such as those of another user.
@@ -73,11 +73,11 @@ pub struct Leftovers {
 
 /// The supervisor's only answer.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Report {
+pub(super) enum ExitReport {
     /// The program could not be started; the system's number for why.
     CouldNotStart(i32),
     /// Nothing of it is left.
-    Ended { status: Status, cause: Option<Cause>, leftovers: Leftovers },
+    Ended { status: ProgramStatus, cause: Option<StopCause>, leftovers: LeftoverProcesses },
 }
 
 /// Standard output and standard error of the program.
@@ -87,7 +87,11 @@ pub(super) type Streams<F> = [F; 2];
 const ORDER: u8 = b'o';
 
 /// Sends an order.
-pub(super) fn send(order: &Order, streams: Streams<BorrowedFd<'_>>, mut to: &UnixStream) -> io::Result<()> {
+pub(super) fn send(
+    order: &SpawnRequest,
+    streams: Streams<BorrowedFd<'_>>,
+    mut to: &UnixStream,
+) -> io::Result<()> {
     let text = serde_json::to_vec(order)?;
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut rights = SendAncillaryBuffer::new(&mut space);
@@ -98,7 +102,7 @@ pub(super) fn send(order: &Order, streams: Streams<BorrowedFd<'_>>, mut to: &Uni
 }
 
 /// Receives an order; none when the runner is gone.
-pub(super) fn receive(mut from: &UnixStream) -> io::Result<Option<(Order, Streams<OwnedFd>)>> {
+pub(super) fn receive(mut from: &UnixStream) -> io::Result<Option<(SpawnRequest, Streams<OwnedFd>)>> {
     let Some(streams) = receive_streams(from)? else { return Ok(None) };
     let mut length = [0; 8];
     from.read_exact(&mut length)?;
@@ -137,14 +141,14 @@ fn receive_streams(from: &UnixStream) -> io::Result<Option<Streams<OwnedFd>>> {
 }
 
 /// Sends the answer.
-pub(super) fn answer(report: &Report, mut to: impl Write) -> io::Result<()> {
+pub(super) fn answer(report: &ExitReport, mut to: impl Write) -> io::Result<()> {
     let mut line = serde_json::to_vec(report)?;
     line.push(b'\n');
     to.write_all(&line)
 }
 
 /// The answer, if this is all of it.
-pub(super) fn understood(bytes: &[u8]) -> Option<Report> {
+pub(super) fn understood(bytes: &[u8]) -> Option<ExitReport> {
     serde_json::from_slice(bytes.strip_suffix(b"\n")?).ok()
 }
 
@@ -158,15 +162,15 @@ mod tests {
     #[test]
     fn an_order_arrives_as_it_was_sent_whatever_its_bytes() {
         let odd = OsString::from_vec(b"\xff\n\"".to_vec());
-        let order = Order {
+        let order = SpawnRequest {
             argv: vec!["/bin/sh".into(), odd.clone()],
             folder: "/".into(),
             environment: vec![("A".into(), odd)],
             input: "/dev/null".into(),
             wall_ms: u64::MAX,
             grace_ms: 5_000,
-            polite: Polite::Interrupt,
-            reach: Reach::Program,
+            polite: StopSignal::Interrupt,
+            reach: SignalTarget::Program,
             is_wrapped: true,
         };
         let (ours, theirs) = UnixStream::pair().unwrap();
@@ -188,10 +192,10 @@ mod tests {
 
     #[test]
     fn half_an_answer_is_none() {
-        let report = Report::Ended {
-            status: Status::Exited(3),
-            cause: Some(Cause::Idle),
-            leftovers: Leftovers { killed: 7, alive: 0 },
+        let report = ExitReport::Ended {
+            status: ProgramStatus::Exited(3),
+            cause: Some(StopCause::Idle),
+            leftovers: LeftoverProcesses { killed: 7, alive: 0 },
         };
         let mut wire = Vec::new();
         answer(&report, &mut wire).unwrap();

@@ -3,33 +3,37 @@
 use std::path::Path;
 
 use runner_core::layout::Doc;
-use runner_core::step::{Job, Record, Transition};
+use runner_core::step::{IterationRecord, Job, Transition};
 use runner_core::tree::Tree;
 use serde_json::json;
 
-use super::{Bench, Left, Workshop};
-use crate::error::{Error, Refusal};
+use super::{KnownCleanState, OpenIteration, RepoWorld};
+use crate::error::{Error, UserError};
 use crate::failpoint;
 use crate::git::{EntryMode, Git, IndexEntry, TreeEntry};
-use crate::journal::Move;
+use crate::journal::PublishEntry;
 use crate::moving;
-use crate::record::Folder;
+use crate::record::IterationDir;
 use crate::replay;
 use crate::store;
 use crate::worktree;
 
-impl Workshop<'_> {
+impl RepoWorld<'_> {
     /// Stores what an iteration made, and takes the repository there.
-    pub(super) fn commit_iteration(&mut self, job: &Job, transition: &Transition) -> Result<Record, Error> {
+    pub(super) fn commit_iteration(
+        &mut self,
+        job: &Job,
+        transition: &Transition,
+    ) -> Result<IterationRecord, Error> {
         self.restore_files(&transition.restore)?;
         let git = &self.git;
-        let bench = self.bench.as_mut().ok_or(Refusal::NoCommit)?;
+        let bench = self.bench.as_mut().ok_or(UserError::NoCommit)?;
         let docs = [Doc::Tree, Doc::RunState];
         let state = transition.state.to_bytes();
         let contents = [transition.tree.bytes(), &state];
         // None of the three has to wait for another.
         let (folder, index) = (&mut bench.folder, &bench.index);
-        let change = Change { index, base: &bench.base, has_files: bench.has_changes };
+        let change = CommitInputs { index, base: &bench.base, has_files: bench.has_changes };
         let (commit, laid, beside) = std::thread::scope(|scope| {
             let laying = scope.spawn(|| {
                 lay_ready(git, docs, contents)?;
@@ -42,7 +46,7 @@ impl Workshop<'_> {
         laid?;
         let (commit, beside) = (commit?, beside?);
         failpoint::reach("iter.commit");
-        let moving = Move {
+        let moving = PublishEntry {
             run: bench.run.to_string(),
             branch: bench.run.branch(),
             old_tip: Some(bench.base.clone()),
@@ -51,28 +55,28 @@ impl Workshop<'_> {
         };
         write_logs(git, bench, (job, self.tree.as_ref()), transition, &commit)?;
         moving::publish(git, &moving, (&bench.index, beside), &docs)?;
-        self.left = Left::behind(git, &moving, beside, state);
+        self.left = KnownCleanState::behind(git, &moving, beside, state);
         if !transition.restore.is_empty() {
             self.at_head = None;
         }
         // Its answer is in the folder by now.
         store::clear(&git.paths().answer(&job.iteration.to_string()))?;
-        self.last = self.bench.take().map(|bench| bench.folder).inspect(Folder::let_go);
+        self.last = self.bench.take().map(|bench| bench.folder).inspect(IterationDir::let_go);
         self.made = Some(commit.clone());
         self.tree = Some(transition.tree.clone());
-        Ok(Record { commit })
+        Ok(IterationRecord { commit })
     }
 }
 
 /// What an iteration commits: what an index has, and the runner's own documents.
-struct Change<'b> {
+struct CommitInputs<'b> {
     index: &'b Path,
     base: &'b str,
     /// Whether the index differs from the base's.
     has_files: bool,
 }
 
-impl Change<'_> {
+impl CommitInputs<'_> {
     /// Stores the commit, and leaves the index describing it.
     fn store(&self, git: &Git, docs: [Doc; 2], contents: [&[u8]; 2], message: &str) -> Result<String, Error> {
         let objects = git.store_blobs(&contents)?;
@@ -111,7 +115,7 @@ fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
 /// The rest of the iteration's folder: what was decided and what changed.
 fn write_logs(
     git: &Git,
-    bench: &mut Bench,
+    bench: &mut OpenIteration,
     (job, before): (&Job, Option<&Tree>),
     transition: &Transition,
     commit: &str,

@@ -1,77 +1,81 @@
 //! Which sandbox a session gets, and the agent inside it.
 
-use runner_core::agents::Fence;
-use runner_core::config::{ExecutorKind, Sandbox};
+use runner_core::agents::CommandSandbox;
+use runner_core::config::{ExecutorKind, SandboxMode};
 use runner_core::step::Job;
 
-use super::{Bench, Workshop};
-use crate::error::{Error, Refusal};
-use crate::executor::Program;
+use super::{OpenIteration, RepoWorld};
+use crate::error::{Error, UserError};
+use crate::executor::PreparedCommand;
 use crate::fence;
 use crate::git::PathSet;
-use crate::sandbox::{Bubblewrap, Level, Room, SANDBOX_FIX, folders_of, obstacle, shared_temporary};
+use crate::sandbox::{
+    Bubblewrap, SANDBOX_FIX, SandboxKind, SandboxSpec, folders_of, obstacle, shared_temporary,
+};
 use crate::store;
 
-impl Workshop<'_> {
+impl RepoWorld<'_> {
     /// What keeps the session of a job in. Refuses one that must not run without a sandbox where there is none: because
     /// the configuration says so, or because its node limits what only a sandbox can.
-    pub(super) fn sandbox_for(&mut self, job: &Job) -> Result<Level, Error> {
-        if job.executor.sandbox == Sandbox::Off {
-            return Ok(Level::None);
+    pub(super) fn sandbox_for(&mut self, job: &Job) -> Result<SandboxKind, Error> {
+        if job.executor.sandbox == SandboxMode::Off {
+            return Ok(SandboxKind::None);
         }
         if job.executor.kind == ExecutorKind::Codex {
-            return Ok(Level::Own);
+            return Ok(SandboxKind::Own);
         }
-        let is_needed = job.executor.sandbox == Sandbox::Require
+        let is_needed = job.executor.sandbox == SandboxMode::Require
             || job.tools.network == Some(false)
             || job.tools.writable.is_some();
         let root = self.git.root();
         let found = self.sandbox.get_or_insert_with(|| Bubblewrap::find(root));
         let missing = found.as_ref().err().map(|why| (why.clone(), SANDBOX_FIX));
         match missing.or_else(|| obstacle(&self.git, job.executor.kind)) {
-            None => Ok(Level::Bubblewrap),
-            Some((why, fix)) if is_needed => Err(Refusal::NoSandbox { why, fix }.into()),
-            Some(_) => Ok(Level::None),
+            None => Ok(SandboxKind::Bubblewrap),
+            Some((why, fix)) if is_needed => Err(UserError::NoSandbox { why, fix }.into()),
+            Some(_) => Ok(SandboxKind::None),
         }
     }
 
     /// What keeps Claude Code in: its commands run inside bubblewrap, and a hook refuses files outside. It stays outside
     /// itself, because it renews its login in the user's home, with a lock beside its folder there.
-    pub(super) fn fence(&self, job: &Job, bench: &Bench) -> Result<Option<Fence>, Error> {
-        let (Level::Bubblewrap, Some(Ok(bubblewrap)), ExecutorKind::Claude) =
+    pub(super) fn fence(&self, job: &Job, bench: &OpenIteration) -> Result<Option<CommandSandbox>, Error> {
+        let (SandboxKind::Bubblewrap, Some(Ok(bubblewrap)), ExecutorKind::Claude) =
             (bench.sandbox, &self.sandbox, job.executor.kind)
         else {
             return Ok(None);
         };
-        let room = Room::for_commands(&self.git, job, self.at_head.as_ref().unwrap_or(&PathSet::new()))?;
+        let room =
+            SandboxSpec::for_commands(&self.git, job, self.at_head.as_ref().unwrap_or(&PathSet::new()))?;
         let folders = folders_of(job).into_iter().chain(shared_temporary()).collect();
         let before_files = fence::command(self.git.root(), folders)?;
-        Ok(Some(Fence { around_commands: bubblewrap.before_commands(&room), before_files }))
+        Ok(Some(CommandSandbox { around_commands: bubblewrap.before_commands(&room), before_files }))
     }
 
     /// The agent, inside what the bench says; none where it is not to be wrapped.
     pub(super) fn confined(
         &self,
-        program: Program,
+        program: PreparedCommand,
         job: &Job,
-        bench: &Bench,
-    ) -> Result<(Program, Wrapped), Error> {
-        let (Level::Bubblewrap, Some(Ok(bubblewrap)), None) = (bench.sandbox, &self.sandbox, program.agent)
+        bench: &OpenIteration,
+    ) -> Result<(PreparedCommand, AgentWrapping), Error> {
+        let (SandboxKind::Bubblewrap, Some(Ok(bubblewrap)), None) =
+            (bench.sandbox, &self.sandbox, program.agent)
         else {
-            return Ok((program, Wrapped::No));
+            return Ok((program, AgentWrapping::No));
         };
-        let room = Room::of(&self.git, job, self.at_head.as_ref().unwrap_or(&PathSet::new()))?;
+        let room = SandboxSpec::of(&self.git, job, self.at_head.as_ref().unwrap_or(&PathSet::new()))?;
         if let Some(temporary) = &room.temporary {
             store::clear(temporary)?;
             store::ensure_folder(temporary)?;
         }
-        Ok((bubblewrap.around(program, &room), Wrapped::Yes))
+        Ok((bubblewrap.around(program, &room), AgentWrapping::Yes))
     }
 }
 
 /// Whether the program that is started is the sandbox, and the agent another one inside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wrapped {
+pub(super) enum AgentWrapping {
     Yes,
     No,
 }

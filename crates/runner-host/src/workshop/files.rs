@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use runner_core::document::Problem;
+use runner_core::document::DocumentProblem;
 use runner_core::id::NodeId;
 use runner_core::layout::{RUNNER_DIR, node_folder, tools_path};
-use runner_core::prompt::PromptFault;
+use runner_core::prompt::PromptError;
 use runner_core::repo_path::RepoPath;
 use runner_core::start::DocSet;
 use runner_core::step::Artifact;
-use runner_core::tools::{Tools, ToolsFault};
+use runner_core::tools::{Tools, ToolsError};
 
 use crate::error::Error;
 use crate::git::Git;
@@ -18,12 +18,12 @@ use crate::inspect::{docs_of, read_docs};
 use crate::store;
 
 /// The files under `.runner/` that a step reads: from the work tree, or as a commit has them.
-pub(super) struct RunnerFiles {
+pub(super) struct StepInputs {
     pub(super) docs: DocSet,
     commit: Option<String>,
 }
 
-impl RunnerFiles {
+impl StepInputs {
     pub(super) fn of_work_tree(git: &Git) -> Result<Self, Error> {
         Ok(Self { docs: read_docs(git)?, commit: None })
     }
@@ -55,10 +55,10 @@ impl RunnerFiles {
         let mut tools = BTreeMap::new();
         for node in nodes {
             let Some(bytes) = self.read(git, &tools_path(&node))? else { continue };
-            let unreadable = |problems: Vec<Problem>| {
+            let unreadable = |problems: Vec<DocumentProblem>| {
                 let problem = problems.into_iter().next();
                 problem.map_or(Ok(Tools::default()), |problem| {
-                    Err(PromptFault::Tools(ToolsFault::Unreadable { node: node.clone(), problem }))
+                    Err(PromptError::Tools(ToolsError::Unreadable { node: node.clone(), problem }))
                 })
             };
             let read = Tools::decode(&bytes).or_else(unreadable)?;

@@ -3,20 +3,22 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use runner_core::config::{Argv, Hooks};
+use runner_core::config::{CommandArgv, HooksConfig};
 use runner_core::document::canonical_json;
-use runner_core::step::{Event, Word};
+use runner_core::step::{Event, HookCall};
 use serde_json::Value;
 
-use super::Workshop;
-use crate::executor::{self, Program};
-use crate::process::{self, Control, How, Input, Launch, Limits, Log, Output};
+use super::RepoWorld;
+use crate::executor::{self, PreparedCommand};
+use crate::process::{
+    self, CancelHandle, ExitReason, OutputLog, OutputTarget, ProcessInput, ProcessSpec, TimeLimits,
+};
 use crate::store;
 
 /// How much of what a hook prints is kept.
 const OUTPUT_BYTES_MAX: u64 = 64 << 10;
 
-impl Workshop<'_> {
+impl RepoWorld<'_> {
     /// Runs the hook that is due after an event, if there is one. Whatever becomes of it, the run goes on.
     pub(super) fn tell_hooks(&mut self, event: &Event) {
         let Some(mut word) = self.telling.note(event, &self.hooks) else { return };
@@ -33,42 +35,44 @@ impl Workshop<'_> {
         (self.audience)(&told);
     }
 
-    fn run_hook(&self, word: &Word, hooks: &Hooks) -> Result<(), String> {
-        let Program { argv, environment, .. } = program(&word.argv, self.git.root())?;
+    fn run_hook(&self, word: &HookCall, hooks: &HooksConfig) -> Result<(), String> {
+        let PreparedCommand { argv, environment, .. } = program(&word.argv, self.git.root())?;
         let paths = self.git.paths();
         let said = |error: crate::Error| error.to_string();
         store::write_soon(&paths.hook_input(), &canonical_json(&word.says)).map_err(said)?;
         let wall = Duration::from_secs(u64::try_from(hooks.timeout_secs.get()).unwrap_or(1));
-        let launch = Launch {
+        let launch = ProcessSpec {
             argv,
             folder: home(),
             environment,
-            input: Input::File(paths.hook_input()),
-            output: Output::Together(Log { path: paths.hook_log(), bytes_max: OUTPUT_BYTES_MAX }),
+            input: ProcessInput::File(paths.hook_input()),
+            output: OutputTarget::Together(OutputLog { path: paths.hook_log(), bytes_max: OUTPUT_BYTES_MAX }),
             stream: None,
-            limits: Limits { wall, idle: Duration::ZERO },
-            stop: process::Stop::default(),
+            limits: TimeLimits { wall, idle: Duration::ZERO },
+            stop: process::StopPolicy::default(),
             has_changed_files: &|| false,
             hear: &|_, _| (),
         };
         // A handle of its own: the user's wish to stop the run is no reason not to tell of it.
-        let ended = Control::new()
+        let ended = CancelHandle::new()
             .and_then(|control| process::run(&launch, &control, &self.supervision))
             .map_err(said)?;
         store::clear(&paths.hook_input()).map_err(said)?;
         match ended.how {
-            How::Exited(0) => Ok(()),
-            How::Exited(code) => Err(format!("it ended with exit code {code}")),
-            How::Signalled(signal) => Err(format!("it was ended by signal {signal}")),
-            How::CouldNotStart(error) => Err(format!("it could not be started: {error}")),
-            How::TimedOut | How::Idle => Err(format!("it took longer than {} seconds", wall.as_secs())),
-            How::Stopped | How::Lost => Err("it was ended".to_owned()),
+            ExitReason::Exited(0) => Ok(()),
+            ExitReason::Exited(code) => Err(format!("it ended with exit code {code}")),
+            ExitReason::Signalled(signal) => Err(format!("it was ended by signal {signal}")),
+            ExitReason::CouldNotStart(error) => Err(format!("it could not be started: {error}")),
+            ExitReason::TimedOut | ExitReason::Idle => {
+                Err(format!("it took longer than {} seconds", wall.as_secs()))
+            }
+            ExitReason::Stopped | ExitReason::Lost => Err("it was ended".to_owned()),
         }
     }
 }
 
 /// The program, if no agent can have written it.
-pub(crate) fn program(argv: &Argv, root: &Path) -> Result<Program, String> {
+pub(crate) fn program(argv: &CommandArgv, root: &Path) -> Result<PreparedCommand, String> {
     let name = argv.program();
     if name.contains('/') {
         let path = Path::new(name);

@@ -2,31 +2,31 @@
 
 use std::path::Path;
 
-use runner_core::agents::{Aftermath, AgentEvent, Conclusion, Dialect, Transcript};
-use runner_core::id::Iteration;
-use runner_core::step::{Event, Exit, Usage};
+use runner_core::agents::{AgentEvent, ProcessFacts, SessionResult, Transcript, TranscriptFormat};
+use runner_core::id::IterationNumber;
+use runner_core::step::{Event, SessionExit, Usage};
 
-use crate::process::Source;
-use crate::record::{Folder, now_ms};
+use crate::process::OutputSource;
+use crate::record::{IterationDir, now_ms};
 
 /// How much of the end of standard error is kept, to say why a program gave up.
 const STDERR_BYTES_MAX: usize = 16 << 10;
 
 /// Who listens to a session.
-pub(super) struct Ear<'e> {
+pub(super) struct TranscriptRecorder<'e> {
     transcript: Option<Transcript>,
     stderr: Vec<u8>,
-    iter: Iteration,
+    iter: IterationNumber,
     seq: u32,
-    folder: &'e Folder,
+    folder: &'e IterationDir,
     audience: &'e mut (dyn FnMut(&Event) + 'e),
 }
 
-impl<'e> Ear<'e> {
+impl<'e> TranscriptRecorder<'e> {
     pub(super) fn new(
-        dialect: Option<Dialect>,
-        iter: Iteration,
-        folder: &'e Folder,
+        dialect: Option<TranscriptFormat>,
+        iter: IterationNumber,
+        folder: &'e IterationDir,
         audience: &'e mut (dyn FnMut(&Event) + 'e),
     ) -> Self {
         let transcript = dialect.map(Transcript::new);
@@ -34,14 +34,14 @@ impl<'e> Ear<'e> {
     }
 
     /// Hears a piece of what the agent writes.
-    pub(super) fn hear(&mut self, source: Source, bytes: &[u8]) {
+    pub(super) fn hear(&mut self, source: OutputSource, bytes: &[u8]) {
         let Some(transcript) = &mut self.transcript else { return };
         match source {
-            Source::Output => {
+            OutputSource::Output => {
                 let events = transcript.push(bytes);
                 self.tell(events);
             }
-            Source::Errors => {
+            OutputSource::Errors => {
                 self.stderr.extend(bytes);
                 let beyond = self.stderr.len().saturating_sub(STDERR_BYTES_MAX);
                 self.stderr.drain(..beyond);
@@ -59,17 +59,19 @@ impl<'e> Ear<'e> {
     }
 
     /// What the session came to, now that its process has ended.
-    pub(super) fn conclude(mut self, exit: Exit, context_full: &Path) -> Conclusion {
+    pub(super) fn conclude(mut self, exit: SessionExit, context_full: &Path) -> SessionResult {
         let events = self.transcript.as_mut().map(Transcript::finish).unwrap_or_default();
         self.tell(events);
         match self.transcript {
-            Some(transcript) => transcript.conclude(Aftermath {
+            Some(transcript) => transcript.conclude(ProcessFacts {
                 exit,
                 stderr: &self.stderr,
                 is_context_full: context_full.exists(),
                 now_unix_secs: now_ms() / 1000,
             }),
-            None => Conclusion { exit, usage: Usage::default(), answer: None, identity: Default::default() },
+            None => {
+                SessionResult { exit, usage: Usage::default(), answer: None, identity: Default::default() }
+            }
         }
     }
 }

@@ -2,36 +2,36 @@
 
 use std::path::Path;
 
-use runner_core::agents::{Dialect, Transcript};
+use runner_core::agents::{Transcript, TranscriptFormat};
 use runner_core::document::canonical_json;
-use runner_core::step::{Exit, Interruption, Job, Plan, StepEnd, Usage, World, plan, resume};
+use runner_core::step::{Interruption, Job, NextStep, SessionExit, StepResult, Usage, World, plan, resume};
 
 use serde::{Deserialize, Serialize};
 
-use super::Workshop;
-use super::session::{Ended, OUTPUT, reported};
+use super::RepoWorld;
+use super::session::{EndedSession, OUTPUT, reported};
 use crate::error::Error;
 use crate::executor;
 use crate::git::Git;
-use crate::journal::{self, Iteration, Pending, Phase};
-use crate::moving::{self, Recovered};
-use crate::pins::SessionName;
+use crate::journal::{self, IterationEntry, IterationPhase, JournalEntry};
+use crate::moving::{self, RecoveredPublish};
+use crate::pins::SessionRef;
 use crate::process;
 use crate::record::now_ms;
 use crate::store;
 
 /// What was taken up.
 #[derive(Debug)]
-pub enum Taken {
+pub enum Recovered {
     /// A move to a commit was finished.
-    Move(Recovered),
+    Move(RecoveredPublish),
     /// An iteration was finished.
-    Iteration(Box<StepEnd>),
+    Iteration(Box<StepResult>),
 }
 
 /// What was last finished after a crash, for whoever asks later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recovery {
+pub struct RecoveryNote {
     /// The run it belonged to.
     pub run: String,
     /// The iteration, if it was one.
@@ -44,22 +44,22 @@ pub struct Recovery {
     pub at_ms: u64,
 }
 
-impl Recovery {
+impl RecoveryNote {
     /// What stands on record, if it can be read.
     pub(crate) fn read(git: &Git) -> Option<Self> {
         let bytes = store::read(&git.paths().recovery(), RECOVERY_BYTES_MAX).ok()??;
         serde_json::from_slice(&bytes).ok()
     }
 
-    fn of(taken: &Taken) -> Option<Self> {
+    fn of(taken: &Recovered) -> Option<Self> {
         let at_ms = now_ms();
         match taken {
-            Taken::Move(it) => {
+            Recovered::Move(it) => {
                 let (run, found) = (it.run.clone(), it.found.clone());
                 Some(Self { run, iter: None, outcome: None, found, at_ms })
             }
-            Taken::Iteration(end) => {
-                let StepEnd::Iterated(it) = end.as_ref() else { return None };
+            Recovered::Iteration(end) => {
+                let StepResult::Iterated(it) = end.as_ref() else { return None };
                 let meta = &it.transition.meta;
                 let (run, iter) = (meta.run_id.to_string(), Some(meta.iter.to_string()));
                 Some(Self { run, iter, outcome: Some(meta.outcome.to_string()), found: None, at_ms })
@@ -71,26 +71,29 @@ impl Recovery {
 const RECOVERY_BYTES_MAX: u64 = 64 << 10;
 
 /// Finishes whatever a crash left: nothing is lost, and no person has to do anything.
-pub fn take_up(workshop: &mut Workshop<'_>) -> Result<Option<Taken>, Error> {
+pub fn take_up(workshop: &mut RepoWorld<'_>) -> Result<Option<Recovered>, Error> {
     let taken = take_up_pending(workshop)?;
-    if let Some(recovery) = taken.as_ref().and_then(Recovery::of) {
+    if let Some(recovery) = taken.as_ref().and_then(RecoveryNote::of) {
         let path = workshop.git.paths().recovery();
         store::replace(workshop.git.paths().git_dir(), &path, &canonical_json(&recovery))?;
     }
     Ok(taken)
 }
 
-fn take_up_pending(workshop: &mut Workshop<'_>) -> Result<Option<Taken>, Error> {
+fn take_up_pending(workshop: &mut RepoWorld<'_>) -> Result<Option<Recovered>, Error> {
     match journal::pending(&workshop.git.paths().journal())? {
         None => Ok(None),
-        Some(Pending::Move(moving)) => Ok(moving::recover(&workshop.git, moving)?.map(Taken::Move)),
-        Some(Pending::Iteration(iteration)) => take_up_iteration(workshop, &iteration),
+        Some(JournalEntry::Move(moving)) => Ok(moving::recover(&workshop.git, moving)?.map(Recovered::Move)),
+        Some(JournalEntry::Iteration(iteration)) => take_up_iteration(workshop, &iteration),
     }
 }
 
-fn take_up_iteration(workshop: &mut Workshop<'_>, iteration: &Iteration) -> Result<Option<Taken>, Error> {
+fn take_up_iteration(
+    workshop: &mut RepoWorld<'_>,
+    iteration: &IterationEntry,
+) -> Result<Option<Recovered>, Error> {
     let run = iteration.branch.strip_prefix(runner_core::id::BRANCH_PREFIX).unwrap_or_default().to_owned();
-    let name = SessionName {
+    let name = SessionRef {
         run: &run,
         branch: &iteration.branch,
         iter: &iteration.iter,
@@ -105,19 +108,19 @@ fn take_up_iteration(workshop: &mut Workshop<'_>, iteration: &Iteration) -> Resu
     workshop.resuming = Some(base.clone());
     let snapshot = workshop.load()?;
     // The same commit gives the same job. A commit that gives none never began an iteration.
-    let Plan::Work(job) = plan(&snapshot)? else {
+    let NextStep::Work(job) = plan(&snapshot)? else {
         workshop.resuming = None;
         journal::end(&workshop.git.paths().journal())?;
         return Ok(None);
     };
     let ended = match iteration.phase.clone() {
-        Phase::Session => {
-            let exit = Exit::Interrupted { by: Interruption::Crash };
+        IterationPhase::Session => {
+            let exit = SessionExit::Interrupted { by: Interruption::Crash };
             let usage = used(&prompt.with_file_name(OUTPUT), &job);
             let usage = usage.unwrap_or_else(|| reported(&workshop.git, &job).usage);
-            Ended { exit, usage, processes_left: 0 }
+            EndedSession { exit, usage, processes_left: 0 }
         }
-        Phase::Ended { exit, usage, processes_left } => Ended { exit, usage, processes_left },
+        IterationPhase::Ended { exit, usage, processes_left } => EndedSession { exit, usage, processes_left },
     };
     let index = old_index(&workshop.git, &base)?;
     workshop.set_bench(&job, base, index, &snapshot.tree)?;
@@ -126,13 +129,13 @@ fn take_up_iteration(workshop: &mut Workshop<'_>, iteration: &Iteration) -> Resu
     let attempt = workshop.pick_up(&job, ended)?;
     let end = resume(workshop, attempt)?;
     workshop.resuming = None;
-    Ok(Some(Taken::Iteration(Box::new(end))))
+    Ok(Some(Recovered::Iteration(Box::new(end))))
 }
 
 /// What a session had used when the runner died, from what its agent had printed until then.
 fn used(output: &Path, job: &Job) -> Option<Usage> {
     let bytes = store::read(output, job.limits.executor_output_bytes.saturating_mul(2)).ok()??;
-    let mut transcript = Transcript::new(Dialect::of(&job.executor)?);
+    let mut transcript = Transcript::new(TranscriptFormat::of(&job.executor)?);
     transcript.push(&bytes);
     transcript.finish();
     let usage = transcript.usage();

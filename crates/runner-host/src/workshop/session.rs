@@ -9,29 +9,32 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use runner_core::agent_report::AgentReport;
-use runner_core::agents::{Agent, Dialect, Identity, Ready};
+use runner_core::agents::{AgentKind, SessionIdentity, SetupFile, TranscriptFormat};
 use runner_core::layout::Doc;
 use runner_core::repo_path::RepoPath;
 use runner_core::step::{
-    Attempt, Exit, FileLeft, GuardExit, Interruption, Job, ProtectedPath, Usage, Verdict, Work,
+    Attempt, ChangeScope, GuardExit, GuardRun, Interruption, Job, LeftFile, ProtectedPath, SessionExit, Usage,
 };
 use runner_core::tree::{BYTES_MAX, Tree};
 
-use super::confine::Wrapped;
-use super::listen::Ear;
-use super::{Begun, Bench, Workshop, interruption_of};
-use crate::error::{Error, Refusal};
-use crate::executor::{self, Places, Program};
+use super::confine::AgentWrapping;
+use super::listen::TranscriptRecorder;
+use super::{OpenIteration, RepoWorld, SessionCheckpoint, interruption_of};
+use crate::error::{Error, UserError};
+use crate::executor::{self, PreparedCommand, SessionPaths};
 use crate::failpoint;
-use crate::git::{Difference, Differing, Git, PathSet, path_of};
-use crate::journal::{self, Iteration, Pending, Phase};
+use crate::git::{Differing, Git, PathChange, PathSet, path_of};
+use crate::journal::{self, IterationEntry, IterationPhase, JournalEntry};
 use crate::paths::is_runner_path;
-use crate::pins::{Mended, Pins, SessionName};
-use crate::process::{self, How, Input, Launch, Limits, Log, Output, Polite, Reach};
+use crate::pins::{RepoSnapshot, RestoreReport, SessionRef};
+use crate::process::{
+    self, ExitReason, OutputLog, OutputTarget, ProcessInput, ProcessSpec, SignalTarget, StopSignal,
+    TimeLimits,
+};
 use crate::programs;
-use crate::record::Folder;
-use crate::sandbox::{Level, folders_of, unwrapped};
-use crate::signals::Listener;
+use crate::record::IterationDir;
+use crate::sandbox::{SandboxKind, folders_of, unwrapped};
+use crate::signals::SignalListener;
 use crate::store;
 use crate::worktree;
 
@@ -45,17 +48,17 @@ const ANSWER_BYTES_MAX: u64 = 1 << 20;
 const REPORT_BYTES_MAX: u64 = 64 << 10;
 
 /// How a session ended, before anything of it was looked at.
-pub(super) struct Ended {
-    pub(super) exit: Exit,
+pub(super) struct EndedSession {
+    pub(super) exit: SessionExit,
     pub(super) usage: Usage,
     pub(super) processes_left: u32,
 }
 
-impl Workshop<'_> {
+impl RepoWorld<'_> {
     /// Lays everything out, and writes down that a session begins.
-    pub(super) fn begin_session(&mut self, job: &Job, sandbox: Level) -> Result<(), Error> {
-        let base = self.head.clone().ok_or(Refusal::NoCommit)?;
-        let pins = Pins::take(&self.git)?;
+    pub(super) fn begin_session(&mut self, job: &Job, sandbox: SandboxKind) -> Result<(), Error> {
+        let base = self.head.clone().ok_or(UserError::NoCommit)?;
+        let pins = RepoSnapshot::take(&self.git)?;
         let left = self.left.take();
         let index = worktree::pin_index(&self.git, left.and_then(|left| left.index))?;
         if self.at_head.is_none() {
@@ -64,22 +67,22 @@ impl Workshop<'_> {
         store::clear(&answer_path(&self.git, job))?;
         store::clear(&report_path(&self.git, job))?;
         write_context(&self.git, job)?;
-        let tree = self.tree.clone().ok_or(Refusal::MissingDoc(Doc::Tree))?;
+        let tree = self.tree.clone().ok_or(UserError::MissingDoc(Doc::Tree))?;
         self.set_bench(job, base.clone(), index, &tree)?;
         self.bench()?.sandbox = sandbox;
-        let iteration = Box::new(Iteration {
+        let iteration = Box::new(IterationEntry {
             branch: job.run_id.branch(),
             iter: job.iteration.to_string(),
             base,
             pins,
             sandbox,
-            phase: Phase::Session,
+            phase: IterationPhase::Session,
         });
-        journal::begin(&self.git.paths().journal(), &Pending::Iteration(iteration.clone()))?;
+        journal::begin(&self.git.paths().journal(), &JournalEntry::Iteration(iteration.clone()))?;
         let index = store::stamp(&self.bench()?.index);
         let (journal, users) =
             (store::stamp(&self.git.paths().journal()), store::stamp(&self.git.paths().index()));
-        self.session = Some(Begun { iteration, index, journal, users });
+        self.session = Some(SessionCheckpoint { iteration, index, journal, users });
         failpoint::reach("iter.begun");
         Ok(())
     }
@@ -92,75 +95,79 @@ impl Workshop<'_> {
         index: PathBuf,
         tree: &Tree,
     ) -> Result<(), Error> {
-        let folder = Folder::open(
+        let folder = IterationDir::open(
             self.git.root(),
             self.git.paths().iteration(job.run_id.as_str(), &job.iteration.to_string()),
         )?;
         self.early.drain(..).for_each(|event| folder.tell(&event));
         folder.write("prompt.md", job.prompt.text.as_bytes())?;
         folder.write_before(tree, self.last.as_ref())?;
-        self.bench = Some(Bench {
+        self.bench = Some(OpenIteration {
             run: job.run_id.clone(),
             base,
             index,
             folder,
             deadline: Instant::now() + Duration::from_secs(job.limits.iteration_secs),
-            sandbox: Level::None,
+            sandbox: SandboxKind::None,
             set_aside: Vec::new(),
-            mended: Mended::default(),
+            mended: RestoreReport::default(),
             attempt: None,
-            verdict: Verdict::Skipped,
+            verdict: GuardRun::Skipped,
             has_changes: true,
-            identity: Identity::default(),
+            identity: SessionIdentity::default(),
         });
         Ok(())
     }
 
     /// Runs the agent to its end.
-    pub(super) fn run_session(&mut self, job: &Job) -> Result<Ended, Error> {
-        let bench = self.bench.as_ref().ok_or(Refusal::NoCommit)?;
+    pub(super) fn run_session(&mut self, job: &Job) -> Result<EndedSession, Error> {
+        let bench = self.bench.as_ref().ok_or(UserError::NoCommit)?;
         let mut places = places(&self.git, job, &bench.folder);
         places.fence = self.fence(job, bench)?;
         let program = executor::agent(job, &places).and_then(|program| lay_ready(&places, program));
-        let (Program { argv, environment, agent, .. }, wrapped) = match program {
+        let (PreparedCommand { argv, environment, agent, .. }, wrapped) = match program {
             Ok(program) => self.confined(program, job, bench)?,
             Err(why) => {
-                let exit = Exit::NotStarted { why };
-                return Ok(Ended { exit, usage: Usage::default(), processes_left: 0 });
+                let exit = SessionExit::NotStarted { why };
+                return Ok(EndedSession { exit, usage: Usage::default(), processes_left: 0 });
             }
         };
         let version = agent.and_then(|agent| version(&mut self.version, agent, argv.first()?));
-        let dialect = Dialect::of(&job.executor);
-        let log =
-            |name: &str| Log { path: bench.folder.file(name), bytes_max: job.limits.executor_output_bytes };
-        let ear = RefCell::new(Ear::new(dialect, job.iteration, &bench.folder, &mut *self.audience));
+        let dialect = TranscriptFormat::of(&job.executor);
+        let log = |name: &str| OutputLog {
+            path: bench.folder.file(name),
+            bytes_max: job.limits.executor_output_bytes,
+        };
+        let ear =
+            RefCell::new(TranscriptRecorder::new(dialect, job.iteration, &bench.folder, &mut *self.audience));
         // Looked at only when the agent seems idle; whether anything changed before the first look is not known.
         let seen = RefCell::new(None);
         let has_changed_files = || {
             let now = Some(fingerprint(&self.git, &bench.index));
             seen.replace(now.clone()) != now
         };
-        let launch = Launch {
+        let launch = ProcessSpec {
             argv,
             folder: self.git.root().to_owned(),
             environment,
-            input: Input::File(places.prompt.clone()),
+            input: ProcessInput::File(places.prompt.clone()),
             output: match dialect {
-                Some(_) => Output::Apart { stdout: log(OUTPUT), stderr: log("executor.err.log") },
-                None => Output::Together(log(OUTPUT)),
+                Some(_) => OutputTarget::Apart { stdout: log(OUTPUT), stderr: log("executor.err.log") },
+                None => OutputTarget::Together(log(OUTPUT)),
             },
             stream: Some(log("stream.jsonl")),
-            limits: Limits {
+            limits: TimeLimits {
                 wall: bench.deadline.saturating_duration_since(Instant::now()),
                 idle: Duration::from_secs(job.limits.idle_secs.unwrap_or(0)),
             },
-            stop: process::Stop { is_wrapped: wrapped == Wrapped::Yes, ..how_to_stop(agent) },
+            stop: process::StopPolicy { is_wrapped: wrapped == AgentWrapping::Yes, ..how_to_stop(agent) },
             has_changed_files: &has_changed_files,
             hear: &|source, bytes| ear.borrow_mut().hear(source, bytes),
         };
         let ended = process::run(&launch, &self.control, &self.supervision)?;
-        let by = self.signals.as_ref().and_then(Listener::caught).map_or(Interruption::Int, interruption_of);
-        let how = if wrapped == Wrapped::Yes { unwrapped(ended.how) } else { ended.how };
+        let by =
+            self.signals.as_ref().and_then(SignalListener::caught).map_or(Interruption::Int, interruption_of);
+        let how = if wrapped == AgentWrapping::Yes { unwrapped(ended.how) } else { ended.how };
         let heard = ear.into_inner().conclude(exit_of(how, by), &places.context_full);
         if let Some(answer) = &heard.answer {
             store::write(&places.output, answer)?;
@@ -168,23 +175,23 @@ impl Workshop<'_> {
         let (exit, usage) = with_report(heard.exit, heard.usage, reported(&self.git, job));
         let bench = self.bench()?;
         bench.folder.agent_took(ended.elapsed);
-        let Identity { session_id, model, version: told } = heard.identity;
+        let SessionIdentity { session_id, model, version: told } = heard.identity;
         let model = model.or_else(|| job.executor.model.clone());
-        bench.identity = Identity { session_id, model, version: told.or(version) };
+        bench.identity = SessionIdentity { session_id, model, version: told.or(version) };
         let processes_left = u32::try_from(ended.leftovers.killed).unwrap_or(u32::MAX);
-        Ok(Ended { exit, usage, processes_left })
+        Ok(EndedSession { exit, usage, processes_left })
     }
 
     /// Puts back what the session must not have changed, and picks up what it left.
-    pub(super) fn end_session(&mut self, job: &Job, ended: Ended) -> Result<Attempt, Error> {
-        let Ended { exit, usage, processes_left } = ended;
-        let begun = self.session.take().ok_or(Refusal::NoCommit)?;
+    pub(super) fn end_session(&mut self, job: &Job, ended: EndedSession) -> Result<Attempt, Error> {
+        let EndedSession { exit, usage, processes_left } = ended;
+        let begun = self.session.take().ok_or(UserError::NoCommit)?;
         let index = self.bench()?.index.clone();
         tidy_private(&self.git, &index, &begun)?;
         let mut iteration = begun.iteration;
         self.bench()?.folder.tidy()?;
         let run = job.run_id.to_string();
-        let name = SessionName {
+        let name = SessionRef {
             run: &run,
             branch: &iteration.branch,
             iter: &iteration.iter,
@@ -195,28 +202,28 @@ impl Workshop<'_> {
         if !index.exists() {
             self.git.read_into_index(&index, &iteration.base)?;
         }
-        iteration.phase = Phase::Ended { exit: exit.clone(), usage, processes_left };
-        journal::note(&self.git.paths().journal(), &Pending::Iteration(iteration))?;
+        iteration.phase = IterationPhase::Ended { exit: exit.clone(), usage, processes_left };
+        journal::note(&self.git.paths().journal(), &JournalEntry::Iteration(iteration))?;
         failpoint::reach("iter.ended");
         self.bench()?.mended = mended;
-        self.pick_up(job, Ended { exit, usage, processes_left })
+        self.pick_up(job, EndedSession { exit, usage, processes_left })
     }
 
     /// What the session left, as values.
-    pub(super) fn pick_up(&mut self, job: &Job, ended: Ended) -> Result<Attempt, Error> {
+    pub(super) fn pick_up(&mut self, job: &Job, ended: EndedSession) -> Result<Attempt, Error> {
         let git = &self.git;
         store::make_folders(git.root(), &git.paths().context())?;
         let at_start = match &self.at_start {
             Some(paths) => paths.clone(),
             None => {
-                let base = &self.bench.as_ref().ok_or(Refusal::NoCommit)?.base;
+                let base = &self.bench.as_ref().ok_or(UserError::NoCommit)?.base;
                 git.matching_in(&git.start_commit(job.run_id.as_str(), base)?, &job.protected)?
             }
         };
         let answer = file_left(&answer_path(git, job), ANSWER_BYTES_MAX);
         let tree = file_left(&git.paths().doc(Doc::Tree), BYTES_MAX as u64);
-        let bench = self.bench.as_mut().ok_or(Refusal::NoCommit)?;
-        if let FileLeft::Bytes(bytes) = &answer {
+        let bench = self.bench.as_mut().ok_or(UserError::NoCommit)?;
+        if let LeftFile::Bytes(bytes) = &answer {
             bench.folder.write("output.json", bytes)?;
         }
         let found = worktree::take(git, &bench.index, &job.iteration.to_string())?;
@@ -233,10 +240,10 @@ impl Workshop<'_> {
             false => found.changed.keys().cloned().collect(),
         };
         bench.has_changes = !changed.is_empty();
-        let now = if is_unsure || found.changed.values().any(|how| *how == Difference::New) {
+        let now = if is_unsure || found.changed.values().any(|how| *how == PathChange::New) {
             git.matching_in_index(&bench.index, &job.protected)?
         } else {
-            let is_gone = |path: &&Vec<u8>| found.changed.get(*path) == Some(&Difference::Gone);
+            let is_gone = |path: &&Vec<u8>| found.changed.get(*path) == Some(&PathChange::Gone);
             before.iter().filter(|path| !is_gone(path)).cloned().collect()
         };
         let protected = protected_paths(&before, &now, &at_start, &changed);
@@ -247,7 +254,7 @@ impl Workshop<'_> {
             exit: ended.exit,
             answer,
             tree,
-            work: if outside { Work::Execute } else { Work::Decompose },
+            work: if outside { ChangeScope::Execute } else { ChangeScope::Decompose },
             protected,
             usage: ended.usage,
             processes_left: ended.processes_left,
@@ -257,8 +264,8 @@ impl Workshop<'_> {
     }
 
     /// Runs the guard on what is in the work tree.
-    pub(super) fn guard(&mut self, job: &Job) -> Result<Verdict, Error> {
-        let bench = self.bench.as_ref().ok_or(Refusal::NoCommit)?;
+    pub(super) fn guard(&mut self, job: &Job) -> Result<GuardRun, Error> {
+        let bench = self.bench.as_ref().ok_or(UserError::NoCommit)?;
         let (path, left) = (bench.folder.file("guard.log"), bench.deadline);
         bench.folder.tidy()?;
         let (verdict, took) = self.ask_guard(job, &path, left.saturating_duration_since(Instant::now()))?;
@@ -274,62 +281,71 @@ impl Workshop<'_> {
         job: &Job,
         path: &Path,
         wall: Duration,
-    ) -> Result<(Verdict, Option<Duration>), Error> {
-        let Program { argv, environment, .. } = match executor::guard(job, self.git.root()) {
+    ) -> Result<(GuardRun, Option<Duration>), Error> {
+        let PreparedCommand { argv, environment, .. } = match executor::guard(job, self.git.root()) {
             Ok(program) => program,
-            Err(why) => return Ok((Verdict::NotStarted { why }, None)),
+            Err(why) => return Ok((GuardRun::NotStarted { why }, None)),
         };
-        let launch = Launch {
+        let launch = ProcessSpec {
             argv,
             folder: self.git.root().to_owned(),
             environment,
-            input: Input::Nothing,
-            output: Output::Together(Log { path: path.to_owned(), bytes_max: job.limits.guard_output_bytes }),
+            input: ProcessInput::Nothing,
+            output: OutputTarget::Together(OutputLog {
+                path: path.to_owned(),
+                bytes_max: job.limits.guard_output_bytes,
+            }),
             stream: None,
-            limits: Limits { wall, idle: Duration::ZERO },
-            stop: process::Stop::default(),
+            limits: TimeLimits { wall, idle: Duration::ZERO },
+            stop: process::StopPolicy::default(),
             has_changed_files: &|| false,
             hear: &|_, _| (),
         };
         let ended = process::run(&launch, &self.control, &self.supervision)?;
         let output = || fs::read(path).unwrap_or_default();
         let verdict = match ended.how {
-            How::Exited(code) => Verdict::Ended { exit: GuardExit::Code(code), output: output() },
-            How::Signalled(signal) => Verdict::Ended { exit: GuardExit::Signal(signal), output: output() },
-            How::CouldNotStart(error) => Verdict::NotStarted { why: error.to_string() },
-            How::TimedOut | How::Idle => Verdict::TimedOut,
-            How::Stopped => Verdict::Interrupted { by: self.interruption().unwrap_or(Interruption::Int) },
-            How::Lost => Verdict::NotStarted { why: "its supervisor was killed".to_owned() },
+            ExitReason::Exited(code) => GuardRun::Ended { exit: GuardExit::Code(code), output: output() },
+            ExitReason::Signalled(signal) => {
+                GuardRun::Ended { exit: GuardExit::Signal(signal), output: output() }
+            }
+            ExitReason::CouldNotStart(error) => GuardRun::NotStarted { why: error.to_string() },
+            ExitReason::TimedOut | ExitReason::Idle => GuardRun::TimedOut,
+            ExitReason::Stopped => {
+                GuardRun::Interrupted { by: self.interruption().unwrap_or(Interruption::Int) }
+            }
+            ExitReason::Lost => GuardRun::NotStarted { why: "its supervisor was killed".to_owned() },
         };
         Ok((verdict, Some(ended.elapsed)))
     }
 }
 
-fn exit_of(how: How, by: Interruption) -> Exit {
+fn exit_of(how: ExitReason, by: Interruption) -> SessionExit {
     match how {
-        How::Exited(code) => Exit::Finished { code },
-        How::Signalled(signal) => Exit::Killed { signal },
-        How::CouldNotStart(error) => Exit::NotStarted { why: error.to_string() },
-        How::TimedOut => Exit::TimedOut,
-        How::Idle => Exit::Idle,
-        How::Stopped => Exit::Interrupted { by },
-        How::Lost => Exit::Killed { signal: 9 },
+        ExitReason::Exited(code) => SessionExit::Finished { code },
+        ExitReason::Signalled(signal) => SessionExit::Killed { signal },
+        ExitReason::CouldNotStart(error) => SessionExit::NotStarted { why: error.to_string() },
+        ExitReason::TimedOut => SessionExit::TimedOut,
+        ExitReason::Idle => SessionExit::Idle,
+        ExitReason::Stopped => SessionExit::Interrupted { by },
+        ExitReason::Lost => SessionExit::Killed { signal: 9 },
     }
 }
 
 /// Codex and Claude Code end their own commands when they are interrupted, and leave them alone when they are
 /// terminated.
-fn how_to_stop(agent: Option<Agent>) -> process::Stop {
-    let usual = process::Stop::default();
+fn how_to_stop(agent: Option<AgentKind>) -> process::StopPolicy {
+    let usual = process::StopPolicy::default();
     match agent {
-        Some(_) => process::Stop { polite: Polite::Interrupt, reach: Reach::Program, ..usual },
+        Some(_) => {
+            process::StopPolicy { polite: StopSignal::Interrupt, reach: SignalTarget::Program, ..usual }
+        }
         None => usual,
     }
 }
 
-fn places(git: &Git, job: &Job, folder: &Folder) -> Places {
+fn places(git: &Git, job: &Job, folder: &IterationDir) -> SessionPaths {
     let settings = git.paths().session();
-    Places {
+    SessionPaths {
         root: git.root().to_owned(),
         prompt: folder.file("prompt.md"),
         output: answer_path(git, job),
@@ -343,14 +359,14 @@ fn places(git: &Git, job: &Job, folder: &Folder) -> Places {
 }
 
 /// Makes the session's own folder, and in it what its program needs.
-fn lay_ready(places: &Places, program: Program) -> Result<Program, String> {
+fn lay_ready(places: &SessionPaths, program: PreparedCommand) -> Result<PreparedCommand, String> {
     let lay = || -> Result<(), Error> {
         store::clear(&places.settings)?;
         if program.agent.is_some() || !program.files.is_empty() || !program.folders.is_empty() {
             store::ensure_folder(&places.settings)?;
         }
         program.folders.iter().try_for_each(|folder| store::ensure_folder(folder))?;
-        for Ready { path, text, is_program } in &program.files {
+        for SetupFile { path, text, is_program } in &program.files {
             path.parent().map_or(Ok(()), store::ensure_folder)?;
             fs::write(path, text).map_err(Error::io("write", path))?;
             let mode = fs::Permissions::from_mode(if *is_program { 0o700 } else { 0o600 });
@@ -364,10 +380,10 @@ fn lay_ready(places: &Places, program: Program) -> Result<Program, String> {
 /// The version of an agent that does not say it in its session, asked for once.
 fn version(
     known: &mut Option<(PathBuf, Option<String>)>,
-    agent: Agent,
+    agent: AgentKind,
     program: &OsString,
 ) -> Option<String> {
-    if agent == Agent::Claude {
+    if agent == AgentKind::Claude {
         return None;
     }
     let program = Path::new(program);
@@ -381,12 +397,12 @@ fn version(
 
 /// Makes the runner's private folder its own again: what a session put there goes, but for its answer; an index that
 /// it touched goes, too, and a journal is written again.
-fn tidy_private(git: &Git, index: &Path, begun: &Begun) -> Result<(), Error> {
+fn tidy_private(git: &Git, index: &Path, begun: &SessionCheckpoint) -> Result<(), Error> {
     let (paths, private) = (git.paths(), git.paths().private());
     store::make_folders(paths.git_dir(), &private)?;
     if store::stamp(&paths.journal()) != begun.journal {
         store::clear(&paths.journal())?;
-        journal::begin(&paths.journal(), &Pending::Iteration(begun.iteration.clone()))?;
+        journal::begin(&paths.journal(), &JournalEntry::Iteration(begun.iteration.clone()))?;
     }
     if store::stamp(index) != begun.index {
         store::clear(index)?;
@@ -419,9 +435,9 @@ fn report_path(git: &Git, job: &Job) -> PathBuf {
 }
 
 /// What a session came to, with what its agent reported of itself. What the runner understood itself comes first.
-fn with_report(exit: Exit, usage: Usage, report: AgentReport) -> (Exit, Usage) {
+fn with_report(exit: SessionExit, usage: Usage, report: AgentReport) -> (SessionExit, Usage) {
     let exit = match (exit, report.fault) {
-        (Exit::Finished { .. }, Some(fault)) => Exit::Provider { fault },
+        (SessionExit::Finished { .. }, Some(fault)) => SessionExit::Provider { fault },
         (exit, _) => exit,
     };
     (exit, if usage == Usage::default() { report.usage } else { usage })
@@ -430,8 +446,8 @@ fn with_report(exit: Exit, usage: Usage, report: AgentReport) -> (Exit, Usage) {
 /// What the agent of an iteration has said of itself so far.
 pub(super) fn reported(git: &Git, job: &Job) -> AgentReport {
     match file_left(&report_path(git, job), REPORT_BYTES_MAX) {
-        FileLeft::Bytes(bytes) => AgentReport::decode(&bytes).unwrap_or_default(),
-        FileLeft::Missing | FileLeft::NotAFile | FileLeft::TooLarge(_) => AgentReport::default(),
+        LeftFile::Bytes(bytes) => AgentReport::decode(&bytes).unwrap_or_default(),
+        LeftFile::Missing | LeftFile::NotAFile | LeftFile::TooLarge(_) => AgentReport::default(),
     }
 }
 
@@ -455,12 +471,12 @@ fn write_context(git: &Git, job: &Job) -> Result<(), Error> {
     files.iter().try_for_each(|(path, text)| store::overwrite(path, text.as_bytes()))
 }
 
-fn file_left(path: &Path, bytes_max: u64) -> FileLeft {
+fn file_left(path: &Path, bytes_max: u64) -> LeftFile {
     match store::read(path, bytes_max) {
-        Ok(Some(bytes)) => FileLeft::Bytes(bytes),
-        Ok(None) => FileLeft::Missing,
-        Err(Error::Refused(Refusal::TooLarge { bytes, .. })) => FileLeft::TooLarge(bytes),
-        Err(_) => FileLeft::NotAFile,
+        Ok(Some(bytes)) => LeftFile::Bytes(bytes),
+        Ok(None) => LeftFile::Missing,
+        Err(Error::Refused(UserError::TooLarge { bytes, .. })) => LeftFile::TooLarge(bytes),
+        Err(_) => LeftFile::NotAFile,
     }
 }
 

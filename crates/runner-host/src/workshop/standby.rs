@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use runner_core::step::{Event, Interruption, Pace, Stop, Wait, World};
+use runner_core::step::{Event, Interruption, LoopWorld, StopReason, Wait, World};
 
-use super::{Workshop, allow_filters, take_up};
+use super::{RepoWorld, allow_filters, take_up};
 use crate::error::Error;
 use crate::lock::Lock;
 use crate::pausing;
-use crate::process::Wish;
+use crate::process::StopRequest;
 use crate::record::now_ms;
 
 /// How often a wait looks up.
@@ -16,12 +16,12 @@ const TICK: Duration = Duration::from_millis(100);
 /// How long a run that goes on waits for a command that is just at work.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(30);
 
-impl Pace for Workshop<'_> {
+impl LoopWorld for RepoWorld<'_> {
     fn end_of(&mut self, wait: &Wait) -> Result<u64, Error> {
         Ok(wait.end_ms(self.git.last_iteration_time()?.saturating_mul(1000)))
     }
 
-    fn pause(&mut self, wait: Option<&Wait>) -> Result<Option<Stop>, Error> {
+    fn pause(&mut self, wait: Option<&Wait>) -> Result<Option<StopReason>, Error> {
         // The clock on the wall decides, since a machine may sleep. It may be turned back, too: the time that has
         // passed here ends the wait then.
         if wait.is_some() {
@@ -52,15 +52,15 @@ impl Pace for Workshop<'_> {
     }
 }
 
-impl Workshop<'_> {
-    fn wanted_stop(&self) -> Option<Stop> {
+impl RepoWorld<'_> {
+    fn wanted_stop(&self) -> Option<StopReason> {
         if let Some(by) = self.interruption() {
-            return Some(Stop::Interrupted { by });
+            return Some(StopReason::Interrupted { by });
         }
-        if self.control.wish() != Wish::GoOn {
-            return Some(Stop::Interrupted { by: Interruption::Int });
+        if self.control.wish() != StopRequest::GoOn {
+            return Some(StopReason::Interrupted { by: Interruption::Int });
         }
-        (self.wants_stop)().then_some(Stop::Asked)
+        (self.wants_stop)().then_some(StopReason::Asked)
     }
 
     /// Waits while the run is paused, without the lock, so that other commands can work here. What they changed is read

@@ -2,33 +2,33 @@
 
 use std::time::Duration;
 
-use runner_core::id::Iteration;
+use runner_core::id::IterationNumber;
 use runner_core::layout::Doc;
 use runner_core::run_state::RunState;
-use runner_core::step::{Job, Record, Survey, Surveyed, Verdict};
+use runner_core::step::{BaselineCommit, BaselineWorld, GuardRun, IterationRecord, Job};
 
-use super::{Left, Workshop};
-use crate::error::{Error, Refusal};
+use super::{KnownCleanState, RepoWorld};
+use crate::error::{Error, UserError};
 use crate::failpoint;
 use crate::inspect::read_docs;
-use crate::journal::{self, Move, Pending};
+use crate::journal::{self, JournalEntry, PublishEntry};
 use crate::moving;
 use crate::steer::commit_doc;
 use crate::store;
 use crate::worktree;
 
-impl Workshop<'_> {
+impl RepoWorld<'_> {
     /// Whether the run has made no iteration yet, as far as can be read.
     pub fn is_before_first(&self) -> bool {
         let state = read_docs(&self.git).ok().and_then(|mut docs| docs.remove(&Doc::RunState));
         let state = state.and_then(|bytes| RunState::decode(&bytes).ok());
-        state.is_some_and(|state| state.next_iter == Iteration::FIRST)
+        state.is_some_and(|state| state.next_iter == IterationNumber::FIRST)
     }
 
     /// Staying where the run is: what a crash leaves in the work tree meanwhile is put back, and kept aside.
-    fn staying(&self, run: &runner_core::id::RunId) -> Result<Move, Error> {
-        let head = self.head.clone().ok_or(Refusal::NoCommit)?;
-        Ok(Move {
+    fn staying(&self, run: &runner_core::id::RunId) -> Result<PublishEntry, Error> {
+        let head = self.head.clone().ok_or(UserError::NoCommit)?;
+        Ok(PublishEntry {
             run: run.to_string(),
             branch: run.branch(),
             old_tip: Some(head.clone()),
@@ -38,23 +38,23 @@ impl Workshop<'_> {
     }
 }
 
-impl Survey for Workshop<'_> {
-    fn survey(&mut self, job: &Job) -> Result<Verdict, Error> {
+impl BaselineWorld for RepoWorld<'_> {
+    fn survey(&mut self, job: &Job) -> Result<GuardRun, Error> {
         let staying = self.staying(&job.run_id)?;
         let log = self.git.paths().baseline_log(job.run_id.as_str());
         let root = self.git.root().to_owned();
         log.parent().map_or(Ok(()), |folder| store::make_folders(&root, folder))?;
         store::clear(&log)?;
-        journal::begin(&self.git.paths().journal(), &Pending::Move(staying.clone()))?;
+        journal::begin(&self.git.paths().journal(), &JournalEntry::Move(staying.clone()))?;
         let (verdict, _) = self.ask_guard(job, &log, Duration::from_secs(job.limits.iteration_secs))?;
         failpoint::reach("baseline.guard");
-        if matches!(verdict, Verdict::Interrupted { .. }) {
+        if matches!(verdict, GuardRun::Interrupted { .. }) {
             moving::recover(&self.git, staying)?;
         }
         Ok(verdict)
     }
 
-    fn record(&mut self, surveyed: &Surveyed) -> Result<Record, Error> {
+    fn record(&mut self, surveyed: &BaselineCommit) -> Result<IterationRecord, Error> {
         let staying = self.staying(&surveyed.run_id)?;
         let git = &self.git;
         let index = git.paths().private_index("commit");
@@ -64,10 +64,10 @@ impl Survey for Workshop<'_> {
         git.refresh_index(&index)?;
         let beside = worktree::beside(git, &index)?;
         store::prepare(git.root(), &git.paths().doc(Doc::RunState), &bytes)?;
-        let moving = Move { new_tip: commit.clone(), ..staying };
+        let moving = PublishEntry { new_tip: commit.clone(), ..staying };
         moving::publish(git, &moving, (&index, beside), &[Doc::RunState])?;
-        self.left = Left::behind(git, &moving, beside, bytes);
+        self.left = KnownCleanState::behind(git, &moving, beside, bytes);
         self.made = Some(commit.clone());
-        Ok(Record { commit })
+        Ok(IterationRecord { commit })
     }
 }

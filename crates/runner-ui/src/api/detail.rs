@@ -28,12 +28,12 @@ pub struct LogHits {
     pub total: u64,
     /// How many lines were searched.
     pub searched: u64,
-    pub hits: Vec<Hit>,
+    pub hits: Vec<LogHit>,
 }
 
 /// A line that was found.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Hit {
+pub struct LogHit {
     /// From 0.
     pub line: u64,
     pub text: String,
@@ -105,7 +105,7 @@ pub struct TreeChange {
 
 /// Nodes and iterations that hold some words.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Found {
+pub struct SearchResults {
     pub nodes_total: usize,
     pub nodes: Vec<NodeName>,
     pub iterations_total: usize,
@@ -114,7 +114,7 @@ pub struct Found {
 
 /// Whether the history proves itself.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Verdict {
+pub struct VerifyResult {
     /// `held`, `broken`, or `unknown` where this build cannot say.
     pub verdict: String,
     pub says: String,
@@ -125,13 +125,13 @@ pub struct Verdict {
 
 /// What went wrong with a request.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Fault {
-    pub error: FaultBody,
+pub struct ErrorResponse {
+    pub error: ErrorBody,
 }
 
 /// Its parts.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct FaultBody {
+pub struct ErrorBody {
     /// A stable word.
     pub code: String,
     /// What could not be done, and why.

@@ -12,10 +12,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Name, Places, names_in};
+use super::{EntryName, EvalPaths, names_in};
 use crate::api::{EvalComparison, EvalGrid, EvalMissing, EvalRun, EvalView};
-use crate::beneath::Folder;
-use crate::error::Fault;
+use crate::beneath::ConfinedDir;
+use crate::error::RequestError;
 
 /// How long reading many results may take.
 const WAIT_MAX: Duration = Duration::from_secs(120);
@@ -26,7 +26,7 @@ const OUTPUT_CHARS_MAX: usize = 2_000;
 
 /// What was asked before.
 #[derive(Debug, Default)]
-pub(super) struct Answers {
+pub(super) struct EvalCliCache {
     runs: Option<Vec<EvalRun>>,
     grids: BTreeMap<String, EvalGrid>,
     comparisons: BTreeMap<(String, String), EvalComparison>,
@@ -34,24 +34,28 @@ pub(super) struct Answers {
 
 /// The part of `runner-eval results` that is used.
 #[derive(Deserialize)]
-struct Recorded {
+struct EvalResults {
     runs: Vec<EvalRun>,
 }
 
-impl Answers {
-    fn runs(&mut self, places: &Places) -> Result<&[EvalRun], Fault> {
+impl EvalCliCache {
+    fn runs(&mut self, places: &EvalPaths) -> Result<&[EvalRun], RequestError> {
         if self.runs.is_none() {
-            let recorded: Recorded = ask(places, &["results"])?;
+            let recorded: EvalResults = ask(places, &["results"])?;
             self.runs = Some(recorded.runs);
         }
         Ok(self.runs.as_deref().unwrap_or_default())
     }
 
-    pub(super) fn view(&mut self, places: &Places, wanted: Option<&str>) -> Result<EvalView, Fault> {
+    pub(super) fn view(
+        &mut self,
+        places: &EvalPaths,
+        wanted: Option<&str>,
+    ) -> Result<EvalView, RequestError> {
         let runs = self.runs(places)?.to_vec();
         let results = one_line(&places.results.display().to_string());
         let run = match wanted {
-            Some(wanted) => Some(known(&runs, wanted).ok_or_else(|| Fault::no_results(wanted))?),
+            Some(wanted) => Some(known(&runs, wanted).ok_or_else(|| RequestError::no_results(wanted))?),
             None => runs.first().map(|run| run.run.clone()),
         };
         let Some(run) = run else { return Ok(EvalView { results, runs, grid: None }) };
@@ -73,12 +77,12 @@ impl Answers {
 
     pub(super) fn compare(
         &mut self,
-        places: &Places,
+        places: &EvalPaths,
         base: &str,
         new: &str,
-    ) -> Result<EvalComparison, Fault> {
+    ) -> Result<EvalComparison, RequestError> {
         let runs = self.runs(places)?;
-        let known = |side: &str| known(runs, side).ok_or_else(|| Fault::no_results(side));
+        let known = |side: &str| known(runs, side).ok_or_else(|| RequestError::no_results(side));
         let key = (known(base)?, known(new)?);
         if let Some(found) = self.comparisons.get(&key) {
             return Ok(found.clone());
@@ -104,36 +108,37 @@ fn end_of(text: &str) -> String {
 }
 
 /// Asks `runner-eval`.
-fn ask<T: DeserializeOwned>(places: &Places, words: &[&str]) -> Result<T, Fault> {
+fn ask<T: DeserializeOwned>(places: &EvalPaths, words: &[&str]) -> Result<T, RequestError> {
     let mut args: Vec<OsString> = vec!["--results".into(), places.results.as_os_str().to_owned()];
     args.extend(["--json".into()]);
     args.extend(words.iter().map(OsString::from));
     let asked = ask_companion("runner-eval", &args, ANSWER_BYTES_MAX, WAIT_MAX);
-    let asked =
-        asked.ok_or_else(|| Fault::evaluation("`runner-eval` is not beside this page, or did not answer"))?;
+    let asked = asked.ok_or_else(|| {
+        RequestError::evaluation("`runner-eval` is not beside this page, or did not answer")
+    })?;
     serde_json::from_slice(&asked.answer).map_err(|_| refused(&asked.complaint))
 }
 
 /// Why `runner-eval` did not answer, in its own words.
-fn refused(complaint: &[u8]) -> Fault {
+fn refused(complaint: &[u8]) -> RequestError {
     let told: Value = serde_json::from_slice(complaint).unwrap_or_default();
     let message = told.get("message").and_then(Value::as_str).map(one_line);
     let causes = told.get("causes").and_then(Value::as_array).into_iter().flatten();
     let causes: Vec<String> = causes.filter_map(Value::as_str).map(one_line).collect();
     let message = message.unwrap_or_else(|| "`runner-eval` gave an answer that is not understood".to_owned());
-    Fault::evaluation([vec![message], causes].concat().join(": "))
+    RequestError::evaluation([vec![message], causes].concat().join(": "))
 }
 
 /// Which of the missing trials somebody is at work on, and where.
-fn under_way(places: &Places, run: &str, missing: &mut [EvalMissing]) {
+fn under_way(places: &EvalPaths, run: &str, missing: &mut [EvalMissing]) {
     if missing.is_empty() {
         return;
     }
     let locked = locked(places, run);
-    let workspaces = Folder::open(&places.workspaces);
+    let workspaces = ConfinedDir::open(&places.workspaces);
     for unit in missing {
         unit.is_under_way = locked.contains(&format!("{}.{}", unit.case, unit.slug));
-        let folder = match (Name::new(&unit.case), &workspaces) {
+        let folder = match (EntryName::new(&unit.case), &workspaces) {
             (Some(case), Ok(folder)) => folder.folder(case.as_str()),
             _ => Err(io::ErrorKind::NotFound.into()),
         };
@@ -147,12 +152,13 @@ fn under_way(places: &Places, run: &str, missing: &mut [EvalMissing]) {
 }
 
 /// The trials of a run whose lock is held, as the lock's files are called.
-pub(crate) fn locked(places: &Places, run: &str) -> Vec<String> {
+pub(crate) fn locked(places: &EvalPaths, run: &str) -> Vec<String> {
     let held = locked_inodes();
     if held.is_empty() {
         return Vec::new();
     }
-    let locks = Folder::open(&places.results).and_then(|folder| folder.folder(&format!("_runs/{run}/locks")));
+    let locks =
+        ConfinedDir::open(&places.results).and_then(|folder| folder.folder(&format!("_runs/{run}/locks")));
     let files = locks.and_then(|folder| folder.inodes()).unwrap_or_default();
     files.into_iter().filter(|(_, inode)| held.contains(inode)).map(|(name, _)| name).collect()
 }

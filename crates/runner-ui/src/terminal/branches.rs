@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use runner_cli::state::{Marks, State};
+use runner_cli::state::{NodeFlags, NodeState};
 
-use crate::api::SlimTree;
+use crate::api::TreeColumns;
 use crate::tree_view::{EXHAUSTED, LEAF, PASSES};
 
 /// A tree larger than this is closed at first, but for the way to what comes next.
@@ -13,8 +13,8 @@ const SMALL_NODES: usize = 200;
 
 /// A tree, and which parts of it are shown.
 #[derive(Debug, Default)]
-pub(super) struct Branches {
-    tree: Arc<SlimTree>,
+pub(super) struct TreePane {
+    tree: Arc<TreeColumns>,
     /// Where each node's descendants end in the columns.
     ends: Vec<usize>,
     closed: BTreeSet<String>,
@@ -27,11 +27,11 @@ pub(super) struct Branches {
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct TreeRow {
     pub(super) id: String,
     pub(super) title: String,
     pub(super) depth: usize,
-    pub(super) state: State,
+    pub(super) state: NodeState,
     pub(super) is_leaf: bool,
     pub(super) is_closed: bool,
     /// Attempts made and allowed.
@@ -40,9 +40,9 @@ pub(super) struct Row {
     pub(super) leaves: (u32, u32),
 }
 
-impl Branches {
+impl TreePane {
     /// Takes another tree in. What was open, closed and chosen stays so, by name.
-    pub(super) fn take(&mut self, tree: &Arc<SlimTree>) {
+    pub(super) fn take(&mut self, tree: &Arc<TreeColumns>) {
         if Arc::ptr_eq(&self.tree, tree) {
             return;
         }
@@ -163,24 +163,24 @@ impl Branches {
     }
 
     /// A row as it is to be drawn; `running` is the node that is worked on.
-    pub(super) fn at(&self, row: usize, running: Option<&str>) -> Option<Row> {
+    pub(super) fn at(&self, row: usize, running: Option<&str>) -> Option<TreeRow> {
         let place = *self.shown.get(row)?;
         let tree = &self.tree;
         let (id, flags) = (tree.id.get(place)?, *tree.flags.get(place)?);
         let number = |column: &[u32]| column.get(place).copied().unwrap_or_default();
         let attempts = (number(&tree.attempts), number(&tree.max_attempts));
-        let marks = Marks {
+        let marks = NodeFlags {
             passes: flags & PASSES != 0,
             is_running: running == Some(id),
             is_exhausted: flags & EXHAUSTED != 0,
             is_next: tree.selected.as_ref() == Some(id),
             is_tried: flags & LEAF != 0 && attempts.0 > 0,
         };
-        Some(Row {
+        Some(TreeRow {
             id: id.clone(),
             title: runner_core::text::one_line(tree.title.get(place)?),
             depth: usize::try_from(number(&tree.depth)).unwrap_or_default(),
-            state: State::of(marks),
+            state: NodeState::of(marks),
             is_leaf: flags & LEAF != 0,
             is_closed: self.filter.is_empty() && self.closed.contains(id),
             attempts,
@@ -190,7 +190,7 @@ impl Branches {
 }
 
 /// Where each node's descendants end in the columns: the place behind the last one.
-fn ends(tree: &SlimTree) -> Vec<usize> {
+fn ends(tree: &TreeColumns) -> Vec<usize> {
     let mut ends: Vec<usize> = (1..=tree.id.len()).collect();
     for place in (0..tree.id.len()).rev() {
         let end = ends.get(place).copied().unwrap_or_default();
@@ -203,7 +203,7 @@ fn ends(tree: &SlimTree) -> Vec<usize> {
 }
 
 /// Which nodes are closed at first: in a large tree all below the root that are not on the way to what comes next.
-fn closed_at_first(tree: &SlimTree) -> BTreeSet<String> {
+fn closed_at_first(tree: &TreeColumns) -> BTreeSet<String> {
     if tree.id.len() <= SMALL_NODES {
         return BTreeSet::new();
     }
@@ -220,9 +220,9 @@ mod tests {
     use super::*;
 
     /// root with a (a1, a2) and b.
-    fn tree() -> Arc<SlimTree> {
+    fn tree() -> Arc<TreeColumns> {
         let texts = |list: [&str; 5]| list.map(str::to_owned).into();
-        Arc::new(SlimTree {
+        Arc::new(TreeColumns {
             id: texts(["root", "a", "a1", "a2", "b"]),
             title: texts(["All", "First", "One", "Two", "Second"]),
             parent: vec![-1, 0, 1, 1, 0],
@@ -233,17 +233,17 @@ mod tests {
             leaves: vec![3, 2, 1, 1, 1],
             passed: vec![1, 1, 1, 0, 0],
             selected: Some("a2".to_owned()),
-            ..SlimTree::default()
+            ..TreeColumns::default()
         })
     }
 
-    fn ids(branches: &Branches) -> Vec<String> {
+    fn ids(branches: &TreePane) -> Vec<String> {
         (0..branches.rows()).filter_map(|row| branches.at(row, None)).map(|row| row.id).collect()
     }
 
     #[test]
     fn what_is_closed_hides_what_is_below_it_and_keeps_the_choice() {
-        let mut branches = Branches::default();
+        let mut branches = TreePane::default();
         branches.take(&tree());
         assert_eq!(ids(&branches), ["root", "a", "a1", "a2", "b"]);
         branches.choose("a2");
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_filter_shows_what_matches_and_the_way_to_it() {
-        let mut branches = Branches::default();
+        let mut branches = TreePane::default();
         branches.take(&tree());
         branches.set_filter("TWO".to_owned());
         assert_eq!(ids(&branches), ["root", "a", "a2"]);
@@ -283,18 +283,21 @@ mod tests {
 
     #[test]
     fn every_node_stands_as_its_marks_say() {
-        let mut branches = Branches::default();
+        let mut branches = TreePane::default();
         branches.take(&tree());
-        let states: Vec<State> =
+        let states: Vec<NodeState> =
             (0..5).filter_map(|row| branches.at(row, Some("b"))).map(|row| row.state).collect();
-        assert_eq!(states, [State::Open, State::Open, State::Passed, State::Stuck, State::Running]);
+        assert_eq!(
+            states,
+            [NodeState::Open, NodeState::Open, NodeState::Passed, NodeState::Stuck, NodeState::Running]
+        );
         let last = branches.at(4, None).map(|row| (row.state, row.attempts));
-        assert_eq!(last, Some((State::Retried, (1, 3))));
+        assert_eq!(last, Some((NodeState::Retried, (1, 3))));
     }
 
     #[test]
     fn a_large_tree_is_open_only_where_the_work_is() {
-        let mut large = SlimTree { selected: Some("n150".to_owned()), ..SlimTree::default() };
+        let mut large = TreeColumns { selected: Some("n150".to_owned()), ..TreeColumns::default() };
         for nth in 0..300_i64 {
             large.id.push(format!("n{nth}"));
             large.title.push(String::new());
@@ -302,7 +305,7 @@ mod tests {
             large.depth.push(if nth == 0 { 0 } else { u32::from(nth > 100) + 1 });
             large.flags.push(0);
         }
-        let mut branches = Branches::default();
+        let mut branches = TreePane::default();
         branches.take(&Arc::new(large));
         assert!(branches.rows() < 300 && ids(&branches).contains(&"n150".to_owned()), "{}", branches.rows());
     }

@@ -9,17 +9,17 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use runner_cli::numbers::{clock, dollars, tokens};
 use runner_cli::progress::full_cells;
-use runner_cli::state::State;
-use runner_cli::{Glyph, Ink};
+use runner_cli::state::NodeState;
+use runner_cli::{Glyph, TextRole};
 use runner_core::text::one_line;
-use runner_core::tree::Leaves;
+use runner_core::tree::LeafCount;
 use unicode_width::UnicodeWidthStr;
 
-use super::branches::Row;
-use super::paint::{Paint, look};
-use super::reader::{Log, Shown};
-use super::view::{KEYS, Mode, Pane, View};
-use crate::api::{Progress, Snapshot, Watching};
+use super::branches::TreeRow;
+use super::paint::{TuiTheme, look};
+use super::reader::{LogKind, WatchData};
+use super::view::{FocusedPane, InputMode, KEYS, WatchView};
+use crate::api::{PageSnapshot, RunProgress, WatchMethod};
 
 /// A terminal narrower than this shows one pane at a time.
 const BOTH_PANES: u16 = 72;
@@ -31,9 +31,9 @@ const WHY_MAX: usize = 3;
 /// Draws the screen.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
-    view: &mut View,
-    shown: Option<&Shown>,
-    paint: &Paint,
+    view: &mut WatchView,
+    shown: Option<&WatchData>,
+    paint: &TuiTheme,
     now_ms: u64,
 ) {
     let area = frame.area();
@@ -49,7 +49,7 @@ pub(super) fn draw(
         .render_widget(Paragraph::new(header(&shown.snapshot, paint, usize::from(area.width), now_ms)), head);
     frame.render_widget(Paragraph::new(banner), stop);
     frame.render_widget(Paragraph::new(keys_line(view, paint, usize::from(area.width))), keys);
-    if view.mode == Mode::Helping {
+    if view.mode == InputMode::Helping {
         frame.render_widget(Paragraph::new(help(paint, usize::from(area.width))), body);
         return;
     }
@@ -60,12 +60,12 @@ pub(super) fn draw(
             let [tree, between, text] = Layout::horizontal(parts).areas(body);
             draw_tree(frame, view, shown, paint, tree);
             let trunk = paint.glyph(Glyph::Trunk).trim_end();
-            let trunks = vec![Line::from(paint.span(Ink::Faint, trunk)); usize::from(between.height)];
+            let trunks = vec![Line::from(paint.span(TextRole::Faint, trunk)); usize::from(between.height)];
             frame.render_widget(Paragraph::new(trunks), between);
             draw_text(frame, view, shown, (paint, now_ms), text);
         }
-        (false, Pane::Tree) => draw_tree(frame, view, shown, paint, body),
-        (false, Pane::Text) => draw_text(frame, view, shown, (paint, now_ms), body),
+        (false, FocusedPane::Tree) => draw_tree(frame, view, shown, paint, body),
+        (false, FocusedPane::Text) => draw_text(frame, view, shown, (paint, now_ms), body),
     }
 }
 
@@ -74,7 +74,7 @@ fn since(from_ms: u64, to_ms: u64) -> String {
 }
 
 /// How the run stands, and how far it is.
-fn header(snapshot: &Snapshot, paint: &Paint, width: usize, now_ms: u64) -> Vec<Line<'static>> {
+fn header(snapshot: &PageSnapshot, paint: &TuiTheme, width: usize, now_ms: u64) -> Vec<Line<'static>> {
     let (glyph, word, ink) = look(snapshot.state);
     let state = format!("{} {}", paint.glyph(glyph), word.to_uppercase());
     let run = snapshot.run.as_ref().map(|run| one_line(&run.id)).unwrap_or_default();
@@ -88,17 +88,18 @@ fn header(snapshot: &Snapshot, paint: &Paint, width: usize, now_ms: u64) -> Vec<
     let room = width.saturating_sub(state.width() + time.width() + 1);
     let rest = paint.pen.fit(&rest, room);
     let gap = " ".repeat(width.saturating_sub(state.width() + rest.width() + time.width()));
-    let first = vec![paint.span(ink, state), Span::raw(rest), Span::raw(gap), paint.span(Ink::Faint, time)];
+    let first =
+        vec![paint.span(ink, state), Span::raw(rest), Span::raw(gap), paint.span(TextRole::Faint, time)];
     vec![Line::from(first), progress(snapshot, paint, width, now_ms)]
 }
 
-fn progress(snapshot: &Snapshot, paint: &Paint, width: usize, now_ms: u64) -> Line<'static> {
+fn progress(snapshot: &PageSnapshot, paint: &TuiTheme, width: usize, now_ms: u64) -> Line<'static> {
     let progress = &snapshot.progress;
-    let leaves = Leaves { total: progress.leaves_total, passed: progress.leaves_passed };
+    let leaves = LeafCount { total: progress.leaves_total, passed: progress.leaves_passed };
     let full = full_cells(leaves, BAR);
     let mut spans = vec![
-        paint.span(Ink::Good, paint.glyph(Glyph::Full).repeat(full)),
-        paint.span(Ink::Faint, paint.glyph(Glyph::Empty).repeat(BAR - full)),
+        paint.span(TextRole::Good, paint.glyph(Glyph::Full).repeat(full)),
+        paint.span(TextRole::Faint, paint.glyph(Glyph::Empty).repeat(BAR - full)),
     ];
     let mut used = BAR;
     for part in facts(progress, snapshot, now_ms) {
@@ -112,7 +113,7 @@ fn progress(snapshot: &Snapshot, paint: &Paint, width: usize, now_ms: u64) -> Li
 }
 
 /// Leaves, iterations, time and cost, each against its limit where there is one; the most important first.
-fn facts(progress: &Progress, snapshot: &Snapshot, now_ms: u64) -> Vec<String> {
+fn facts(progress: &RunProgress, snapshot: &PageSnapshot, now_ms: u64) -> Vec<String> {
     let against = |amount: String, max: Option<String>| match max {
         Some(max) => format!("{amount} of {max}"),
         None => amount,
@@ -129,33 +130,33 @@ fn facts(progress: &Progress, snapshot: &Snapshot, now_ms: u64) -> Vec<String> {
     facts.extend(
         used.map(|used| format!("{} tokens", against(tokens(used), progress.tokens_max.map(tokens)))),
     );
-    if snapshot.server.watching == Watching::Polling {
+    if snapshot.server.watching == WatchMethod::Polling {
         facts.push("looks every 2 s".to_owned());
     }
     facts
 }
 
 /// Why the run does not go on, what shows it, and what to type. Nothing while it does.
-fn banner(snapshot: &Snapshot, paint: &Paint, area: Rect) -> Vec<Line<'static>> {
+fn banner(snapshot: &PageSnapshot, paint: &TuiTheme, area: Rect) -> Vec<Line<'static>> {
     let width = usize::from(area.width);
-    let line = |label: &str, ink: Ink, text: &str| {
+    let line = |label: &str, ink: TextRole, text: &str| {
         let text = paint.pen.fit(&one_line(text), width.saturating_sub(6));
-        Line::from(vec![paint.span(Ink::Faint, format!("{label:<6}")), paint.span(ink, text)])
+        Line::from(vec![paint.span(TextRole::Faint, format!("{label:<6}")), paint.span(ink, text)])
     };
     let to_type = |label: &str, command: &str, what: &str| {
-        let mut line = line(label, Ink::Active, command);
+        let mut line = line(label, TextRole::Active, command);
         let room = width.saturating_sub(line.width() + 3);
-        line.push_span(paint.span(Ink::Faint, format!("   {}", paint.pen.fit(what, room))));
+        line.push_span(paint.span(TextRole::Faint, format!("   {}", paint.pen.fit(what, room))));
         line
     };
     let (mut why, mut next) = (Vec::new(), Vec::new());
-    why.extend(snapshot.problems.iter().map(|problem| line("fault", Ink::Bad, problem)));
+    why.extend(snapshot.problems.iter().map(|problem| line("fault", TextRole::Bad, problem)));
     if let Some(stop) = &snapshot.stop {
-        why.extend(stop.why.iter().take(WHY_MAX).map(|text| line("why", Ink::Strong, text)));
+        why.extend(stop.why.iter().take(WHY_MAX).map(|text| line("why", TextRole::Strong, text)));
         why.extend(stop.evidence.as_ref().map(|found| {
             line(
                 "line",
-                Ink::Warn,
+                TextRole::Warn,
                 &format!("#{} {}:{}  {}", found.iter, found.log, found.line + 1, found.text),
             )
         }));
@@ -173,12 +174,14 @@ fn banner(snapshot: &Snapshot, paint: &Paint, area: Rect) -> Vec<Line<'static>> 
 }
 
 /// What can be pressed now.
-fn keys_line(view: &View, paint: &Paint, width: usize) -> Line<'static> {
+fn keys_line(view: &WatchView, paint: &TuiTheme, width: usize) -> Line<'static> {
     let text = match view.mode {
-        Mode::Filtering => format!("/{}_   enter keeps it, esc ends it", one_line(view.branches.filter())),
-        Mode::Helping => "any key: back".to_owned(),
-        Mode::Reading if !view.note.is_empty() => one_line(&view.note),
-        Mode::Reading => {
+        InputMode::Filtering => {
+            format!("/{}_   enter keeps it, esc ends it", one_line(view.branches.filter()))
+        }
+        InputMode::Helping => "any key: back".to_owned(),
+        InputMode::Reading if !view.note.is_empty() => one_line(&view.note),
+        InputMode::Reading => {
             let follow = if view.is_following { "following" } else { "f follow" };
             let filter = match view.branches.filter() {
                 "" => "/ filter".to_owned(),
@@ -187,50 +190,50 @@ fn keys_line(view: &View, paint: &Paint, width: usize) -> Line<'static> {
             format!("{follow}  ? help  q quit  tab pane  enter open  {filter}  [ ] iteration  1 3 log")
         }
     };
-    Line::from(paint.span(Ink::Faint, paint.pen.fit(&text, width)))
+    Line::from(paint.span(TextRole::Faint, paint.pen.fit(&text, width)))
 }
 
-fn help(paint: &Paint, width: usize) -> Vec<Line<'static>> {
+fn help(paint: &TuiTheme, width: usize) -> Vec<Line<'static>> {
     let key = |(keys, says): &(&str, &str)| {
-        Line::from(vec![paint.span(Ink::Strong, format!("  {keys:<20}")), Span::raw((*says).to_owned())])
+        Line::from(vec![paint.span(TextRole::Strong, format!("  {keys:<20}")), Span::raw((*says).to_owned())])
     };
-    let heading = paint.heading(("keys", ""), width, Ink::Strong);
+    let heading = paint.heading(("keys", ""), width, TextRole::Strong);
     std::iter::once(heading).chain(KEYS.iter().map(key)).collect()
 }
 
-fn heading_ink(view: &View, pane: Pane) -> Ink {
-    if view.focus == pane { Ink::Strong } else { Ink::Faint }
+fn heading_ink(view: &WatchView, pane: FocusedPane) -> TextRole {
+    if view.focus == pane { TextRole::Strong } else { TextRole::Faint }
 }
 
 /// The focus is marked without colour, too.
-fn heading_text(view: &View, pane: Pane, text: &str) -> String {
+fn heading_text(view: &WatchView, pane: FocusedPane, text: &str) -> String {
     if view.focus == pane { format!("[{text}]") } else { text.to_owned() }
 }
 
-fn draw_tree(frame: &mut Frame<'_>, view: &mut View, shown: &Shown, paint: &Paint, area: Rect) {
+fn draw_tree(frame: &mut Frame<'_>, view: &mut WatchView, shown: &WatchData, paint: &TuiTheme, area: Rect) {
     let (width, height) = (usize::from(area.width), usize::from(area.height).saturating_sub(1));
     view.fit_tree(height);
     let running = shown.snapshot.current.as_ref().and_then(|current| current.node.as_deref());
-    let text = heading_text(view, Pane::Tree, "tree");
-    let mut lines = vec![paint.heading((&text, ""), width, heading_ink(view, Pane::Tree))];
+    let text = heading_text(view, FocusedPane::Tree, "tree");
+    let mut lines = vec![paint.heading((&text, ""), width, heading_ink(view, FocusedPane::Tree))];
     for nth in (view.tree_top..).take(height) {
         let Some(row) = view.branches.at(nth, running) else { break };
         let line = tree_line(&row, paint, width);
         let is_chosen = nth == view.branches.row();
-        lines.push(if is_chosen { line.patch_style(Paint::chosen()) } else { line });
+        lines.push(if is_chosen { line.patch_style(TuiTheme::chosen()) } else { line });
     }
     if view.branches.rows() == 0 {
-        lines.push(Line::from(paint.span(Ink::Faint, "nothing to show")));
+        lines.push(Line::from(paint.span(TextRole::Faint, "nothing to show")));
     }
     frame.render_widget(Paragraph::new(lines), area);
 }
 
 /// A node: where it is, its glyph, its title, and its state in a word or its leaves in numbers.
-fn tree_line(row: &Row, paint: &Paint, width: usize) -> Line<'static> {
+fn tree_line(row: &TreeRow, paint: &TuiTheme, width: usize) -> Line<'static> {
     let says = match (row.is_leaf, row.attempts) {
         (false, _) => format!("{}/{}", row.leaves.0, row.leaves.1),
         (true, (0, _)) => row.state.word().to_owned(),
-        (true, _) if row.state == State::Passed => row.state.word().to_owned(),
+        (true, _) if row.state == NodeState::Passed => row.state.word().to_owned(),
         (true, (made, max)) => format!("{} {made}/{max}", row.state.word()),
     };
     let (style, glyph) = (paint.style(row.state.ink()), paint.glyph(row.state.glyph()));
@@ -251,26 +254,26 @@ fn tree_line(row: &Row, paint: &Paint, width: usize) -> Line<'static> {
 
 fn draw_text(
     frame: &mut Frame<'_>,
-    view: &mut View,
-    shown: &Shown,
-    (paint, now_ms): (&Paint, u64),
+    view: &mut WatchView,
+    shown: &WatchData,
+    (paint, now_ms): (&TuiTheme, u64),
     area: Rect,
 ) {
     let (width, height) = (usize::from(area.width), usize::from(area.height).saturating_sub(1));
     view.fit_text(shown, paint, (width, height));
-    let text = heading_text(view, Pane::Text, &text_heading(shown, now_ms));
+    let text = heading_text(view, FocusedPane::Text, &text_heading(shown, now_ms));
     let below = view.rows.lines.len().saturating_sub(view.rows.top + height);
     let below = if below > 0 { format!("{below} below") } else { String::new() };
-    let mut lines = vec![paint.heading((&text, &below), width, heading_ink(view, Pane::Text))];
+    let mut lines = vec![paint.heading((&text, &below), width, heading_ink(view, FocusedPane::Text))];
     lines.extend(view.rows.lines.iter().skip(view.rows.top).take(height).cloned());
     frame.render_widget(Paragraph::new(lines), area);
 }
 
 /// Which iteration it is, on what, which try, and how long it takes of what it may.
-fn text_heading(shown: &Shown, now_ms: u64) -> String {
+fn text_heading(shown: &WatchData, now_ms: u64) -> String {
     let Some(iter) = shown.text.iter else { return "transcript".to_owned() };
     let row = shown.rows.iter().find(|row| row.iter == iter);
-    let log = if shown.text.log == Some(Log::Guard) { "guard" } else { "transcript" };
+    let log = if shown.text.log == Some(LogKind::Guard) { "guard" } else { "transcript" };
     let mut text = format!("{log} #{iter}");
     if let Some(node) = row.and_then(|row| row.node.as_ref()) {
         text.push_str(&format!(" {}", one_line(node)));

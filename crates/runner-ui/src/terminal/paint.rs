@@ -2,7 +2,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use runner_cli::{Glyph, Ink, Pen};
+use runner_cli::{Glyph, Styler, TextRole};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::api::StateWord;
@@ -12,42 +12,42 @@ const INDENT: usize = 2;
 
 /// Draws for one terminal.
 #[derive(Clone, Debug)]
-pub(super) struct Paint {
-    pub(super) pen: Pen,
+pub(super) struct TuiTheme {
+    pub(super) pen: Styler,
 }
 
 /// A line of what is read: a mark before it, and how it looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct StyledLine {
     pub(super) glyph: Option<Glyph>,
-    pub(super) ink: Option<Ink>,
+    pub(super) ink: Option<TextRole>,
     pub(super) text: String,
 }
 
-impl Told {
-    pub(super) fn new(glyph: Glyph, ink: Option<Ink>, text: impl Into<String>) -> Self {
+impl StyledLine {
+    pub(super) fn new(glyph: Glyph, ink: Option<TextRole>, text: impl Into<String>) -> Self {
         Self { glyph: Some(glyph), ink, text: text.into() }
     }
 
     /// A line that belongs to the one before it.
-    pub(super) fn under(ink: Option<Ink>, text: impl Into<String>) -> Self {
+    pub(super) fn under(ink: Option<TextRole>, text: impl Into<String>) -> Self {
         Self { glyph: None, ink, text: text.into() }
     }
 }
 
-impl Paint {
+impl TuiTheme {
     /// The style of an ink. Without colour there is none at all.
-    pub(super) fn style(&self, ink: Ink) -> Style {
+    pub(super) fn style(&self, ink: TextRole) -> Style {
         if !self.pen.is_coloured() {
             return Style::new();
         }
         match ink {
-            Ink::Good => Style::new().fg(Color::Green),
-            Ink::Bad => Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
-            Ink::Warn => Style::new().fg(Color::Yellow),
-            Ink::Active => Style::new().fg(Color::Cyan),
-            Ink::Strong => Style::new().add_modifier(Modifier::BOLD),
-            Ink::Faint => Style::new().add_modifier(Modifier::DIM),
+            TextRole::Good => Style::new().fg(Color::Green),
+            TextRole::Bad => Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
+            TextRole::Warn => Style::new().fg(Color::Yellow),
+            TextRole::Active => Style::new().fg(Color::Cyan),
+            TextRole::Strong => Style::new().add_modifier(Modifier::BOLD),
+            TextRole::Faint => Style::new().add_modifier(Modifier::DIM),
         }
     }
 
@@ -60,26 +60,26 @@ impl Paint {
         self.pen.glyph(glyph)
     }
 
-    pub(super) fn span(&self, ink: Ink, text: impl Into<String>) -> Span<'static> {
+    pub(super) fn span(&self, ink: TextRole, text: impl Into<String>) -> Span<'static> {
         Span::styled(text.into(), self.style(ink))
     }
 
     /// A rule across the screen with a heading in it, and at its right end what must be seen.
-    pub(super) fn heading(&self, (text, right): (&str, &str), width: usize, ink: Ink) -> Line<'static> {
+    pub(super) fn heading(&self, (text, right): (&str, &str), width: usize, ink: TextRole) -> Line<'static> {
         let rule = self.glyph(Glyph::Rule);
         let right = if right.is_empty() { String::new() } else { format!(" {right} ") };
         let text = self.pen.fit(text, width.saturating_sub(4 + right.width()));
         let rest = width.saturating_sub(text.width() + 3 + right.width());
         Line::from(vec![
-            self.span(Ink::Faint, format!("{rule} ")),
+            self.span(TextRole::Faint, format!("{rule} ")),
             self.span(ink, text),
-            self.span(Ink::Faint, format!(" {}", rule.repeat(rest))),
-            self.span(Ink::Active, right),
+            self.span(TextRole::Faint, format!(" {}", rule.repeat(rest))),
+            self.span(TextRole::Active, right),
         ])
     }
 
     /// A line in as many rows as it needs.
-    pub(super) fn wrapped(&self, told: &Told, width: usize) -> Vec<Line<'static>> {
+    pub(super) fn wrapped(&self, told: &StyledLine, width: usize) -> Vec<Line<'static>> {
         let style = told.ink.map(|ink| self.style(ink)).unwrap_or_default();
         let mark = told
             .glyph
@@ -120,22 +120,22 @@ fn rows(text: &str, width: usize) -> Vec<String> {
 }
 
 /// How a run stands, as people see it.
-pub(super) fn look(state: StateWord) -> (Glyph, &'static str, Ink) {
+pub(super) fn look(state: StateWord) -> (Glyph, &'static str, TextRole) {
     match state {
-        StateWord::Empty => (Glyph::Open, "no run", Ink::Faint),
-        StateWord::Invalid => (Glyph::Failed, "invalid", Ink::Bad),
-        StateWord::Running => (Glyph::Next, "running", Ink::Active),
-        StateWord::Guarding => (Glyph::Next, "guarding", Ink::Active),
-        StateWord::Committing => (Glyph::Next, "committing", Ink::Active),
-        StateWord::Waiting => (Glyph::Retried, "waiting", Ink::Warn),
-        StateWord::Paused => (Glyph::Halted, "paused", Ink::Warn),
-        StateWord::Complete => (Glyph::Passed, "complete", Ink::Good),
-        StateWord::Stuck => (Glyph::Failed, "stuck", Ink::Bad),
-        StateWord::Limit => (Glyph::Halted, "limit reached", Ink::Warn),
-        StateWord::Failed => (Glyph::Failed, "failed", Ink::Bad),
-        StateWord::Interrupted => (Glyph::Halted, "interrupted", Ink::Warn),
-        StateWord::Died => (Glyph::Failed, "died", Ink::Bad),
-        StateWord::Idle => (Glyph::Open, "idle", Ink::Strong),
+        StateWord::Empty => (Glyph::Open, "no run", TextRole::Faint),
+        StateWord::Invalid => (Glyph::Failed, "invalid", TextRole::Bad),
+        StateWord::Running => (Glyph::Next, "running", TextRole::Active),
+        StateWord::Guarding => (Glyph::Next, "guarding", TextRole::Active),
+        StateWord::Committing => (Glyph::Next, "committing", TextRole::Active),
+        StateWord::Waiting => (Glyph::Retried, "waiting", TextRole::Warn),
+        StateWord::Paused => (Glyph::Halted, "paused", TextRole::Warn),
+        StateWord::Complete => (Glyph::Passed, "complete", TextRole::Good),
+        StateWord::Stuck => (Glyph::Failed, "stuck", TextRole::Bad),
+        StateWord::Limit => (Glyph::Halted, "limit reached", TextRole::Warn),
+        StateWord::Failed => (Glyph::Failed, "failed", TextRole::Bad),
+        StateWord::Interrupted => (Glyph::Halted, "interrupted", TextRole::Warn),
+        StateWord::Died => (Glyph::Failed, "died", TextRole::Bad),
+        StateWord::Idle => (Glyph::Open, "idle", TextRole::Strong),
     }
 }
 
@@ -154,8 +154,8 @@ mod tests {
 
     #[test]
     fn no_row_is_wider_than_the_pane() {
-        let paint = Paint { pen: Pen::plain(80) };
-        let told = Told::new(Glyph::Next, None, "a 日本語 of many words and averyveryverylongone");
+        let paint = TuiTheme { pen: Styler::plain(80) };
+        let told = StyledLine::new(Glyph::Next, None, "a 日本語 of many words and averyveryverylongone");
         for width in 3..30 {
             let rows = paint.wrapped(&told, width);
             assert!(rows.iter().all(|row| row.width() <= width.max(4)), "{width}: {rows:?}");

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use runner_cli::{Glyph, Ink};
-use runner_core::id::{Iteration, RunId};
+use runner_cli::{Glyph, TextRole};
+use runner_core::id::{IterationNumber, RunId};
 use serde_json::Value;
 
-use super::paint::Told;
+use super::paint::StyledLine;
 use super::session::{plain, session};
-use crate::api::{IterationRow, SlimTree, Snapshot, StateWord};
-use crate::error::Fault;
+use crate::api::{IterationRow, PageSnapshot, StateWord, TreeColumns};
+use crate::error::RequestError;
 use crate::failure::tells_of_failure;
 use crate::log;
-use crate::project::{Project, ReadTree, Run};
-use crate::watch::Watch;
+use crate::project::{ReadTree, RepoReader, RunSource};
+use crate::watch::WatchState;
 use crate::{history, snapshot, tree_view};
 
 /// The most lines of a log that are held.
@@ -22,18 +22,18 @@ const LINES_MAX: u64 = log::LINES_MAX;
 
 /// What the view wants to be shown beside the run itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(super) struct LogRequest {
     /// The iteration; none for the newest.
     pub(super) iter: Option<u32>,
     /// The log; none for the one that is being written.
-    pub(super) log: Option<Log>,
+    pub(super) log: Option<LogKind>,
     /// The first line, so that what is read does not move away; none for the last lines.
     pub(super) from: Option<u64>,
 }
 
 /// Which log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Log {
+pub(super) enum LogKind {
     /// What the agent said and did.
     Session,
     /// What the guard printed.
@@ -42,52 +42,56 @@ pub(super) enum Log {
 
 /// Why something is read.
 #[derive(Debug)]
-pub(super) enum Ask {
+pub(super) enum ReadReason {
     /// Something changed.
     Look,
     /// Something else is to be shown.
-    Show(Wish),
+    Show(LogRequest),
 }
 
 /// Everything that is shown.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct WatchData {
     /// Which look it is; texts of another look may differ.
     pub(super) nth: u64,
-    pub(super) snapshot: Snapshot,
-    pub(super) tree: Arc<SlimTree>,
+    pub(super) snapshot: PageSnapshot,
+    pub(super) tree: Arc<TreeColumns>,
     pub(super) rows: Vec<IterationRow>,
-    pub(super) text: Text,
+    pub(super) text: LogExcerpt,
 }
 
 /// A part of a log.
 #[derive(Debug, Default)]
-pub(super) struct Text {
+pub(super) struct LogExcerpt {
     pub(super) iter: Option<u32>,
-    pub(super) log: Option<Log>,
+    pub(super) log: Option<LogKind>,
     /// The number of the first line, from 0.
     pub(super) from: u64,
-    pub(super) lines: Vec<Told>,
+    pub(super) lines: Vec<StyledLine>,
 }
 
 /// Reads one run.
 #[derive(Debug)]
-pub(super) struct Reader {
-    pub(super) project: Arc<Project>,
-    pub(super) watch: Arc<Watch>,
+pub(super) struct RunReader {
+    pub(super) project: Arc<RepoReader>,
+    pub(super) watch: Arc<WatchState>,
     pub(super) run: Option<RunId>,
     pub(super) nth: u64,
     /// The tree as it was read last, and in columns.
-    pub(super) tree: Option<(ReadTree, Arc<SlimTree>)>,
+    pub(super) tree: Option<(ReadTree, Arc<TreeColumns>)>,
 }
 
-impl Reader {
+impl RunReader {
     /// Reads whenever it is asked to, until nobody asks any more.
-    pub(super) fn serve(mut self, asks: &Receiver<Ask>, told: impl Fn(Result<Shown, Fault>)) {
-        let mut wish = Wish::default();
+    pub(super) fn serve(
+        mut self,
+        asks: &Receiver<ReadReason>,
+        told: impl Fn(Result<WatchData, RequestError>),
+    ) {
+        let mut wish = LogRequest::default();
         while let Ok(first) = asks.recv() {
             for ask in std::iter::once(first).chain(asks.try_iter()) {
-                if let Ask::Show(other) = ask {
+                if let ReadReason::Show(other) = ask {
                     wish = other;
                 }
             }
@@ -96,11 +100,16 @@ impl Reader {
     }
 
     /// Reads everything once.
-    pub(super) fn read(&mut self, wish: &Wish) -> Result<Shown, Fault> {
+    pub(super) fn read(&mut self, wish: &LogRequest) -> Result<WatchData, RequestError> {
         self.nth += 1;
         let snapshot = snapshot::snapshot(&self.project, self.run.as_ref(), self.watch.watching())?;
-        let mut shown =
-            Shown { nth: self.nth, snapshot, tree: Arc::default(), rows: Vec::new(), text: Text::default() };
+        let mut shown = WatchData {
+            nth: self.nth,
+            snapshot,
+            tree: Arc::default(),
+            rows: Vec::new(),
+            text: LogExcerpt::default(),
+        };
         let Some(run) = self.project.run(self.run.as_ref())? else { return Ok(shown) };
         shown.tree = self.tree(&run);
         shown.rows = history::rows(&self.project, &run)?;
@@ -109,7 +118,7 @@ impl Reader {
     }
 
     /// The tree in columns, made anew only if it is another one. One that cannot be read is none; the snapshot says why.
-    fn tree(&mut self, run: &Run) -> Arc<SlimTree> {
+    fn tree(&mut self, run: &RunSource) -> Arc<TreeColumns> {
         let Ok(read) = self.project.tree(run) else { return Arc::default() };
         if let Some((known, slim)) = &self.tree
             && Arc::ptr_eq(known, &read)
@@ -122,27 +131,27 @@ impl Reader {
         slim
     }
 
-    fn text(&self, run: &Run, shown: &Shown, wish: &Wish) -> Text {
+    fn text(&self, run: &RunSource, shown: &WatchData, wish: &LogRequest) -> LogExcerpt {
         let newest = shown.rows.last().map(|row| row.iter);
-        let Some(iter) = wish.iter.or(newest) else { return Text::default() };
+        let Some(iter) = wish.iter.or(newest) else { return LogExcerpt::default() };
         let is_guarding = shown.snapshot.state == StateWord::Guarding && newest == Some(iter);
-        let log = wish.log.unwrap_or(if is_guarding { Log::Guard } else { Log::Session });
+        let log = wish.log.unwrap_or(if is_guarding { LogKind::Guard } else { LogKind::Session });
         let (from, lines) = match log {
-            Log::Session => self.session(run, iter, wish.from),
-            Log::Guard => self.guard(run, iter, wish.from),
+            LogKind::Session => self.session(run, iter, wish.from),
+            LogKind::Guard => self.guard(run, iter, wish.from),
         };
-        let mut text = Text { iter: Some(iter), log: Some(log), from, lines };
+        let mut text = LogExcerpt { iter: Some(iter), log: Some(log), from, lines };
         if text.lines.is_empty() {
             let row = shown.rows.iter().find(|row| row.iter == iter);
             text.lines = absent(row, log);
         } else if from > 0 {
             let earlier = format!("{from} earlier lines: runner log {iter}");
-            text.lines.insert(0, Told::new(Glyph::Cut, Some(Ink::Faint), earlier));
+            text.lines.insert(0, StyledLine::new(Glyph::Cut, Some(TextRole::Faint), earlier));
         }
         text
     }
 
-    fn session(&self, run: &Run, iter: u32, from: Option<u64>) -> (u64, Vec<Told>) {
+    fn session(&self, run: &RunSource, iter: u32, from: Option<u64>) -> (u64, Vec<StyledLine>) {
         let (from, events) = self.lines(run, iter, "events.jsonl", from);
         let events: Vec<Value> = events.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
         let is_understood = events.iter().any(|event| event.get("kind").is_some());
@@ -151,20 +160,20 @@ impl Reader {
         (from, session(&events, &printed))
     }
 
-    fn guard(&self, run: &Run, iter: u32, from: Option<u64>) -> (u64, Vec<Told>) {
+    fn guard(&self, run: &RunSource, iter: u32, from: Option<u64>) -> (u64, Vec<StyledLine>) {
         let (from, lines) = self.lines(run, iter, "guard.log", from);
         let told = |line: &String| {
             let text = plain(line);
-            let ink = tells_of_failure(&text).then_some(Ink::Bad);
-            Told::under(ink, text)
+            let ink = tells_of_failure(&text).then_some(TextRole::Bad);
+            StyledLine::under(ink, text)
         };
         (from, lines.iter().map(told).collect())
     }
 
     /// Lines of a file of an iteration, and the number of the first: from a line on, or else the last ones.
-    fn lines(&self, run: &Run, iter: u32, name: &str, from: Option<u64>) -> (u64, Vec<String>) {
+    fn lines(&self, run: &RunSource, iter: u32, name: &str, from: Option<u64>) -> (u64, Vec<String>) {
         let read = || {
-            let iter = Iteration::new(iter)?;
+            let iter = IterationNumber::new(iter)?;
             let file = history::folder(&self.project, run, iter).ok()?.file(name).ok()?;
             let index = self.project.indexes.of(&format!("{}/{iter}/{name}", run.id), &file).ok()?;
             let last = index.lines().saturating_sub(LINES_MAX);
@@ -175,21 +184,21 @@ impl Reader {
 }
 
 /// What is said of a log that is not there.
-fn absent(row: Option<&IterationRow>, log: Log) -> Vec<Told> {
-    let faint = |text: &str| Told::new(Glyph::Open, Some(Ink::Faint), text);
+fn absent(row: Option<&IterationRow>, log: LogKind) -> Vec<StyledLine> {
+    let faint = |text: &str| StyledLine::new(Glyph::Open, Some(TextRole::Faint), text);
     let Some(row) = row else { return vec![faint("there is no such iteration")] };
     let mut told = vec![match log {
-        Log::Session if row.has_logs => faint("nothing is said yet"),
-        Log::Session => faint("the logs are not in this clone; git knows this much:"),
-        Log::Guard => faint("the guard has printed nothing"),
+        LogKind::Session if row.has_logs => faint("nothing is said yet"),
+        LogKind::Session => faint("the logs are not in this clone; git knows this much:"),
+        LogKind::Guard => faint("the guard has printed nothing"),
     }];
-    if log == Log::Session && !row.has_logs {
-        told.extend(row.outcome.as_ref().map(|word| Told::under(None, word.replace('_', " "))));
+    if log == LogKind::Session && !row.has_logs {
+        told.extend(row.outcome.as_ref().map(|word| StyledLine::under(None, word.replace('_', " "))));
         told.extend(plain_lines(&row.summary));
     }
     told
 }
 
-fn plain_lines(text: &str) -> Vec<Told> {
-    text.lines().map(|line| Told::under(None, plain(line))).collect()
+fn plain_lines(text: &str) -> Vec<StyledLine> {
+    text.lines().map(|line| StyledLine::under(None, plain(line))).collect()
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use runner_cli::numbers::{clock, dollars, tokens};
-use runner_cli::{Glyph, Ink, agent};
-use runner_core::agents::{AgentEvent, Said, State};
+use runner_cli::{Glyph, TextRole, agent};
+use runner_core::agents::{ActivityState, AgentEvent, AgentEventKind};
 use runner_core::text::{head, one_line, tail};
 use serde_json::Value;
 
-use super::paint::Told;
+use super::paint::StyledLine;
 
 /// How many lines of one message or thought are shown.
 const LINES_MAX: usize = 60;
@@ -20,8 +20,9 @@ const OUTPUT_LINES_MAX: usize = 6;
 const BYTES_MAX: usize = 16 << 10;
 
 /// The lines of an iteration from its events and, where the agent is not understood, from what it printed.
-pub(super) fn session(events: &[Value], printed: &[String]) -> Vec<Told> {
-    let (mut rows, mut places): (Vec<Vec<Told>>, BTreeMap<String, usize>) = (Vec::new(), BTreeMap::new());
+pub(super) fn session(events: &[Value], printed: &[String]) -> Vec<StyledLine> {
+    let (mut rows, mut places): (Vec<Vec<StyledLine>>, BTreeMap<String, usize>) =
+        (Vec::new(), BTreeMap::new());
     let mut ended = None;
     for event in events {
         let is_agents = word(event, "event") == "agent";
@@ -39,7 +40,7 @@ pub(super) fn session(events: &[Value], printed: &[String]) -> Vec<Told> {
         }
     }
     if events.iter().all(|event| word(event, "event") != "agent") {
-        let lines = printed.iter().map(|line| Told::under(None, plain(line))).collect();
+        let lines = printed.iter().map(|line| StyledLine::under(None, plain(line))).collect();
         rows.insert(ended.unwrap_or(rows.len()), lines);
     }
     rows.into_iter().flatten().collect()
@@ -65,9 +66,9 @@ fn words(name: &str) -> String {
 }
 
 /// What an agent that the runner understands says and does.
-fn of_agent(event: &Value) -> Vec<Told> {
+fn of_agent(event: &Value) -> Vec<StyledLine> {
     let Ok(AgentEvent { said, parent, .. }) = serde_json::from_value(event.clone()) else {
-        return vec![Told::new(Glyph::Open, Some(Ink::Faint), words(word(event, "kind")))];
+        return vec![StyledLine::new(Glyph::Open, Some(TextRole::Faint), words(word(event, "kind")))];
     };
     let mut told = of_said(&said);
     if parent.is_some() {
@@ -76,124 +77,132 @@ fn of_agent(event: &Value) -> Vec<Told> {
     told
 }
 
-fn of_said(said: &Said) -> Vec<Told> {
-    let line = |glyph, ink| agent::line(said).map(|text| Told::new(glyph, ink, text)).into_iter().collect();
+fn of_said(said: &AgentEventKind) -> Vec<StyledLine> {
+    let line =
+        |glyph, ink| agent::line(said).map(|text| StyledLine::new(glyph, ink, text)).into_iter().collect();
     match said {
-        Said::Message { text } => body(text, None),
-        Said::Reasoning { text } => body(text, Some(Ink::Faint)),
-        Said::Command { state, exit, output, .. } => {
+        AgentEventKind::Message { text } => body(text, None),
+        AgentEventKind::Reasoning { text } => body(text, Some(TextRole::Faint)),
+        AgentEventKind::Command { state, exit, output, .. } => {
             let ink = match (state, exit) {
-                (State::Started, _) => Some(Ink::Active),
+                (ActivityState::Started, _) => Some(TextRole::Active),
                 // A test that fails is work, not a fault of the session.
                 (_, Some(0)) => None,
-                (_, _) => Some(Ink::Warn),
+                (_, _) => Some(TextRole::Warn),
             };
-            let mut told: Vec<Told> = line(Glyph::Arrow, ink);
+            let mut told: Vec<StyledLine> = line(Glyph::Arrow, ink);
             told.extend(last_lines(output));
             told
         }
-        Said::Edit { state, .. }
-        | Said::Read { state, .. }
-        | Said::Search { state, .. }
-        | Said::Web { state, .. }
-        | Said::Tool { state, .. } => match state {
-            State::Started => line(Glyph::Arrow, Some(Ink::Active)),
-            State::Failed => line(Glyph::Arrow, Some(Ink::Warn)),
-            State::Done => finished(said),
+        AgentEventKind::Edit { state, .. }
+        | AgentEventKind::Read { state, .. }
+        | AgentEventKind::Search { state, .. }
+        | AgentEventKind::Web { state, .. }
+        | AgentEventKind::Tool { state, .. } => match state {
+            ActivityState::Started => line(Glyph::Arrow, Some(TextRole::Active)),
+            ActivityState::Failed => line(Glyph::Arrow, Some(TextRole::Warn)),
+            ActivityState::Done => finished(said),
         },
-        Said::Retry { .. } | Said::RateLimit { .. } => line(Glyph::Retried, Some(Ink::Warn)),
-        Said::Warning { .. } | Said::Compacted { .. } => line(Glyph::Open, Some(Ink::Warn)),
-        Said::Failed { .. } => line(Glyph::Failed, Some(Ink::Bad)),
-        Said::Session { .. }
-        | Said::Plan { .. }
-        | Said::Usage { .. }
-        | Said::Finished
-        | Said::Unknown { .. } => line(Glyph::Open, None),
+        AgentEventKind::Retry { .. } | AgentEventKind::RateLimit { .. } => {
+            line(Glyph::Retried, Some(TextRole::Warn))
+        }
+        AgentEventKind::Warning { .. } | AgentEventKind::Compacted { .. } => {
+            line(Glyph::Open, Some(TextRole::Warn))
+        }
+        AgentEventKind::Failed { .. } => line(Glyph::Failed, Some(TextRole::Bad)),
+        AgentEventKind::Session { .. }
+        | AgentEventKind::Plan { .. }
+        | AgentEventKind::Usage { .. }
+        | AgentEventKind::Finished
+        | AgentEventKind::Unknown { .. } => line(Glyph::Open, None),
     }
 }
 
 /// What went well, in the words for its beginning: some agents tell of it only then.
-fn finished(said: &Said) -> Vec<Told> {
+fn finished(said: &AgentEventKind) -> Vec<StyledLine> {
     let mut begun = said.clone();
-    if let Said::Edit { state, .. }
-    | Said::Read { state, .. }
-    | Said::Search { state, .. }
-    | Said::Web { state, .. }
-    | Said::Tool { state, .. } = &mut begun
+    if let AgentEventKind::Edit { state, .. }
+    | AgentEventKind::Read { state, .. }
+    | AgentEventKind::Search { state, .. }
+    | AgentEventKind::Web { state, .. }
+    | AgentEventKind::Tool { state, .. } = &mut begun
     {
-        *state = State::Started;
+        *state = ActivityState::Started;
     }
-    agent::line(&begun).map(|text| Told::new(Glyph::Arrow, None, text)).into_iter().collect()
+    agent::line(&begun).map(|text| StyledLine::new(Glyph::Arrow, None, text)).into_iter().collect()
 }
 
 /// A text of several lines, cut where it is too long.
-fn body(text: &str, ink: Option<Ink>) -> Vec<Told> {
+fn body(text: &str, ink: Option<TextRole>) -> Vec<StyledLine> {
     let text = runner_core::text::lines(head(text, BYTES_MAX));
     let all: Vec<&str> = text.trim().lines().collect();
-    let mut told: Vec<Told> = all.iter().take(LINES_MAX).map(|line| Told::under(ink, *line)).collect();
+    let mut told: Vec<StyledLine> =
+        all.iter().take(LINES_MAX).map(|line| StyledLine::under(ink, *line)).collect();
     if let Some(first) = told.first_mut() {
         first.glyph = Some(Glyph::Open);
     }
     if all.len() > LINES_MAX {
         let more = format!("{} more lines", all.len() - LINES_MAX);
-        told.push(Told::new(Glyph::Cut, Some(Ink::Faint), more));
+        told.push(StyledLine::new(Glyph::Cut, Some(TextRole::Faint), more));
     }
     told
 }
 
-fn last_lines(output: &str) -> Vec<Told> {
+fn last_lines(output: &str) -> Vec<StyledLine> {
     let text = runner_core::text::lines(tail(output, BYTES_MAX));
     let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let skipped = all.len().saturating_sub(OUTPUT_LINES_MAX);
-    all.iter().skip(skipped).map(|line| Told::under(Some(Ink::Faint), *line)).collect()
+    all.iter().skip(skipped).map(|line| StyledLine::under(Some(TextRole::Faint), *line)).collect()
 }
 
 /// What the runner itself announces.
-fn of_runner(event: &Value) -> Vec<Told> {
+fn of_runner(event: &Value) -> Vec<StyledLine> {
     let said = |key: &str| one_line(word(event, key));
-    let one = |glyph, ink, text: String| vec![Told::new(glyph, ink, text)];
+    let one = |glyph, ink, text: String| vec![StyledLine::new(glyph, ink, text)];
     match word(event, "event") {
         "planned" => {
             let path = said("path");
             let path = if path.is_empty() { "the tree" } else { &path };
             let nth = number(event, "/attempt/nth").zip(number(event, "/attempt/of"));
             let nth = nth.map(|(nth, of)| format!(", attempt {nth} of {of}")).unwrap_or_default();
-            one(Glyph::Next, Some(Ink::Strong), format!("session on {path}{nth}"))
+            one(Glyph::Next, Some(TextRole::Strong), format!("session on {path}{nth}"))
         }
-        "resumed" => one(Glyph::Retried, Some(Ink::Warn), "taken up again after a crash".to_owned()),
+        "resumed" => one(Glyph::Retried, Some(TextRole::Warn), "taken up again after a crash".to_owned()),
         "agent_ended" => agent_ended(event),
         "judged" => judged(event),
         "guard_started" => {
             let command: Vec<String> = texts(event, "command");
-            one(Glyph::Arrow, Some(Ink::Strong), format!("guard: {}", command.join(" ")))
+            one(Glyph::Arrow, Some(TextRole::Strong), format!("guard: {}", command.join(" ")))
         }
         "guard_ended" => match number(event, "/exit/code") {
-            Some(0) => one(Glyph::Passed, Some(Ink::Good), "the guard passes".to_owned()),
-            Some(code) => one(Glyph::Failed, Some(Ink::Bad), format!("the guard fails: exit {code}")),
-            None => one(Glyph::Failed, Some(Ink::Bad), format!("the guard fails: {}", words(&said("end")))),
+            Some(0) => one(Glyph::Passed, Some(TextRole::Good), "the guard passes".to_owned()),
+            Some(code) => one(Glyph::Failed, Some(TextRole::Bad), format!("the guard fails: exit {code}")),
+            None => {
+                one(Glyph::Failed, Some(TextRole::Bad), format!("the guard fails: {}", words(&said("end"))))
+            }
         },
         "settled" => {
             let (glyph, ink) = match said("outcome").as_str() {
-                "passed" | "repaired" => (Glyph::Passed, Ink::Good),
-                "decomposed" | "replanned" => (Glyph::Next, Ink::Active),
-                _ => (Glyph::Retried, Ink::Warn),
+                "passed" | "repaired" => (Glyph::Passed, TextRole::Good),
+                "decomposed" | "replanned" => (Glyph::Next, TextRole::Active),
+                _ => (Glyph::Retried, TextRole::Warn),
             };
             let charge = if said("charge") == "charged" { ", costs an attempt" } else { "" };
             one(glyph, Some(ink), format!("outcome: {}{charge}", words(&said("outcome"))))
         }
         "committed" => {
             let commit = said("commit");
-            one(Glyph::Open, Some(Ink::Faint), format!("committed {}", head(&commit, 8)))
+            one(Glyph::Open, Some(TextRole::Faint), format!("committed {}", head(&commit, 8)))
         }
         "waiting" => {
             let secs = Duration::from_secs(number(event, "/wait/secs").unwrap_or_default());
-            one(Glyph::Retried, Some(Ink::Warn), format!("waiting {}", clock(secs)))
+            one(Glyph::Retried, Some(TextRole::Warn), format!("waiting {}", clock(secs)))
         }
         "stopped" => {
             let reason = event.pointer("/stop/reason").and_then(Value::as_str).unwrap_or("unknown");
-            one(Glyph::Halted, Some(Ink::Strong), format!("the run stops: {}", words(reason)))
+            one(Glyph::Halted, Some(TextRole::Strong), format!("the run stops: {}", words(reason)))
         }
-        other => one(Glyph::Open, Some(Ink::Faint), words(other)),
+        other => one(Glyph::Open, Some(TextRole::Faint), words(other)),
     }
 }
 
@@ -202,24 +211,24 @@ fn texts(event: &Value, key: &str) -> Vec<String> {
     list.into_iter().flatten().filter_map(Value::as_str).map(one_line).collect()
 }
 
-fn agent_ended(event: &Value) -> Vec<Told> {
+fn agent_ended(event: &Value) -> Vec<StyledLine> {
     let kind = event.pointer("/exit/kind").and_then(Value::as_str).unwrap_or("ended");
     let code = number(event, "/exit/code");
     let used = number(event, "/usage/input_tokens").map(|count| format!("{} tokens read", tokens(count)));
     let cost = number(event, "/usage/cost_microdollars").map(dollars);
     let spent: String = [used, cost].into_iter().flatten().map(|part| format!(", {part}")).collect();
     if kind == "finished" && code == Some(0) {
-        return vec![Told::new(Glyph::Passed, None, format!("the agent is done{spent}"))];
+        return vec![StyledLine::new(Glyph::Passed, None, format!("the agent is done{spent}"))];
     }
     let code = code.map(|code| format!(" {code}")).unwrap_or_default();
     let ended = format!("the agent ended: {}{code}{spent}", words(kind));
-    let mut told = vec![Told::new(Glyph::Failed, Some(Ink::Bad), ended)];
+    let mut told = vec![StyledLine::new(Glyph::Failed, Some(TextRole::Bad), ended)];
     let why = event.pointer("/exit/why").and_then(Value::as_str).map(one_line);
-    told.extend(why.filter(|why| !why.is_empty()).map(|why| Told::under(None, why)));
+    told.extend(why.filter(|why| !why.is_empty()).map(|why| StyledLine::under(None, why)));
     told
 }
 
-fn judged(event: &Value) -> Vec<Told> {
+fn judged(event: &Value) -> Vec<StyledLine> {
     let (judgement, status) = (word(event, "judgement"), word(event, "status"));
     let said = if status.is_empty() {
         "no answer that counts".to_owned()
@@ -227,10 +236,14 @@ fn judged(event: &Value) -> Vec<Told> {
         format!("the agent says {}", words(status))
     };
     let mut told = match judgement {
-        "lawful" => vec![Told::new(Glyph::Open, None, said)],
-        other => vec![Told::new(Glyph::Failed, Some(Ink::Bad), format!("{said}: {}", words(other)))],
+        "lawful" => vec![StyledLine::new(Glyph::Open, None, said)],
+        other => {
+            vec![StyledLine::new(Glyph::Failed, Some(TextRole::Bad), format!("{said}: {}", words(other)))]
+        }
     };
-    told.extend(texts(event, "findings").into_iter().map(|finding| Told::under(Some(Ink::Warn), finding)));
+    told.extend(
+        texts(event, "findings").into_iter().map(|finding| StyledLine::under(Some(TextRole::Warn), finding)),
+    );
     told
 }
 
@@ -258,7 +271,7 @@ mod tests {
     #[test]
     fn what_went_well_stays_as_it_was_told() {
         let read = |state: &str| json!({ "event": "agent", "id": "r", "kind": "read", "path": "a.rs", "state": state });
-        let told = [Told::new(Glyph::Arrow, None, "reads a.rs")];
+        let told = [StyledLine::new(Glyph::Arrow, None, "reads a.rs")];
         assert_eq!(session(&[read("started"), read("done")], &[]), told);
         assert_eq!(session(&[read("done")], &[]), told);
     }

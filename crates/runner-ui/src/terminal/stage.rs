@@ -17,12 +17,12 @@ use rustix::process::{Signal, getpid, kill_process};
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal, as long as this lives.
-pub(super) struct Stage {
+pub(super) struct TuiTerminal {
     /// Not dropped by itself: it would complain, on a terminal that is gone, that it cannot show the cursor there.
     terminal: ManuallyDrop<DefaultTerminal>,
 }
 
-impl Stage {
+impl TuiTerminal {
     /// Takes the terminal over. From here on a panic gives it back before it tells of itself.
     pub(super) fn take() -> io::Result<Self> {
         let tell = std::panic::take_hook();
@@ -54,7 +54,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for TuiTerminal {
     fn drop(&mut self) {
         give_back();
     }

@@ -5,27 +5,27 @@ use std::sync::Arc;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use runner_cli::Pen;
+use runner_cli::Styler;
 use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
 use super::draw::draw;
-use super::paint::{Paint, Told};
-use super::reader::{Log, Shown, Text, Wish};
+use super::paint::{StyledLine, TuiTheme};
+use super::reader::{LogExcerpt, LogKind, LogRequest, WatchData};
 use super::session::session;
-use super::view::{Act, Pane, View};
+use super::view::{FocusedPane, TuiAction, WatchView};
 use crate::api::{
-    Advice, Current, Evidence, IterationRow, Nth, Progress, RunHead, ServerView, Shows, SlimTree, Snapshot,
-    StateWord, StopView, Watching,
+    AttemptOrdinal, CurrentIteration, IterationRow, LogLine, NextCommand, PageSnapshot, RunHead, RunProgress,
+    ServerSubject, ServerView, StateWord, StopView, TreeColumns, WatchMethod,
 };
 use crate::tree_view::{EXHAUSTED, LEAF, PASSES};
 
 const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (40, 15)];
 const NOW_MS: u64 = 10_000_000;
 
-fn tree() -> Arc<SlimTree> {
+fn tree() -> Arc<TreeColumns> {
     let texts = |list: [&str; 6]| list.map(str::to_owned).into();
-    Arc::new(SlimTree {
+    Arc::new(TreeColumns {
         id: texts(["root", "auth", "login", "rate-limit", "docs", "日本"]),
         title: texts([
             "Port the service",
@@ -43,11 +43,11 @@ fn tree() -> Arc<SlimTree> {
         leaves: vec![4, 2, 1, 1, 1, 1],
         passed: vec![1, 1, 1, 0, 0, 0],
         selected: Some("rate-limit".to_owned()),
-        ..SlimTree::default()
+        ..TreeColumns::default()
     })
 }
 
-fn snapshot() -> Snapshot {
+fn snapshot() -> PageSnapshot {
     let head = RunHead {
         id: "nightly".to_owned(),
         branch: "runner/nightly".to_owned(),
@@ -55,7 +55,7 @@ fn snapshot() -> Snapshot {
         goal: "Port the service".to_owned(),
         is_here: true,
     };
-    let progress = Progress {
+    let progress = RunProgress {
         leaves_total: 4,
         leaves_passed: 1,
         iterations: 3,
@@ -65,27 +65,27 @@ fn snapshot() -> Snapshot {
         output_tokens: Some(345),
         cost_microdollars: Some(420_000),
         cost_microdollars_max: Some(20_000_000),
-        ..Progress::default()
+        ..RunProgress::default()
     };
-    let current = Current {
+    let current = CurrentIteration {
         iter: 3,
         node: Some("rate-limit".to_owned()),
         path: "root/auth/rate-limit".to_owned(),
         title: String::new(),
-        attempt: Some(Nth { nth: 2, of: 3 }),
+        attempt: Some(AttemptOrdinal { nth: 2, of: 3 }),
         phase: "planned".to_owned(),
         phase_since_ms: None,
         started_ms: Some(NOW_MS - 252_000),
         timeout_ms: Some(1_800_000),
     };
-    Snapshot {
+    PageSnapshot {
         server: ServerView {
             version: String::new(),
             build: String::new(),
             now_ms: NOW_MS,
-            watching: Watching::Events,
+            watching: WatchMethod::Events,
             project: "app".to_owned(),
-            shows: Shows::Repository,
+            shows: ServerSubject::Repository,
         },
         run: Some(head),
         state: StateWord::Running,
@@ -98,7 +98,7 @@ fn snapshot() -> Snapshot {
     }
 }
 
-fn transcript() -> Vec<Told> {
+fn transcript() -> Vec<StyledLine> {
     let agent = |value: serde_json::Value| {
         let mut value = value;
         value["event"] = json!("agent");
@@ -128,28 +128,28 @@ fn rows() -> Vec<IterationRow> {
     let row = |iter: u32, node: &str, nth: u32| IterationRow {
         iter,
         node: Some(node.to_owned()),
-        attempt: Some(Nth { nth, of: 3 }),
+        attempt: Some(AttemptOrdinal { nth, of: 3 }),
         has_logs: true,
         ..IterationRow::default()
     };
     vec![row(1, "login", 1), row(2, "rate-limit", 1), row(3, "rate-limit", 2)]
 }
 
-fn running() -> Shown {
-    let text = Text { iter: Some(3), log: Some(Log::Session), from: 0, lines: transcript() };
-    Shown { nth: 1, snapshot: snapshot(), tree: tree(), rows: rows(), text }
+fn running() -> WatchData {
+    let text = LogExcerpt { iter: Some(3), log: Some(LogKind::Session), from: 0, lines: transcript() };
+    WatchData { nth: 1, snapshot: snapshot(), tree: tree(), rows: rows(), text }
 }
 
-fn stuck() -> Shown {
+fn stuck() -> WatchData {
     let advice =
-        |what: &str, command: &str| Advice { what: what.to_owned(), command: Some(command.to_owned()) };
+        |what: &str, command: &str| NextCommand { what: what.to_owned(), command: Some(command.to_owned()) };
     let stop = StopView {
         why: vec![
             "root/auth/rate-limit has used its 3 attempts".to_owned(),
             "the last session said: the limit works now".to_owned(),
         ],
         iterations: vec![3, 2],
-        evidence: Some(Evidence {
+        evidence: Some(LogLine {
             iter: 3,
             log: "guard".to_owned(),
             line: 11,
@@ -161,7 +161,7 @@ fn stuck() -> Shown {
             advice("go on", "runner loop"),
         ],
     };
-    let snapshot = Snapshot {
+    let snapshot = PageSnapshot {
         state: StateWord::Stuck,
         headline: "rate-limit has no attempts left".to_owned(),
         since_ms: None,
@@ -170,17 +170,22 @@ fn stuck() -> Shown {
         ..snapshot()
     };
     let lines = vec![
-        Told::under(None, "checking"),
-        Told::under(Some(runner_cli::Ink::Bad), "error: limit::retry_after"),
+        StyledLine::under(None, "checking"),
+        StyledLine::under(Some(runner_cli::TextRole::Bad), "error: limit::retry_after"),
     ];
-    let text = Text { iter: Some(3), log: Some(Log::Guard), from: 0, lines };
-    Shown { nth: 1, snapshot, tree: tree(), rows: rows(), text }
+    let text = LogExcerpt { iter: Some(3), log: Some(LogKind::Guard), from: 0, lines };
+    WatchData { nth: 1, snapshot, tree: tree(), rows: rows(), text }
 }
 
 /// The screen as text, without the blanks at the ends of its rows.
-fn screen(view: &mut View, shown: Option<&Shown>, (width, height): (u16, u16), pen: Pen) -> String {
+fn screen(
+    view: &mut WatchView,
+    shown: Option<&WatchData>,
+    (width, height): (u16, u16),
+    pen: Styler,
+) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    let paint = Paint { pen };
+    let paint = TuiTheme { pen };
     terminal.draw(|frame| draw(frame, view, shown, &paint, NOW_MS)).unwrap();
     let buffer = terminal.backend().buffer();
     let row = |y: u16| {
@@ -195,12 +200,12 @@ fn screen(view: &mut View, shown: Option<&Shown>, (width, height): (u16, u16), p
     (0..height).map(row).collect()
 }
 
-fn drawn(view: &mut View, shown: &Shown, size: (u16, u16)) -> String {
-    screen(view, Some(shown), size, Pen::plain(usize::from(size.0)))
+fn drawn(view: &mut WatchView, shown: &WatchData, size: (u16, u16)) -> String {
+    screen(view, Some(shown), size, Styler::plain(usize::from(size.0)))
 }
 
-fn press(view: &mut View, shown: &Shown, keys: &str) -> Act {
-    let mut act = Act::Draw;
+fn press(view: &mut WatchView, shown: &WatchData, keys: &str) -> TuiAction {
+    let mut act = TuiAction::Draw;
     for key in keys.chars() {
         let code = match key {
             '\n' => KeyCode::Enter,
@@ -214,8 +219,8 @@ fn press(view: &mut View, shown: &Shown, keys: &str) -> Act {
     act
 }
 
-fn viewed(shown: &Shown) -> View {
-    let mut view = View::new();
+fn viewed(shown: &WatchData) -> WatchView {
+    let mut view = WatchView::new();
     view.take(shown);
     view
 }
@@ -250,8 +255,8 @@ fn the_help_lists_every_key() {
     let mut view = viewed(&shown);
     press(&mut view, &shown, "?");
     insta::assert_snapshot!("help_80x24", drawn(&mut view, &shown, (80, 24)));
-    assert_eq!(press(&mut view, &shown, "q"), Act::Draw, "any key only leaves the help");
-    assert_eq!(press(&mut view, &shown, "q"), Act::Quit);
+    assert_eq!(press(&mut view, &shown, "q"), TuiAction::Draw, "any key only leaves the help");
+    assert_eq!(press(&mut view, &shown, "q"), TuiAction::Quit);
 }
 
 #[test]
@@ -265,7 +270,7 @@ fn any_size_can_be_drawn() {
             drawn(&mut view, &shown, size);
         }
     }
-    screen(&mut View::new(), None, (80, 24), Pen::plain(80));
+    screen(&mut WatchView::new(), None, (80, 24), Styler::plain(80));
 }
 
 #[test]
@@ -282,7 +287,7 @@ fn while_it_follows_the_node_at_work_is_chosen_and_the_end_is_shown() {
     let mut shown = running();
     let mut view = viewed(&shown);
     assert_eq!(view.branches.chosen().as_deref(), Some("rate-limit"));
-    shown.text.lines.extend((0..50).map(|nth| Told::under(None, format!("line {nth}"))));
+    shown.text.lines.extend((0..50).map(|nth| StyledLine::under(None, format!("line {nth}"))));
     shown.nth += 1;
     view.take(&shown);
     assert!(drawn(&mut view, &shown, (80, 24)).contains("line 49"));
@@ -291,24 +296,24 @@ fn while_it_follows_the_node_at_work_is_chosen_and_the_end_is_shown() {
 #[test]
 fn what_is_read_does_not_move_once_it_was_scrolled() {
     let mut shown = running();
-    shown.text.lines.extend((0..50).map(|nth| Told::under(None, format!("line {nth}"))));
+    shown.text.lines.extend((0..50).map(|nth| StyledLine::under(None, format!("line {nth}"))));
     let mut view = viewed(&shown);
     drawn(&mut view, &shown, (80, 24));
     press(&mut view, &shown, "\tkkk");
     assert!(!view.is_following);
-    assert_eq!(view.wish, Wish { iter: Some(3), log: Some(Log::Session), from: None });
-    assert_eq!(view.take(&shown), Act::Show, "the first line is held");
+    assert_eq!(view.wish, LogRequest { iter: Some(3), log: Some(LogKind::Session), from: None });
+    assert_eq!(view.take(&shown), TuiAction::Show, "the first line is held");
     assert_eq!(view.wish.from, Some(0));
     let before = view.rows.top;
-    shown.text.lines.extend((50..90).map(|nth| Told::under(None, format!("line {nth}"))));
+    shown.text.lines.extend((50..90).map(|nth| StyledLine::under(None, format!("line {nth}"))));
     shown.nth += 1;
     shown.snapshot.current.as_mut().unwrap().node = Some("docs".to_owned());
-    assert_eq!(view.take(&shown), Act::Draw);
+    assert_eq!(view.take(&shown), TuiAction::Draw);
     assert!(drawn(&mut view, &shown, (80, 24)).contains("below"));
     assert_eq!((view.rows.top, view.branches.chosen().as_deref()), (before, Some("rate-limit")));
-    assert_eq!(press(&mut view, &shown, "f"), Act::Show);
+    assert_eq!(press(&mut view, &shown, "f"), TuiAction::Show);
     view.take(&shown);
-    assert_eq!((&view.wish, view.branches.chosen().as_deref()), (&Wish::default(), Some("docs")));
+    assert_eq!((&view.wish, view.branches.chosen().as_deref()), (&LogRequest::default(), Some("docs")));
 }
 
 #[test]
@@ -316,17 +321,17 @@ fn keys_choose_nodes_iterations_and_logs() {
     let shown = running();
     let mut view = viewed(&shown);
     drawn(&mut view, &shown, (80, 24));
-    assert_eq!(press(&mut view, &shown, "gjj\n"), Act::Show);
-    assert_eq!((view.wish.iter, view.focus), (Some(1), Pane::Text), "the last iteration on `login`");
-    assert_eq!(press(&mut view, &shown, "]]["), Act::Show);
+    assert_eq!(press(&mut view, &shown, "gjj\n"), TuiAction::Show);
+    assert_eq!((view.wish.iter, view.focus), (Some(1), FocusedPane::Text), "the last iteration on `login`");
+    assert_eq!(press(&mut view, &shown, "]]["), TuiAction::Show);
     assert_eq!(view.wish.iter, Some(2), "two further and one back");
     press(&mut view, &shown, "3");
-    assert_eq!((view.wish.log, view.wish.from), (Some(Log::Guard), None));
+    assert_eq!((view.wish.log, view.wish.from), (Some(LogKind::Guard), None));
     press(&mut view, &shown, "\u{1b}g");
-    assert_eq!(press(&mut view, &shown, "\n"), Act::Draw);
+    assert_eq!(press(&mut view, &shown, "\n"), TuiAction::Draw);
     assert!(view.note.contains("no iteration"), "{}", view.note);
     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-    assert_eq!(view.press(interrupt, Some(&shown)), Act::Interrupt);
+    assert_eq!(view.press(interrupt, Some(&shown)), TuiAction::Interrupt);
 }
 
 #[test]
@@ -334,15 +339,15 @@ fn what_stopped_the_run_is_one_key_away() {
     let mut shown = stuck();
     shown.text.iter = Some(1);
     let mut view = viewed(&shown);
-    assert_eq!(press(&mut view, &shown, "s"), Act::Show);
-    assert_eq!((view.wish.iter, view.wish.log), (Some(3), Some(Log::Guard)));
-    let filler = (0..40).map(|nth| Told::under(None, format!("fine {nth}")));
+    assert_eq!(press(&mut view, &shown, "s"), TuiAction::Show);
+    assert_eq!((view.wish.iter, view.wish.log), (Some(3), Some(LogKind::Guard)));
+    let filler = (0..40).map(|nth| StyledLine::under(None, format!("fine {nth}")));
     shown.text.lines = filler.clone().chain(shown.text.lines).chain(filler).collect();
     (shown.text.iter, shown.nth) = (Some(3), 2);
-    assert_eq!(view.take(&shown), Act::Show);
+    assert_eq!(view.take(&shown), TuiAction::Show);
     assert!(drawn(&mut view, &shown, (80, 24)).contains("  error: limit::retry_after"));
     let shown = running();
-    assert_eq!(press(&mut viewed(&shown), &shown, "s"), Act::Draw);
+    assert_eq!(press(&mut viewed(&shown), &shown, "s"), TuiAction::Draw);
 }
 
 #[test]

@@ -5,10 +5,10 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::text::Line;
 
-use super::branches::Branches;
-use super::paint::Paint;
-use super::reader::{Log, Shown, Wish};
-use runner_cli::Ink;
+use super::branches::TreePane;
+use super::paint::TuiTheme;
+use super::reader::{LogKind, LogRequest, WatchData};
+use runner_cli::TextRole;
 
 /// How many rows stay in sight around what is jumped to.
 const AROUND: usize = 3;
@@ -33,14 +33,14 @@ pub(super) const KEYS: &[(&str, &str)] = &[
 
 /// Where keys go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pane {
+pub(super) enum FocusedPane {
     Tree,
     Text,
 }
 
 /// What is being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum InputMode {
     Reading,
     Filtering,
     Helping,
@@ -48,7 +48,7 @@ pub(super) enum Mode {
 
 /// What a key asks of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum TuiAction {
     Draw,
     /// Another text is wanted.
     Show,
@@ -60,14 +60,14 @@ pub(super) enum Act {
 
 /// Where in a text to go, once its rows are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Goto {
+enum ScrollTo {
     End,
     Fault,
 }
 
 /// A text in the rows that it has on this screen.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
+pub(super) struct WrappedText {
     /// The look and the width that they are made for.
     made_for: (u64, usize),
     pub(super) lines: Vec<Line<'static>>,
@@ -81,41 +81,41 @@ pub(super) struct Rows {
 
 /// What the reader has chosen.
 #[derive(Debug)]
-pub(super) struct View {
-    pub(super) branches: Branches,
-    pub(super) focus: Pane,
-    pub(super) mode: Mode,
+pub(super) struct WatchView {
+    pub(super) branches: TreePane,
+    pub(super) focus: FocusedPane,
+    pub(super) mode: InputMode,
     pub(super) is_following: bool,
-    pub(super) wish: Wish,
-    pub(super) rows: Rows,
+    pub(super) wish: LogRequest,
+    pub(super) rows: WrappedText,
     /// The first row of the tree in sight, and how many are.
     pub(super) tree_top: usize,
     tree_height: usize,
     /// Something to say once.
     pub(super) note: String,
-    goto: Option<Goto>,
-    shows: (Option<u32>, Option<Log>),
+    goto: Option<ScrollTo>,
+    shows: (Option<u32>, Option<LogKind>),
 }
 
-impl View {
+impl WatchView {
     pub(super) fn new() -> Self {
         Self {
-            branches: Branches::default(),
-            focus: Pane::Tree,
-            mode: Mode::Reading,
+            branches: TreePane::default(),
+            focus: FocusedPane::Tree,
+            mode: InputMode::Reading,
             is_following: true,
-            wish: Wish::default(),
-            rows: Rows::default(),
+            wish: LogRequest::default(),
+            rows: WrappedText::default(),
             tree_top: 0,
             tree_height: 1,
             note: String::new(),
-            goto: Some(Goto::End),
+            goto: Some(ScrollTo::End),
             shows: (None, None),
         }
     }
 
     /// Takes in what was read. While it follows, the node at work is chosen; else nothing that is looked at moves.
-    pub(super) fn take(&mut self, shown: &Shown) -> Act {
+    pub(super) fn take(&mut self, shown: &WatchData) -> TuiAction {
         self.branches.take(&shown.tree);
         let shows = (shown.text.iter, shown.text.log);
         let is_another = std::mem::replace(&mut self.shows, shows) != shows;
@@ -124,27 +124,28 @@ impl View {
             if let Some(node) = node.or(shown.tree.selected.as_ref()) {
                 self.branches.choose(node);
             }
-            self.goto = Some(Goto::End);
-            return Act::Draw;
+            self.goto = Some(ScrollTo::End);
+            return TuiAction::Draw;
         }
         if is_another && self.goto.is_none() {
-            self.goto = Some(if shown.text.log == Some(Log::Guard) { Goto::Fault } else { Goto::End });
+            self.goto =
+                Some(if shown.text.log == Some(LogKind::Guard) { ScrollTo::Fault } else { ScrollTo::End });
         }
         if self.wish.from.is_none() && (self.wish.iter, self.wish.log) == shows {
             self.wish.from = Some(shown.text.from);
-            return Act::Show;
+            return TuiAction::Show;
         }
-        Act::Draw
+        TuiAction::Draw
     }
 
     /// Makes the rows of the text for a pane of this size.
-    pub(super) fn fit_text(&mut self, shown: &Shown, paint: &Paint, (width, height): (usize, usize)) {
+    pub(super) fn fit_text(&mut self, shown: &WatchData, paint: &TuiTheme, (width, height): (usize, usize)) {
         let rows = &mut self.rows;
         if rows.made_for != (shown.nth, width) {
             rows.lines.clear();
             rows.fault = None;
             for told in &shown.text.lines {
-                if told.ink == Some(Ink::Bad) && rows.fault.is_none() {
+                if told.ink == Some(TextRole::Bad) && rows.fault.is_none() {
                     rows.fault = Some(rows.lines.len());
                 }
                 rows.lines.extend(paint.wrapped(told, width));
@@ -154,7 +155,7 @@ impl View {
         rows.height = height;
         let end = rows.lines.len().saturating_sub(height);
         match (self.goto.take(), rows.fault) {
-            (Some(Goto::Fault), Some(fault)) => rows.top = fault.saturating_sub(AROUND),
+            (Some(ScrollTo::Fault), Some(fault)) => rows.top = fault.saturating_sub(AROUND),
             (Some(_), _) => rows.top = end,
             (None, _) => {}
         }
@@ -174,26 +175,26 @@ impl View {
     }
 
     /// What a key does.
-    pub(super) fn press(&mut self, key: KeyEvent, shown: Option<&Shown>) -> Act {
+    pub(super) fn press(&mut self, key: KeyEvent, shown: Option<&WatchData>) -> TuiAction {
         self.note.clear();
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return match key.code {
-                KeyCode::Char('c') => Act::Interrupt,
-                KeyCode::Char('z') => Act::Suspend,
-                KeyCode::Char('l') => Act::Repaint,
-                _ => Act::Draw,
+                KeyCode::Char('c') => TuiAction::Interrupt,
+                KeyCode::Char('z') => TuiAction::Suspend,
+                KeyCode::Char('l') => TuiAction::Repaint,
+                _ => TuiAction::Draw,
             };
         }
         match self.mode {
-            Mode::Helping => {
-                self.mode = Mode::Reading;
-                Act::Draw
+            InputMode::Helping => {
+                self.mode = InputMode::Reading;
+                TuiAction::Draw
             }
-            Mode::Filtering => {
+            InputMode::Filtering => {
                 self.type_filter(key.code);
-                Act::Draw
+                TuiAction::Draw
             }
-            Mode::Reading => self.read(key.code, shown),
+            InputMode::Reading => self.read(key.code, shown),
         }
     }
 
@@ -204,48 +205,49 @@ impl View {
             KeyCode::Backspace => drop(text.pop()),
             KeyCode::Esc => {
                 text.clear();
-                self.mode = Mode::Reading;
+                self.mode = InputMode::Reading;
             }
-            KeyCode::Enter => self.mode = Mode::Reading,
+            KeyCode::Enter => self.mode = InputMode::Reading,
             _ => {}
         }
         self.branches.set_filter(text);
     }
 
-    fn read(&mut self, code: KeyCode, shown: Option<&Shown>) -> Act {
+    fn read(&mut self, code: KeyCode, shown: Option<&WatchData>) -> TuiAction {
         match code {
-            KeyCode::Char('q') => return Act::Quit,
-            KeyCode::Char('?') => self.mode = Mode::Helping,
+            KeyCode::Char('q') => return TuiAction::Quit,
+            KeyCode::Char('?') => self.mode = InputMode::Helping,
             KeyCode::Tab | KeyCode::BackTab => {
-                self.focus = if self.focus == Pane::Tree { Pane::Text } else { Pane::Tree };
+                self.focus =
+                    if self.focus == FocusedPane::Tree { FocusedPane::Text } else { FocusedPane::Tree };
             }
             KeyCode::Char('/') => {
                 self.stay(shown);
-                (self.mode, self.focus) = (Mode::Filtering, Pane::Tree);
+                (self.mode, self.focus) = (InputMode::Filtering, FocusedPane::Tree);
             }
             KeyCode::Char('f') => return self.toggle_follow(shown),
-            KeyCode::Char('1') => return self.show(shown, Some(Log::Session)),
-            KeyCode::Char('3') => return self.show(shown, Some(Log::Guard)),
-            KeyCode::Char('[') => return self.turn(shown, Turn::Back),
-            KeyCode::Char(']') => return self.turn(shown, Turn::On),
+            KeyCode::Char('1') => return self.show(shown, Some(LogKind::Session)),
+            KeyCode::Char('3') => return self.show(shown, Some(LogKind::Guard)),
+            KeyCode::Char('[') => return self.turn(shown, PageDirection::Back),
+            KeyCode::Char(']') => return self.turn(shown, PageDirection::On),
             KeyCode::Char('e') => {
                 self.stay(shown);
-                (self.focus, self.goto) = (Pane::Text, Some(Goto::Fault));
+                (self.focus, self.goto) = (FocusedPane::Text, Some(ScrollTo::Fault));
             }
             KeyCode::Char('s') => return self.show_stop(shown),
-            KeyCode::Enter if self.focus == Pane::Tree => return self.enter(shown),
+            KeyCode::Enter if self.focus == FocusedPane::Tree => return self.enter(shown),
             KeyCode::Esc if !self.branches.filter().is_empty() => self.branches.set_filter(String::new()),
-            KeyCode::Esc => self.focus = Pane::Tree,
+            KeyCode::Esc => self.focus = FocusedPane::Tree,
             code => self.go(code, shown),
         }
-        Act::Draw
+        TuiAction::Draw
     }
 
     /// Keys that move, in the pane that has them.
-    fn go(&mut self, code: KeyCode, shown: Option<&Shown>) {
+    fn go(&mut self, code: KeyCode, shown: Option<&WatchData>) {
         let page = match self.focus {
-            Pane::Tree => self.tree_height,
-            Pane::Text => self.rows.height,
+            FocusedPane::Tree => self.tree_height,
+            FocusedPane::Text => self.rows.height,
         };
         let page = isize::try_from(page.saturating_sub(1).max(1)).unwrap_or(1);
         let by = match code {
@@ -255,11 +257,11 @@ impl View {
             KeyCode::Char('b') | KeyCode::PageUp => -page,
             KeyCode::Char('g') | KeyCode::Home => isize::MIN / 2,
             KeyCode::Char('G') | KeyCode::End => isize::MAX / 2,
-            KeyCode::Char('h') | KeyCode::Left if self.focus == Pane::Tree => {
+            KeyCode::Char('h') | KeyCode::Left if self.focus == FocusedPane::Tree => {
                 self.stay(shown);
                 return self.branches.close();
             }
-            KeyCode::Char('l') | KeyCode::Right if self.focus == Pane::Tree => {
+            KeyCode::Char('l') | KeyCode::Right if self.focus == FocusedPane::Tree => {
                 self.stay(shown);
                 return self.branches.open();
             }
@@ -267,87 +269,87 @@ impl View {
         };
         self.stay(shown);
         match self.focus {
-            Pane::Tree => self.branches.step(by),
-            Pane::Text => self.rows.top = self.rows.top.saturating_add_signed(by),
+            FocusedPane::Tree => self.branches.step(by),
+            FocusedPane::Text => self.rows.top = self.rows.top.saturating_add_signed(by),
         }
     }
 
     /// Stops following: what is on the screen stays there.
-    fn stay(&mut self, shown: Option<&Shown>) {
+    fn stay(&mut self, shown: Option<&WatchData>) {
         if let (true, Some(shown)) = (self.is_following, shown) {
             let text = &shown.text;
-            self.wish = Wish { iter: text.iter, log: text.log, from: None };
+            self.wish = LogRequest { iter: text.iter, log: text.log, from: None };
             self.is_following = false;
         }
     }
 
-    fn toggle_follow(&mut self, shown: Option<&Shown>) -> Act {
+    fn toggle_follow(&mut self, shown: Option<&WatchData>) -> TuiAction {
         if self.is_following {
             self.stay(shown);
         } else {
-            (self.is_following, self.wish) = (true, Wish::default());
+            (self.is_following, self.wish) = (true, LogRequest::default());
         }
-        Act::Show
+        TuiAction::Show
     }
 
     /// Shows another log of the iteration that is shown.
-    fn show(&mut self, shown: Option<&Shown>, log: Option<Log>) -> Act {
+    fn show(&mut self, shown: Option<&WatchData>, log: Option<LogKind>) -> TuiAction {
         self.stay(shown);
-        self.wish = Wish { log, from: None, ..self.wish.clone() };
-        self.focus = Pane::Text;
-        Act::Show
+        self.wish = LogRequest { log, from: None, ..self.wish.clone() };
+        self.focus = FocusedPane::Text;
+        TuiAction::Show
     }
 
     /// Shows the line that tells best why the run does not go on.
-    fn show_stop(&mut self, shown: Option<&Shown>) -> Act {
+    fn show_stop(&mut self, shown: Option<&WatchData>) -> TuiAction {
         let stop = shown.and_then(|shown| shown.snapshot.stop.as_ref());
         let Some(found) = stop.and_then(|stop| stop.evidence.as_ref()) else {
             self.note = "no line of a log tells why".to_owned();
-            return Act::Draw;
+            return TuiAction::Draw;
         };
-        let log = if found.log == "guard" { Log::Guard } else { Log::Session };
+        let log = if found.log == "guard" { LogKind::Guard } else { LogKind::Session };
         self.is_following = false;
-        self.wish = Wish { iter: Some(found.iter), log: Some(log), from: None };
-        (self.focus, self.goto) = (Pane::Text, Some(Goto::Fault));
+        self.wish = LogRequest { iter: Some(found.iter), log: Some(log), from: None };
+        (self.focus, self.goto) = (FocusedPane::Text, Some(ScrollTo::Fault));
         // It is shown already, and no other text will come to be gone to.
-        if self.shows == (self.wish.iter, self.wish.log) { Act::Draw } else { Act::Show }
+        if self.shows == (self.wish.iter, self.wish.log) { TuiAction::Draw } else { TuiAction::Show }
     }
 
-    fn turn(&mut self, shown: Option<&Shown>, turn: Turn) -> Act {
+    fn turn(&mut self, shown: Option<&WatchData>, turn: PageDirection) -> TuiAction {
         self.stay(shown);
-        let Some(shown) = shown else { return Act::Draw };
+        let Some(shown) = shown else { return TuiAction::Draw };
         let iters: Vec<u32> = shown.rows.iter().map(|row| row.iter).collect();
         let from = self.wish.iter.or(shown.text.iter);
         let place = iters.iter().position(|iter| Some(*iter) == from).unwrap_or_default();
         let other = match turn {
-            Turn::Back => place.checked_sub(1),
-            Turn::On => place.checked_add(1),
+            PageDirection::Back => place.checked_sub(1),
+            PageDirection::On => place.checked_add(1),
         };
         let Some(iter) = other.and_then(|place| iters.get(place)).copied() else {
             self.note = "there is no iteration beyond this one".to_owned();
-            return Act::Draw;
+            return TuiAction::Draw;
         };
-        self.wish = Wish { iter: Some(iter), log: self.wish.log, from: None };
-        Act::Show
+        self.wish = LogRequest { iter: Some(iter), log: self.wish.log, from: None };
+        TuiAction::Show
     }
 
     /// Shows the last iteration on the chosen node.
-    fn enter(&mut self, shown: Option<&Shown>) -> Act {
+    fn enter(&mut self, shown: Option<&WatchData>) -> TuiAction {
         self.stay(shown);
-        let (Some(shown), Some(node)) = (shown, self.branches.chosen()) else { return Act::Draw };
+        let (Some(shown), Some(node)) = (shown, self.branches.chosen()) else { return TuiAction::Draw };
         let Some(row) = shown.rows.iter().rev().find(|row| row.node.as_deref() == Some(&node)) else {
             self.note = "no iteration has worked on this node itself".to_owned();
-            return Act::Draw;
+            return TuiAction::Draw;
         };
-        self.wish = Wish { iter: Some(row.iter), log: Some(Log::Session), from: None };
-        self.focus = Pane::Text;
-        Act::Show
+        self.wish = LogRequest { iter: Some(row.iter), log: Some(LogKind::Session), from: None };
+        self.focus = FocusedPane::Text;
+        TuiAction::Show
     }
 }
 
 /// Which way to turn the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+enum PageDirection {
     Back,
     On,
 }

@@ -3,34 +3,34 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::{Sieve, Watched, is_folder};
-use crate::api::Change;
-use crate::beneath::Folder;
-use crate::evaluation::{Evaluation, Name, latest_of_all, locked, names_in};
+use super::{Sieve, WatchTarget, is_folder};
+use crate::api::ChangeEvent;
+use crate::beneath::ConfinedDir;
+use crate::evaluation::{EntryName, Evaluation, latest_of_all, locked, names_in};
 
 /// One look at everything that can change. Results appear whole and stay as they are, so their names tell all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Look {
-    results: BTreeSet<(Name, Name)>,
-    runs: BTreeSet<Name>,
-    latest: BTreeMap<Name, Name>,
+pub(crate) struct EvalFingerprint {
+    results: BTreeSet<(EntryName, EntryName)>,
+    runs: BTreeSet<EntryName>,
+    latest: BTreeMap<EntryName, EntryName>,
     /// By run and lock.
-    at_work: BTreeSet<(Name, String)>,
+    at_work: BTreeSet<(EntryName, String)>,
 }
 
-impl Watched for Evaluation {
-    type Look = Look;
+impl WatchTarget for Evaluation {
+    type RepoFingerprint = EvalFingerprint;
 
-    fn look(&self) -> Look {
-        let results = Folder::open(&self.places.results);
-        let mut look = Look { latest: latest_of_all(&self.places), ..Look::default() };
+    fn look(&self) -> EvalFingerprint {
+        let results = ConfinedDir::open(&self.places.results);
+        let mut look = EvalFingerprint { latest: latest_of_all(&self.places), ..EvalFingerprint::default() };
         if let Ok(folder) = &results {
             for case in names_in(&results) {
                 let ids = names_in(&folder.folder(case.as_str()));
                 look.results.extend(ids.into_iter().map(|id| (case.clone(), id)));
             }
         }
-        look.runs.extend(names_in(&Folder::open(&self.places.results.join("_runs"))));
+        look.runs.extend(names_in(&ConfinedDir::open(&self.places.results.join("_runs"))));
         for run in &look.runs {
             let locks = locked(&self.places, run.as_str());
             look.at_work.extend(locks.into_iter().map(|lock| (run.clone(), lock)));
@@ -38,12 +38,12 @@ impl Watched for Evaluation {
         look
     }
 
-    fn folders(&self, look: &Look) -> BTreeSet<PathBuf> {
+    fn folders(&self, look: &EvalFingerprint) -> BTreeSet<PathBuf> {
         let (results, workspaces) = (&self.places.results, &self.places.workspaces);
         let runs = results.join("_runs");
         let mut folders = BTreeSet::from([results.clone(), workspaces.clone(), runs.clone()]);
         folders.extend([results, workspaces].into_iter().filter_map(|place| place.parent()).map(Into::into));
-        let cases: BTreeSet<&Name> =
+        let cases: BTreeSet<&EntryName> =
             look.results.iter().map(|(case, _)| case).chain(look.latest.keys()).collect();
         folders.extend(cases.into_iter().map(|case| results.join(case.as_str())));
         // A lock that is taken tells that a trial begins.
@@ -56,23 +56,23 @@ impl Watched for Evaluation {
         Box::new(|_| true)
     }
 
-    fn is_live(look: &Look) -> bool {
+    fn is_live(look: &EvalFingerprint) -> bool {
         !look.at_work.is_empty()
     }
 
-    fn changes(&self, before: &Look, now: &Look) -> Vec<Change> {
+    fn changes(&self, before: &EvalFingerprint, now: &EvalFingerprint) -> Vec<ChangeEvent> {
         if before == now {
             return Vec::new();
         }
         self.forget();
         // Whoever follows the newest trial of a case is taken to the next one.
         let moved = now.latest.iter().filter(|(case, id)| before.latest.get(case) != Some(id));
-        let moved = moved.map(|(case, id)| Change::TrialChanged {
+        let moved = moved.map(|(case, id)| ChangeEvent::TrialChanged {
             case: case.to_string(),
             id: id.to_string(),
             is_latest: true,
-            change: Box::new(Change::Resync {}),
+            change: Box::new(ChangeEvent::Resync {}),
         });
-        moved.chain([Change::ResultsChanged {}]).collect()
+        moved.chain([ChangeEvent::ResultsChanged {}]).collect()
     }
 }

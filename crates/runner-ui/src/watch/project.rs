@@ -5,22 +5,22 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use runner_core::id::{Iteration, RunId};
+use runner_core::id::{IterationNumber, RunId};
 use runner_core::layout::{Doc, RUNNER_DIR};
 
-use super::{Sieve, Watched, is_folder};
-use crate::api::{Change, FileSize};
-use crate::beneath::Stamp;
+use super::{Sieve, WatchTarget, is_folder};
+use crate::api::{ChangeEvent, FileSize};
+use crate::beneath::FileVersion;
 use crate::history;
-use crate::project::Project;
+use crate::project::RepoReader;
 
 /// How many of the newest iterations may still change.
 const LIVE: usize = 2;
 /// More new iterations than this at once are not told one by one.
 const ADDED_MAX: usize = 50;
 
-impl Watched for Project {
-    type Look = Look;
+impl WatchTarget for RepoReader {
+    type RepoFingerprint = Look;
 
     fn look(&self) -> Look {
         look(self)
@@ -39,7 +39,7 @@ impl Watched for Project {
         look.is_live
     }
 
-    fn changes(&self, before: &Look, now: &Look) -> Vec<Change> {
+    fn changes(&self, before: &Look, now: &Look) -> Vec<ChangeEvent> {
         if now.around != before.around || now.run != before.run {
             self.forget_branches();
         }
@@ -50,21 +50,22 @@ impl Watched for Project {
 /// One look at everything that can change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Look {
-    tree: Option<Stamp>,
-    state: Option<Stamp>,
+    tree: Option<FileVersion>,
+    state: Option<FileVersion>,
     run: Option<RunId>,
     /// Branches, the runner at work, its journal, goal and configuration.
     around: Vec<String>,
     is_live: bool,
-    iterations: BTreeSet<Iteration>,
-    newest: BTreeMap<Iteration, Vec<FileSize>>,
+    iterations: BTreeSet<IterationNumber>,
+    newest: BTreeMap<IterationNumber, Vec<FileSize>>,
 }
 
-fn look(project: &Project) -> Look {
+fn look(project: &RepoReader) -> Look {
     let run = project.here();
     let folder = run.as_ref().and_then(|run| project.folder_of(run).ok());
     let names = folder.as_ref().and_then(|folder| folder.names().ok()).unwrap_or_default();
-    let iterations: BTreeSet<Iteration> = names.iter().filter_map(|name| history::of_name(name)).collect();
+    let iterations: BTreeSet<IterationNumber> =
+        names.iter().filter_map(|name| history::of_name(name)).collect();
     let newest = iterations.iter().rev().take(LIVE).filter_map(|iter| {
         let folder = folder.as_ref()?.folder(&iter.to_string()).ok()?;
         Some((*iter, history::sizes(&folder)))
@@ -112,36 +113,40 @@ fn stamps_in(folder: &Path) -> Vec<String> {
 }
 
 /// What to tell of the difference between two looks.
-fn changes(before: &Look, now: &Look) -> Vec<Change> {
+fn changes(before: &Look, now: &Look) -> Vec<ChangeEvent> {
     if before.run != now.run {
-        return vec![Change::Resync {}];
+        return vec![ChangeEvent::Resync {}];
     }
     let mut told = Vec::new();
     if before.tree != now.tree {
-        told.push(Change::TreeChanged { revision: format!("{:?}", now.tree) });
+        told.push(ChangeEvent::TreeChanged { revision: format!("{:?}", now.tree) });
     }
     if before.state != now.state {
-        told.push(Change::RunStateChanged {});
+        told.push(ChangeEvent::RunStateChanged {});
     }
     if before.around != now.around {
-        told.push(Change::RunChanged {});
+        told.push(ChangeEvent::RunChanged {});
     }
     let Some(run) = now.run.as_ref().map(ToString::to_string) else { return told };
-    let added: Vec<Iteration> = now.iterations.difference(&before.iterations).copied().collect();
+    let added: Vec<IterationNumber> = now.iterations.difference(&before.iterations).copied().collect();
     if added.len() > ADDED_MAX || before.iterations.difference(&now.iterations).next().is_some() {
-        return vec![Change::Resync {}];
+        return vec![ChangeEvent::Resync {}];
     }
-    told.extend(added.iter().map(|iter| Change::IterationAdded { run: run.clone(), iter: iter.get() }));
+    told.extend(added.iter().map(|iter| ChangeEvent::IterationAdded { run: run.clone(), iter: iter.get() }));
     for (iter, files) in &now.newest {
         if before.newest.get(iter) != Some(files) {
-            told.push(Change::IterationChanged { run: run.clone(), iter: iter.get(), files: files.clone() });
+            told.push(ChangeEvent::IterationChanged {
+                run: run.clone(),
+                iter: iter.get(),
+                files: files.clone(),
+            });
         }
     }
     told
 }
 
 /// The folders that tell of every change: few, because what is old does not change.
-fn folders(project: &Project, look: &Look) -> BTreeSet<PathBuf> {
+fn folders(project: &RepoReader, look: &Look) -> BTreeSet<PathBuf> {
     let root = project.reading.root();
     let mut folders = BTreeSet::from([root.to_owned()]);
     let iterations = root.join(project.iterations());
@@ -176,13 +181,14 @@ fn is_hint(event: &notify::Event, root: &Path, git: &[PathBuf]) -> bool {
 mod tests {
     use super::*;
 
-    fn iteration(number: u32) -> Iteration {
-        Iteration::new(number).unwrap()
+    fn iteration(number: u32) -> IterationNumber {
+        IterationNumber::new(number).unwrap()
     }
 
     #[test]
     fn only_what_differs_is_told() {
-        let before = Look { run: RunId::new("x").ok(), tree: Some(Stamp::default()), ..Look::default() };
+        let before =
+            Look { run: RunId::new("x").ok(), tree: Some(FileVersion::default()), ..Look::default() };
         assert_eq!(changes(&before, &before), []);
         let size = |bytes| vec![FileSize { name: "guard.log".to_owned(), bytes }];
         let now = Look {
@@ -192,11 +198,11 @@ mod tests {
             ..before.clone()
         };
         let (run, iter) = ("x".to_owned(), 1);
-        let grown = |bytes| Change::IterationChanged { run: run.clone(), iter, files: size(bytes) };
-        let tree = Change::TreeChanged { revision: "None".to_owned() };
+        let grown = |bytes| ChangeEvent::IterationChanged { run: run.clone(), iter, files: size(bytes) };
+        let tree = ChangeEvent::TreeChanged { revision: "None".to_owned() };
         assert_eq!(
             changes(&before, &now),
-            [tree, Change::IterationAdded { run: run.clone(), iter }, grown(3)]
+            [tree, ChangeEvent::IterationAdded { run: run.clone(), iter }, grown(3)]
         );
         let more = Look { newest: [(iteration(1), size(4))].into(), ..now.clone() };
         assert_eq!(changes(&now, &more), [grown(4)]);
@@ -206,10 +212,10 @@ mod tests {
     fn another_run_and_iterations_that_are_gone_are_read_anew() {
         let before = Look { run: RunId::new("x").ok(), iterations: [iteration(1)].into(), ..Look::default() };
         let other = Look { run: RunId::new("y").ok(), ..before.clone() };
-        assert_eq!(changes(&before, &other), [Change::Resync {}]);
+        assert_eq!(changes(&before, &other), [ChangeEvent::Resync {}]);
         let gone = Look { iterations: BTreeSet::new(), ..before.clone() };
-        assert_eq!(changes(&before, &gone), [Change::Resync {}]);
+        assert_eq!(changes(&before, &gone), [ChangeEvent::Resync {}]);
         let many = Look { iterations: (1..=99).map(iteration).collect(), ..before.clone() };
-        assert_eq!(changes(&before, &many), [Change::Resync {}]);
+        assert_eq!(changes(&before, &many), [ChangeEvent::Resync {}]);
     }
 }

@@ -1,7 +1,7 @@
 //! Every address answers with what it is for: on a finished run, on a clone without logs, on nothing at all.
 
 use serde_json::json;
-use testkit::repo::Sandbox;
+use testkit::repo::TestRepo;
 use testkit::setup::{BRANCH, RUN};
 
 use crate::server::{Server, everything, finished_run};
@@ -141,7 +141,7 @@ fn a_clone_without_logs_shows_tree_and_history() {
 
 #[test]
 fn a_repository_without_a_run_says_how_to_begin() {
-    let sandbox = Sandbox::with_commit("unused");
+    let sandbox = TestRepo::with_commit("unused");
     let server = Server::on(sandbox.root());
     let snapshot = server.get("/api/snapshot").ok();
     assert_eq!((&snapshot["state"], &snapshot["run"]), (&json!("empty"), &json!(null)));
@@ -219,7 +219,7 @@ fn reading_leaves_the_repository_as_it_was() {
 
 #[test]
 fn a_folder_that_is_no_repository_is_refused_with_a_hint() {
-    let sandbox = Sandbox::empty("unused");
+    let sandbox = TestRepo::empty("unused");
     let ran = testkit::repo::run(
         std::process::Command::new(env!("CARGO_BIN_EXE_runner-ui")).arg("--project-dir").arg(sandbox.root()),
     );

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use testkit::processes::wait_for;
-use testkit::repo::{Sandbox, run};
+use testkit::repo::{TestRepo, run};
 
 use crate::server::{Server, everything, next_event, runner};
 
@@ -20,14 +20,14 @@ fn evaluator() -> PathBuf {
 
 /// A folder with two cases, one that the agent of each solves and one that none does.
 struct Suite {
-    sandbox: Sandbox,
+    sandbox: TestRepo,
 }
 
 const WORKS: &str = "[[session.do]]\nwrite = { path = \"done.txt\", text = \"done\" }\n";
 
 impl Suite {
     fn new() -> Self {
-        let suite = Self { sandbox: Sandbox::empty(&evaluator().display().to_string()) };
+        let suite = Self { sandbox: TestRepo::empty(&evaluator().display().to_string()) };
         suite.add("solved", WORKS);
         suite.add("unsolved", "");
         suite

@@ -3,12 +3,12 @@
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
-use testkit::repo::Sandbox;
+use testkit::repo::TestRepo;
 use testkit::setup::RUN;
 
 use crate::server::finished_run;
 
-fn export(sandbox: &Sandbox, args: &[&str]) -> Output {
+fn export(sandbox: &TestRepo, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_runner-ui"));
     command.arg("-C").arg(sandbox.root()).arg("export").args(args).output().unwrap()
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use testkit::processes::wait_for;
-use testkit::setup::{RUN, Setup};
+use testkit::setup::{RUN, RunBuilder};
 
 use crate::server::{Server, finished_run, runner};
 
@@ -45,7 +45,7 @@ fn on_a_busy_run_no_file_of_the_repository_is_opened_for_writing() {
         Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_ok_and(|status| status.success()),
         "`strace` is needed to see this: apt-get install strace"
     );
-    let sandbox = Setup::of(&runner())
+    let sandbox = RunBuilder::of(&runner())
         .agent(BUSY)
         .guard("grep -q bad a 2>/dev/null && { echo 'error: a is bad'; exit 1; }; exit 0")
         .start();

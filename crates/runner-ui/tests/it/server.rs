@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use testkit::repo::Sandbox;
-use testkit::setup::{RUN, Setup};
+use testkit::repo::TestRepo;
+use testkit::setup::{RUN, RunBuilder};
 
 /// The runner that makes the runs. It is of another crate, so it is only there if someone built it.
 pub(crate) fn runner() -> String {
@@ -19,8 +19,8 @@ pub(crate) fn runner() -> String {
 }
 
 /// A run of two leaves: the guard fails once, then both pass.
-pub(crate) fn finished_run() -> Sandbox {
-    let sandbox = Setup::of(&runner())
+pub(crate) fn finished_run() -> TestRepo {
+    let sandbox = RunBuilder::of(&runner())
         .agent(
             "case $RUNNER_ITER in\n\
              0001) split ;;\n\

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use runner_ui::api::{Everything, outcome_words};
+use runner_ui::api::{ApiTypes, outcome_words};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
@@ -76,7 +76,7 @@ fn comment(schema: &Value, indent: &str) -> String {
 
 fn generated() -> String {
     let schema =
-        SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Everything>();
+        SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<ApiTypes>();
     let schema: Value = schema.into();
     let mut text =
         String::from("// Made from crates/runner-ui/src/api.rs: `just generate` writes it anew.\n");

@@ -45,7 +45,7 @@ pub(crate) struct PlanImportArgs {
     pub(crate) dry_run: bool,
     /// How the file is written; without it, that is found out and told
     #[arg(long, value_name = "FORMAT")]
-    pub(crate) format: Option<PlanFormat>,
+    pub(crate) format: Option<PlanFormatArg>,
     /// Which list of tasks, in a file of task-master's that holds several
     #[arg(long, value_name = "TAG")]
     pub(crate) tag: Option<String>,
@@ -56,7 +56,7 @@ pub(crate) struct PlanImportArgs {
 
 /// How a plan is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PlanFormat {
+pub(crate) enum PlanFormatArg {
     /// A checklist: `- [ ] what to do`
     Markdown,
     /// User stories: prd.json

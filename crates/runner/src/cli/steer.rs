@@ -34,7 +34,7 @@ pub(crate) enum NodeCommand {
 
 /// Where among its siblings a node goes; without any of these, behind all of them
 #[derive(Args, Debug, Default)]
-pub(crate) struct PlaceArgs {
+pub(crate) struct PositionArgs {
     /// Before this sibling
     #[arg(long, value_name = "NODE", group = "place")]
     pub(crate) before: Option<String>,
@@ -65,7 +65,7 @@ pub(crate) struct AddArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) acceptance: Vec<String>,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) place: PositionArgs,
     /// Its id; without it, one is made from the title
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,
@@ -148,7 +148,7 @@ pub(crate) struct MoveArgs {
     #[arg(long, value_name = "PARENT")]
     pub(crate) under: Option<String>,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) place: PositionArgs,
 }
 
 /// Allow more attempts at a leaf: what to do when a run is stuck and the leaf is fine as it is

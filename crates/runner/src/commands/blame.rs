@@ -3,81 +3,81 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use runner_cli::{Exit, Glyph, Ink, Line, Out, Pen, Reply, Report};
-use runner_core::id::{Iteration, NodeId};
+use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
+use runner_core::id::{IterationNumber, NodeId};
 use runner_core::step::{GuardExit, Outcome};
 use runner_core::tree::Node;
-use runner_core::verify::{Kind, Target};
-use runner_host::blame::{Blame, Found, Going, Probe, Suspect};
-use runner_host::looking::Look;
-use runner_host::rerun::Rerun;
+use runner_core::verify::{CommitKind, IterationTarget};
+use runner_host::blame::{BisectStep, BlameCandidate, BlameProgress, BlameResult, BlameSearch};
+use runner_host::looking::RunView;
+use runner_host::rerun::GuardRerunOutcome;
 use serde_json::{Value, json};
 
 use crate::cli::BlameArgs;
-use crate::view::changes::{FileChange, files, files_drawn};
+use crate::view::changes::{FileDiffStat, files, files_drawn};
 use crate::view::short;
 use crate::which::{iteration_of, node};
 
 const WHAT: &str = "could not find out who broke it";
 
-pub(crate) struct Answer {
+pub(crate) struct BlameOutput {
     command: Vec<String>,
-    first: Option<Suspect>,
-    found: Found,
-    probes: Vec<Probe>,
-    files: Vec<FileChange>,
+    first: Option<BlameCandidate>,
+    found: BlameResult,
+    probes: Vec<BisectStep>,
+    files: Vec<FileDiffStat>,
 }
 
-pub(crate) fn run(dir: &Path, args: &BlameArgs, out: &Out) -> Result<Answer, Report> {
-    let told = |error| Report::of(WHAT, &error);
-    let look = Look::at(dir, args.run.as_deref()).map_err(told)?;
+pub(crate) fn run(dir: &Path, args: &BlameArgs, out: &Ui) -> Result<BlameOutput, CommandError> {
+    let told = |error| CommandError::of(WHAT, &error);
+    let look = RunView::at(dir, args.run.as_deref()).map_err(told)?;
     let from = beginning(args, &look)?;
-    let blame = Blame::begin(dir, args.run.as_deref(), from, &args.command).map_err(told)?;
+    let blame = BlameSearch::begin(dir, args.run.as_deref(), from, &args.command).map_err(told)?;
     let mut probes = Vec::new();
     let mut under_way = None;
-    let mut tell = |going: Going<'_>| match going {
-        Going::Begins { suspect, left } => {
+    let mut tell = |going: BlameProgress<'_>| match going {
+        BlameProgress::Begins { suspect, left } => {
             let check = short(&args.command.join(" "));
             let check = if check.is_empty() { "the guard".to_owned() } else { format!("`{check}`") };
             let left = if left > 1 { format!(", {left} commits left") } else { String::new() };
             under_way = Some(out.under_way(&format!("{check} on {}{left}", what(suspect))));
         }
-        Going::Ended(probe) => {
+        BlameProgress::Ended(probe) => {
             under_way = None;
-            out.tell_if_many(&Told(probe));
+            out.tell_if_many(&BlameStepOutput(probe));
             probes.push(probe.clone());
         }
     };
     let found = blame.search(&mut tell).map_err(told)?;
     drop(under_way);
     let numbers = match &found {
-        Found::Broke { suspect, .. } => blame.numbers(suspect).map_err(told)?,
-        Found::NeverRed | Found::AlwaysRed | Found::Stopped(_) => Vec::new(),
+        BlameResult::Broke { suspect, .. } => blame.numbers(suspect).map_err(told)?,
+        BlameResult::NeverRed | BlameResult::AlwaysRed | BlameResult::Stopped(_) => Vec::new(),
     };
     let command = blame.command().to_vec();
-    Ok(Answer { command, first: blame.suspects.first().cloned(), found, probes, files: files(&numbers) })
+    Ok(BlameOutput { command, first: blame.suspects.first().cloned(), found, probes, files: files(&numbers) })
 }
 
 /// Where the check was green: where the node passed; of the guard alone, where it first let a node pass; of a command,
 /// at the start.
-fn beginning(args: &BlameArgs, look: &Look) -> Result<Option<Iteration>, Report> {
+fn beginning(args: &BlameArgs, look: &RunView) -> Result<Option<IterationNumber>, CommandError> {
     if let Some(from) = &args.from {
         return iteration_of(from, look, WHAT).map(Some);
     }
-    let passed = |seen: &&runner_host::looking::Seen| seen.outcome == Some(Outcome::Passed);
+    let passed = |seen: &&runner_host::looking::IterationView| seen.outcome == Some(Outcome::Passed);
     let Some(wanted) = &args.node else {
         if !args.command.is_empty() {
             return Ok(None);
         }
         let none = || {
-            Report::new("no_pass", Exit::REFUSED, WHAT)
+            CommandError::new("no_pass", CommandExit::REFUSED, WHAT)
                 .cause("the guard has let no node pass yet")
                 .hint("name an iteration after which it was green: --from ITER")
         };
         return look.iterations.iter().find(passed).map(|seen| Some(seen.iter)).ok_or_else(none);
     };
     let tree = look.tree.as_ref().ok_or_else(|| {
-        Report::new("tree", Exit::REFUSED, WHAT)
+        CommandError::new("tree", CommandExit::REFUSED, WHAT)
             .cause("the run's tree cannot be read")
             .hint("run 'runner validate'")
     })?;
@@ -85,11 +85,12 @@ fn beginning(args: &BlameArgs, look: &Look) -> Result<Option<Iteration>, Report>
     let path = tree.path_to(&id).unwrap_or_default();
     let mut leaves = BTreeSet::new();
     path.last().into_iter().for_each(|node| collect(node, &mut leaves));
-    let on_it = |seen: &&runner_host::looking::Seen| seen.node().is_some_and(|node| leaves.contains(node));
+    let on_it =
+        |seen: &&runner_host::looking::IterationView| seen.node().is_some_and(|node| leaves.contains(node));
     let is_passed = path.last().is_some_and(|node| node.passes);
     let last = look.iterations.iter().rev().filter(passed).find(on_it).filter(|_| is_passed);
     last.map(|seen| Some(seen.iter)).ok_or_else(|| {
-        Report::new("not_passed", Exit::REFUSED, WHAT)
+        CommandError::new("not_passed", CommandExit::REFUSED, WHAT)
             .cause(format!("`{id}` has not passed, so nothing can have broken it"))
             .hint("name a check: runner blame -- COMMAND")
     })
@@ -103,46 +104,46 @@ fn collect<'t>(node: &'t Node, leaves: &mut BTreeSet<&'t NodeId>) {
 }
 
 /// What a commit is, for people: an iteration with its node, a start, or the user's own.
-fn what(suspect: &Suspect) -> String {
+fn what(suspect: &BlameCandidate) -> String {
     match &suspect.kind {
-        Kind::Iteration { iter, target: Target::Node(node), .. } => format!("#{iter} {node}"),
-        Kind::Iteration { iter, target: Target::Repair, .. } => format!("#{iter} repair"),
-        Kind::Start { .. } => "start".to_owned(),
-        Kind::Baseline { .. } => "baseline".to_owned(),
-        Kind::Edit { edit, .. } => format!("edit: {}", short(edit)),
-        Kind::Garbled { subject } | Kind::Own { subject } => format!("yours: {}", short(subject)),
+        CommitKind::Iteration { iter, target: IterationTarget::Node(node), .. } => format!("#{iter} {node}"),
+        CommitKind::Iteration { iter, target: IterationTarget::Repair, .. } => format!("#{iter} repair"),
+        CommitKind::Start { .. } => "start".to_owned(),
+        CommitKind::Baseline { .. } => "baseline".to_owned(),
+        CommitKind::Edit { edit, .. } => format!("edit: {}", short(edit)),
+        CommitKind::Garbled { subject } | CommitKind::Own { subject } => format!("yours: {}", short(subject)),
     }
 }
 
-fn suspect_json(suspect: &Suspect) -> Value {
+fn suspect_json(suspect: &BlameCandidate) -> Value {
     let node = match &suspect.kind {
-        Kind::Iteration { target: Target::Node(node), .. } => Some(node),
-        Kind::Iteration { .. }
-        | Kind::Start { .. }
-        | Kind::Baseline { .. }
-        | Kind::Edit { .. }
-        | Kind::Garbled { .. }
-        | Kind::Own { .. } => None,
+        CommitKind::Iteration { target: IterationTarget::Node(node), .. } => Some(node),
+        CommitKind::Iteration { .. }
+        | CommitKind::Start { .. }
+        | CommitKind::Baseline { .. }
+        | CommitKind::Edit { .. }
+        | CommitKind::Garbled { .. }
+        | CommitKind::Own { .. } => None,
     };
     json!({ "iter": suspect.kind.iter(), "node": node, "commit": suspect.commit, "what": what(suspect) })
 }
 
 /// One run of the check, as it is over.
-struct Told<'p>(&'p Probe);
+struct BlameStepOutput<'p>(&'p BisectStep);
 
-impl Told<'_> {
+impl BlameStepOutput<'_> {
     fn word(&self) -> String {
         match &self.0.how {
-            Rerun::Ended(GuardExit::Code(0)) => "green".to_owned(),
-            Rerun::Ended(exit) => format!("red (exit {exit})"),
-            Rerun::TimedOut => "red (ran out of time)".to_owned(),
-            Rerun::NotStarted(why) => format!("red (could not be started: {})", short(why)),
-            Rerun::Stopped(_) => "stopped".to_owned(),
+            GuardRerunOutcome::Ended(GuardExit::Code(0)) => "green".to_owned(),
+            GuardRerunOutcome::Ended(exit) => format!("red (exit {exit})"),
+            GuardRerunOutcome::TimedOut => "red (ran out of time)".to_owned(),
+            GuardRerunOutcome::NotStarted(why) => format!("red (could not be started: {})", short(why)),
+            GuardRerunOutcome::Stopped(_) => "stopped".to_owned(),
         }
     }
 }
 
-impl Reply for Told<'_> {
+impl CommandOutput for BlameStepOutput<'_> {
     fn json(&self) -> Value {
         let mut probe = suspect_json(&self.0.suspect);
         if let Some(keys) = probe.as_object_mut() {
@@ -153,14 +154,15 @@ impl Reply for Told<'_> {
         probe
     }
 
-    fn plain(&self) -> Vec<Line> {
-        let line = Line::new().with("probe", what(&self.0.suspect)).with("commit", &self.0.suspect.commit);
+    fn plain(&self) -> Vec<KeyValueLine> {
+        let line =
+            KeyValueLine::new().with("probe", what(&self.0.suspect)).with("commit", &self.0.suspect.commit);
         vec![line.with("green", self.0.is_green()).with("result", self.word()).with("left", self.0.left)]
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let (glyph, ink) =
-            if self.0.is_green() { (Glyph::Passed, Ink::Good) } else { (Glyph::Failed, Ink::Bad) };
+            if self.0.is_green() { (Glyph::Passed, TextRole::Good) } else { (Glyph::Failed, TextRole::Bad) };
         let commit: String = self.0.suspect.commit.chars().take(8).collect();
         let left = if self.0.left > 1 { format!(", {} left", self.0.left) } else { String::new() };
         let line = format!("{commit} {}: {}{left}", what(&self.0.suspect), self.word());
@@ -168,29 +170,29 @@ impl Reply for Told<'_> {
     }
 }
 
-impl Answer {
+impl BlameOutput {
     fn word(&self) -> &'static str {
         match &self.found {
-            Found::NeverRed => "never_red",
-            Found::AlwaysRed => "always_red",
-            Found::Broke { is_flaky: false, .. } => "found",
-            Found::Broke { is_flaky: true, .. } => "flaky",
-            Found::Stopped(_) => "stopped",
+            BlameResult::NeverRed => "never_red",
+            BlameResult::AlwaysRed => "always_red",
+            BlameResult::Broke { is_flaky: false, .. } => "found",
+            BlameResult::Broke { is_flaky: true, .. } => "flaky",
+            BlameResult::Stopped(_) => "stopped",
         }
     }
 
     /// What the check printed on the commit that broke it.
     fn output(&self) -> &[String] {
-        let Found::Broke { suspect, .. } = &self.found else { return &[] };
+        let BlameResult::Broke { suspect, .. } = &self.found else { return &[] };
         let red = self.probes.iter().rev().find(|probe| probe.suspect == *suspect && !probe.is_green());
         red.map(|probe| probe.output.as_slice()).unwrap_or_default()
     }
 
-    fn broke_drawn(&self, suspect: &Suspect, is_flaky: bool, pen: &Pen) -> String {
-        let cross = pen.ink(Ink::Bad, pen.glyph(Glyph::Failed));
+    fn broke_drawn(&self, suspect: &BlameCandidate, is_flaky: bool, pen: &Styler) -> String {
+        let cross = pen.ink(TextRole::Bad, pen.glyph(Glyph::Failed));
         let mut text = format!(
             "\n{cross} {} broke it\n  commit {}\n",
-            pen.ink(Ink::Strong, &what(suspect)),
+            pen.ink(TextRole::Strong, &what(suspect)),
             suspect.commit
         );
         for line in self.output() {
@@ -200,9 +202,9 @@ impl Answer {
         if is_flaky {
             let warning =
                 "the check answered twice in different ways there: it is flaky, and this may be wrong";
-            text.push_str(&format!("{} {warning}\n", pen.ink(Ink::Warn, "note:")));
+            text.push_str(&format!("{} {warning}\n", pen.ink(TextRole::Warn, "note:")));
         }
-        match suspect.kind.iter().map(Iteration::get) {
+        match suspect.kind.iter().map(IterationNumber::get) {
             Some(iter) => {
                 text.push_str(&format!("\nNext: runner show {iter}\n      runner diff {iter}\n"));
                 if iter > 1 {
@@ -218,11 +220,11 @@ impl Answer {
     }
 }
 
-impl Reply for Answer {
+impl CommandOutput for BlameOutput {
     fn json(&self) -> Value {
         let culprit = match &self.found {
-            Found::Broke { suspect, .. } => Some(suspect_json(suspect)),
-            Found::NeverRed | Found::AlwaysRed | Found::Stopped(_) => None,
+            BlameResult::Broke { suspect, .. } => Some(suspect_json(suspect)),
+            BlameResult::NeverRed | BlameResult::AlwaysRed | BlameResult::Stopped(_) => None,
         };
         json!({
             "schema": "runner.blame/1",
@@ -231,48 +233,48 @@ impl Reply for Answer {
             "from": self.first.as_ref().map(suspect_json),
             "culprit": culprit,
             "output": self.output(),
-            "files": self.files.iter().map(FileChange::json).collect::<Vec<_>>(),
-            "probes": self.probes.iter().map(|probe| Told(probe).json()).collect::<Vec<_>>(),
+            "files": self.files.iter().map(FileDiffStat::json).collect::<Vec<_>>(),
+            "probes": self.probes.iter().map(|probe| BlameStepOutput(probe).json()).collect::<Vec<_>>(),
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        let mut line = Line::new().with("result", self.word()).with("probes", self.probes.len());
-        if let Found::Broke { suspect, is_flaky } = &self.found {
+    fn plain(&self) -> Vec<KeyValueLine> {
+        let mut line = KeyValueLine::new().with("result", self.word()).with("probes", self.probes.len());
+        if let BlameResult::Broke { suspect, is_flaky } = &self.found {
             let iter = suspect.kind.iter().map_or_else(|| "none".to_owned(), |iter| iter.get().to_string());
             line = line.with("iter", iter).with("commit", &suspect.commit).with("what", what(suspect));
             line = line.with("flaky", is_flaky);
         }
-        let files = self.files.iter().map(FileChange::plain);
+        let files = self.files.iter().map(FileDiffStat::plain);
         files.chain([line]).collect()
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let first = self.first.as_ref().map(what).unwrap_or_default();
         let command = short(&self.command.join(" "));
         match &self.found {
-            Found::Broke { suspect, is_flaky } => self.broke_drawn(suspect, *is_flaky, pen),
-            Found::NeverRed => {
-                let tick = pen.ink(Ink::Good, pen.glyph(Glyph::Passed));
+            BlameResult::Broke { suspect, is_flaky } => self.broke_drawn(suspect, *is_flaky, pen),
+            BlameResult::NeverRed => {
+                let tick = pen.ink(TextRole::Good, pen.glyph(Glyph::Passed));
                 format!("\n{tick} nothing is broken: `{command}` is green at the run's newest commit\n")
             }
-            Found::AlwaysRed => {
-                let cross = pen.ink(Ink::Bad, pen.glyph(Glyph::Failed));
+            BlameResult::AlwaysRed => {
+                let cross = pen.ink(TextRole::Bad, pen.glyph(Glyph::Failed));
                 let hint = "name an iteration on which it was green: --from ITER; or a machine has changed, not the code";
                 format!(
                     "\n{cross} `{command}` was red already at {first}\n\n{} {hint}\n",
-                    pen.ink(Ink::Active, "hint:")
+                    pen.ink(TextRole::Active, "hint:")
                 )
             }
-            Found::Stopped(_) => "\nstopped; nothing was left behind\n".to_owned(),
+            BlameResult::Stopped(_) => "\nstopped; nothing was left behind\n".to_owned(),
         }
     }
 
-    fn exit(&self) -> Exit {
+    fn exit(&self) -> CommandExit {
         match self.found {
-            Found::NeverRed | Found::Broke { .. } => Exit::SUCCESS,
-            Found::AlwaysRed => Exit::FAILURE,
-            Found::Stopped(code) => Exit(code),
+            BlameResult::NeverRed | BlameResult::Broke { .. } => CommandExit::SUCCESS,
+            BlameResult::AlwaysRed => CommandExit::FAILURE,
+            BlameResult::Stopped(code) => CommandExit(code),
         }
     }
 }

@@ -3,16 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runner_cli::{Exit, Glyph, Ink, Line, Out, Pen, Reply, Report};
+use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
 use runner_core::agents::Preset;
 use runner_core::config::{Executor, ExecutorKind};
-use runner_core::conformance::{PLAYED, PLAYED_GOAL, PLAYED_GUARD, Played, TASKS, Task};
+use runner_core::conformance::{LiveCase, PLAYED, PLAYED_GOAL, PLAYED_GUARD, ScriptedCase, TASKS};
 use runner_core::step::Outcome;
-use runner_host::conformance::{Exercise, Found, carry_out, configured, player, program};
-use runner_host::doctor::Verdict;
+use runner_host::conformance::{ConformanceResult, ConformanceTask, carry_out, configured, player, program};
+use runner_host::doctor::CheckVerdict;
 use serde_json::{Value, json};
 
-use crate::cli::{Backend, ConformanceArgs};
+use crate::cli::{ConformanceAgent, ConformanceArgs};
 
 const WHAT: &str = "could not check the agent";
 
@@ -20,99 +20,100 @@ const WHAT: &str = "could not check the agent";
 const GRACE_SECS: u64 = 10;
 
 /// What was checked.
-pub(crate) struct Answer {
+pub(crate) struct ConformanceOutput {
     agent: String,
-    rows: Vec<Row>,
+    rows: Vec<ConformanceRow>,
     /// Where the repositories still are, if something is wrong.
     kept: Option<PathBuf>,
 }
 
 /// One line of the table.
 #[derive(Clone)]
-struct Row {
+struct ConformanceRow {
     session: &'static str,
     what: String,
     expected: String,
     found: String,
-    verdict: Verdict,
+    verdict: CheckVerdict,
     notes: Vec<String>,
 }
 
 /// Who is checked, and how.
-enum Subject {
+enum ConformanceSubject {
     /// The scripted agent, started in one of two ways.
     Player(ExecutorKind),
     /// A real agent.
     Agent(Box<Executor>),
 }
 
-pub(crate) fn run(dir: &Path, args: &ConformanceArgs, out: &Out) -> Result<Answer, Report> {
+pub(crate) fn run(dir: &Path, args: &ConformanceArgs, out: &Ui) -> Result<ConformanceOutput, CommandError> {
     let subject = choose(args.agent, configured(dir));
     let agent = match &subject {
-        Subject::Player(kind) => kind.as_str().to_owned(),
-        Subject::Agent(executor) => executor.label(),
+        ConformanceSubject::Player(kind) => kind.as_str().to_owned(),
+        ConformanceSubject::Agent(executor) => executor.label(),
     };
-    if let (Subject::Agent(_), false) = (&subject, args.yes) {
-        return Err(Report::new("costs", Exit::REFUSED, format!("{WHAT} `{agent}`"))
+    if let (ConformanceSubject::Agent(_), false) = (&subject, args.yes) {
+        return Err(CommandError::new("costs", CommandExit::REFUSED, format!("{WHAT} `{agent}`"))
             .cause(format!("its {} sessions use your login and cost some thousand tokens each", TASKS.len()))
             .hint("let it work: the same with --yes")
             .hint("or check the runner itself, free of charge: runner conformance --agent script"));
     }
     let place = std::env::temp_dir().join(format!("runner-conformance-{}", std::process::id()));
     fs::create_dir(&place).map_err(|error| {
-        Report::new("conformance", Exit::FAILURE, WHAT).cause(format!("`{}`: {error}", place.display()))
+        CommandError::new("conformance", CommandExit::FAILURE, WHAT)
+            .cause(format!("`{}`: {error}", place.display()))
     })?;
-    out.tell_if_many(&Head(&agent));
+    out.tell_if_many(&ConformanceHeader(&agent));
     let rows = match &subject {
-        Subject::Player(kind) => play(&place, *kind, out)?,
-        Subject::Agent(executor) => ask(&place, executor, args.limit, out)?,
+        ConformanceSubject::Player(kind) => play(&place, *kind, out)?,
+        ConformanceSubject::Agent(executor) => ask(&place, executor, args.limit, out)?,
     };
-    let is_good = rows.iter().all(|row| row.verdict != Verdict::Bad);
+    let is_good = rows.iter().all(|row| row.verdict != CheckVerdict::Bad);
     if is_good {
         let _ = fs::remove_dir_all(&place);
     }
-    Ok(Answer { agent, rows, kept: (!is_good).then_some(place) })
+    Ok(ConformanceOutput { agent, rows, kept: (!is_good).then_some(place) })
 }
 
 /// What is meant: what is configured here where it is of that kind, else that kind as it comes.
-fn choose(wanted: Option<Backend>, here: Option<Executor>) -> Subject {
+fn choose(wanted: Option<ConformanceAgent>, here: Option<Executor>) -> ConformanceSubject {
     let of_kind = |kind| Executor { kind, ..Executor::default() };
     let of_preset = |preset| Executor { preset: Some(preset), ..of_kind(ExecutorKind::Command) };
     let usual = match wanted {
         None => return here.filter(|here| here.kind != ExecutorKind::Script).map_or_else(played, asked),
-        Some(Backend::Script) => return Subject::Player(ExecutorKind::Script),
-        Some(Backend::Command) => {
+        Some(ConformanceAgent::Script) => return ConformanceSubject::Player(ExecutorKind::Script),
+        Some(ConformanceAgent::Command) => {
             let own = here.filter(|here| here.kind == ExecutorKind::Command && here.preset.is_none());
-            return own.map_or(Subject::Player(ExecutorKind::Command), asked);
+            return own.map_or(ConformanceSubject::Player(ExecutorKind::Command), asked);
         }
-        Some(Backend::Codex) => of_kind(ExecutorKind::Codex),
-        Some(Backend::Claude) => of_kind(ExecutorKind::Claude),
-        Some(Backend::Opencode) => of_preset(Preset::Opencode),
-        Some(Backend::Gemini) => of_preset(Preset::Gemini),
-        Some(Backend::Qwen) => of_preset(Preset::Qwen),
-        Some(Backend::Copilot) => of_preset(Preset::Copilot),
-        Some(Backend::Pi) => of_preset(Preset::Pi),
+        Some(ConformanceAgent::Codex) => of_kind(ExecutorKind::Codex),
+        Some(ConformanceAgent::Claude) => of_kind(ExecutorKind::Claude),
+        Some(ConformanceAgent::Opencode) => of_preset(Preset::Opencode),
+        Some(ConformanceAgent::Gemini) => of_preset(Preset::Gemini),
+        Some(ConformanceAgent::Qwen) => of_preset(Preset::Qwen),
+        Some(ConformanceAgent::Copilot) => of_preset(Preset::Copilot),
+        Some(ConformanceAgent::Pi) => of_preset(Preset::Pi),
     };
     let own = here.filter(|here| (here.kind, here.preset) == (usual.kind, usual.preset));
     asked(own.unwrap_or(usual))
 }
 
-fn asked(executor: Executor) -> Subject {
-    Subject::Agent(Box::new(executor))
+fn asked(executor: Executor) -> ConformanceSubject {
+    ConformanceSubject::Agent(Box::new(executor))
 }
 
-fn played() -> Subject {
-    Subject::Player(ExecutorKind::Script)
+fn played() -> ConformanceSubject {
+    ConformanceSubject::Player(ExecutorKind::Script)
 }
 
 /// Plays every session.
-fn play(place: &Path, kind: ExecutorKind, out: &Out) -> Result<Vec<Row>, Report> {
-    let told = |error| Report::of(WHAT, &error);
+fn play(place: &Path, kind: ExecutorKind, out: &Ui) -> Result<Vec<ConformanceRow>, CommandError> {
+    let told = |error| CommandError::of(WHAT, &error);
     let mut rows = Vec::new();
     for session in PLAYED {
         let scenario = place.join(format!("{}.toml", session.name));
         fs::write(&scenario, session.scenario).map_err(|error| {
-            Report::new("conformance", Exit::FAILURE, WHAT)
+            CommandError::new("conformance", CommandExit::FAILURE, WHAT)
                 .cause(format!("`{}`: {error}", scenario.display()))
         })?;
         let executor = match kind {
@@ -123,7 +124,7 @@ fn play(place: &Path, kind: ExecutorKind, out: &Out) -> Result<Vec<Row>, Report>
                 format!("kind = \"script\"\nscenario = {}\n", json!(scenario.display().to_string()))
             }
         };
-        let exercise = Exercise {
+        let exercise = ConformanceTask {
             goal: PLAYED_GOAL,
             guard: PLAYED_GUARD,
             keys: session.keys.to_owned(),
@@ -141,24 +142,24 @@ fn play(place: &Path, kind: ExecutorKind, out: &Out) -> Result<Vec<Row>, Report>
     Ok(rows)
 }
 
-fn played_row(session: &Played, found: &Found) -> Row {
-    let mut row = Row {
+fn played_row(session: &ScriptedCase, found: &ConformanceResult) -> ConformanceRow {
+    let mut row = ConformanceRow {
         session: session.name,
         what: session.what.to_owned(),
         expected: words(session.expected),
         found: words(&found.outcomes),
-        verdict: Verdict::Good,
+        verdict: CheckVerdict::Good,
         notes: faults(found),
     };
     if row.expected != row.found || !row.notes.is_empty() {
-        row.verdict = Verdict::Bad;
+        row.verdict = CheckVerdict::Bad;
         row.notes.extend(found.notes.iter().cloned());
     }
     row
 }
 
 /// What must never be, whatever the agent does.
-fn faults(found: &Found) -> Vec<String> {
+fn faults(found: &ConformanceResult) -> Vec<String> {
     let alive =
         (found.processes_alive > 0).then(|| format!("{} processes outlived it", found.processes_alive));
     found.audit.iter().map(|fault| format!("the proof fails: {fault}")).chain(alive).collect()
@@ -169,16 +170,21 @@ fn words(outcomes: &[Outcome]) -> String {
 }
 
 /// Asks a real agent for every task, and looks at what it left.
-fn ask(place: &Path, executor: &Executor, limit_secs: u32, out: &Out) -> Result<Vec<Row>, Report> {
+fn ask(
+    place: &Path,
+    executor: &Executor,
+    limit_secs: u32,
+    out: &Ui,
+) -> Result<Vec<ConformanceRow>, CommandError> {
     let mut rows = Vec::new();
-    let mut tell = |row: Row| {
+    let mut tell = |row: ConformanceRow| {
         out.tell_if_many(&row);
-        let is_bad = row.verdict == Verdict::Bad;
+        let is_bad = row.verdict == CheckVerdict::Bad;
         rows.push(row);
         is_bad
     };
     let point = program(place, executor);
-    let is_missing = tell(Row {
+    let is_missing = tell(ConformanceRow {
         session: "program",
         what: "is on this machine, at a version that was tried, with a login".to_owned(),
         expected: "found".to_owned(),
@@ -193,9 +199,15 @@ fn ask(place: &Path, executor: &Executor, limit_secs: u32, out: &Out) -> Result<
         let never_ends = task.expected == Outcome::TimedOut;
         let keys =
             if never_ends { format!("iteration_timeout_secs = {limit_secs}\n") } else { String::new() };
-        let exercise =
-            Exercise { goal: task.goal, guard: task.guard, keys, executor: executor.table(), iterations: 1 };
-        let found = carry_out(&place.join(task.name), &exercise).map_err(|error| Report::of(WHAT, &error))?;
+        let exercise = ConformanceTask {
+            goal: task.goal,
+            guard: task.guard,
+            keys,
+            executor: executor.table(),
+            iterations: 1,
+        };
+        let found =
+            carry_out(&place.join(task.name), &exercise).map_err(|error| CommandError::of(WHAT, &error))?;
         let is_over = found.outcomes.iter().any(|outcome| {
             matches!(outcome, Outcome::Interrupted | Outcome::NotLoggedIn | Outcome::AgentNotStarted)
         });
@@ -209,17 +221,17 @@ fn ask(place: &Path, executor: &Executor, limit_secs: u32, out: &Out) -> Result<
     Ok(rows)
 }
 
-fn task_rows(task: &Task, found: &Found, limit_secs: u32) -> Vec<Row> {
-    let mut row = Row {
+fn task_rows(task: &LiveCase, found: &ConformanceResult, limit_secs: u32) -> Vec<ConformanceRow> {
+    let mut row = ConformanceRow {
         session: task.name,
         what: task.what.to_owned(),
         expected: task.expected.as_str().to_owned(),
         found: words(&found.outcomes),
-        verdict: Verdict::Good,
+        verdict: CheckVerdict::Good,
         notes: faults(found),
     };
     if row.expected != row.found || !row.notes.is_empty() {
-        row.verdict = Verdict::Bad;
+        row.verdict = CheckVerdict::Bad;
         row.notes.extend(found.notes.iter().cloned());
     }
     let mut rows = vec![row];
@@ -233,17 +245,17 @@ fn task_rows(task: &Task, found: &Found, limit_secs: u32) -> Vec<Row> {
 }
 
 /// Without tokens no budget holds, which is to know, and no fault.
-fn usage_row(found: &Found) -> Row {
+fn usage_row(found: &ConformanceResult) -> ConformanceRow {
     let (read, written) = (found.usage.input_tokens, found.usage.output_tokens);
     let told = match (read, written) {
         (Some(read), Some(written)) => Some(format!("{read} tokens read, {written} written")),
         _ => None,
     };
-    Row {
+    ConformanceRow {
         session: "usage",
         what: "reports what it used".to_owned(),
         expected: "reported".to_owned(),
-        verdict: if told.is_some() { Verdict::Good } else { Verdict::Doubtful },
+        verdict: if told.is_some() { CheckVerdict::Good } else { CheckVerdict::Doubtful },
         notes: if told.is_some() {
             Vec::new()
         } else {
@@ -254,50 +266,50 @@ fn usage_row(found: &Found) -> Row {
 }
 
 /// The end must be near the limit, with everything that the session had started.
-fn time_row(found: &Found, limit_secs: u32) -> Row {
+fn time_row(found: &ConformanceResult, limit_secs: u32) -> ConformanceRow {
     let at_most = u64::from(limit_secs) + GRACE_SECS;
     let is_late = found.took.as_secs() > at_most;
     let left = match found.processes_left {
         0 => String::new(),
         left => format!(", {left} processes of it ended by the runner"),
     };
-    Row {
+    ConformanceRow {
         session: "end",
         what: "is over in time, and so is everything it started".to_owned(),
         expected: format!("within {at_most} s"),
         found: format!("{:.1} s{left}", found.took.as_secs_f64()),
-        verdict: if is_late { Verdict::Bad } else { Verdict::Good },
+        verdict: if is_late { CheckVerdict::Bad } else { CheckVerdict::Good },
         notes: Vec::new(),
     }
 }
 
-fn verdict_word(verdict: Verdict) -> &'static str {
+fn verdict_word(verdict: CheckVerdict) -> &'static str {
     match verdict {
-        Verdict::Good => "good",
-        Verdict::Doubtful => "doubtful",
-        Verdict::Bad => "bad",
+        CheckVerdict::Good => "good",
+        CheckVerdict::Doubtful => "doubtful",
+        CheckVerdict::Bad => "bad",
     }
 }
 
 /// The head of the table.
-struct Head<'a>(&'a str);
+struct ConformanceHeader<'a>(&'a str);
 
-impl Reply for Head<'_> {
+impl CommandOutput for ConformanceHeader<'_> {
     fn json(&self) -> Value {
         Value::Null
     }
 
-    fn plain(&self) -> Vec<Line> {
+    fn plain(&self) -> Vec<KeyValueLine> {
         Vec::new()
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let head = format!("  {:13} {:30} {:30}", "session", "expected", "found");
-        format!("{}\n{}\n", pen.ink(Ink::Strong, self.0), pen.ink(Ink::Faint, head.trim_end()))
+        format!("{}\n{}\n", pen.ink(TextRole::Strong, self.0), pen.ink(TextRole::Faint, head.trim_end()))
     }
 }
 
-impl Reply for Row {
+impl CommandOutput for ConformanceRow {
     fn json(&self) -> Value {
         json!({
             "session": self.session, "what": self.what, "expected": self.expected, "found": self.found,
@@ -305,21 +317,21 @@ impl Reply for Row {
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        let line = Line::new().with("session", self.session).with("expected", &self.expected);
+    fn plain(&self) -> Vec<KeyValueLine> {
+        let line = KeyValueLine::new().with("session", self.session).with("expected", &self.expected);
         let line = line.with("found", &self.found).with("verdict", verdict_word(self.verdict));
         vec![self.notes.iter().fold(line, |line, note| line.with("note", note))]
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let (glyph, ink) = match self.verdict {
-            Verdict::Good => (Glyph::Passed, Ink::Good),
-            Verdict::Doubtful => (Glyph::Open, Ink::Warn),
-            Verdict::Bad => (Glyph::Failed, Ink::Bad),
+            CheckVerdict::Good => (Glyph::Passed, TextRole::Good),
+            CheckVerdict::Doubtful => (Glyph::Open, TextRole::Warn),
+            CheckVerdict::Bad => (Glyph::Failed, TextRole::Bad),
         };
         let mark = pen.ink(ink, pen.glyph(glyph));
         let mut text = format!("{mark} {:13} {:30} {}\n", self.session, self.expected, self.found);
-        text.push_str(&format!("  {:13} {}\n", "", pen.ink(Ink::Faint, &self.what)));
+        text.push_str(&format!("  {:13} {}\n", "", pen.ink(TextRole::Faint, &self.what)));
         for note in &self.notes {
             text.push_str(&format!("  {:13} {} {note}\n", "", pen.glyph(Glyph::Arrow)));
         }
@@ -327,42 +339,44 @@ impl Reply for Row {
     }
 }
 
-impl Answer {
+impl ConformanceOutput {
     fn bad(&self) -> usize {
-        self.rows.iter().filter(|row| row.verdict == Verdict::Bad).count()
+        self.rows.iter().filter(|row| row.verdict == CheckVerdict::Bad).count()
     }
 }
 
-impl Reply for Answer {
+impl CommandOutput for ConformanceOutput {
     fn json(&self) -> Value {
-        let rows: Vec<Value> = self.rows.iter().map(Reply::json).collect();
+        let rows: Vec<Value> = self.rows.iter().map(CommandOutput::json).collect();
         let kept = self.kept.as_ref().map(|path| path.display().to_string());
         json!({
             "schema": "runner.conformance/1", "agent": self.agent, "rows": rows, "bad": self.bad(), "kept": kept,
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        let line =
-            Line::new().with("agent", &self.agent).with("rows", self.rows.len()).with("bad", self.bad());
+    fn plain(&self) -> Vec<KeyValueLine> {
+        let line = KeyValueLine::new()
+            .with("agent", &self.agent)
+            .with("rows", self.rows.len())
+            .with("bad", self.bad());
         vec![match &self.kept {
             Some(place) => line.with("kept", place.display()),
             None => line,
         }]
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let verdict = match self.bad() {
-            0 => pen.ink(Ink::Good, "everything is as it should be"),
-            1 => pen.ink(Ink::Bad, "1 thing is not as it should be"),
-            n => pen.ink(Ink::Bad, &format!("{n} things are not as they should be")),
+            0 => pen.ink(TextRole::Good, "everything is as it should be"),
+            1 => pen.ink(TextRole::Bad, "1 thing is not as it should be"),
+            n => pen.ink(TextRole::Bad, &format!("{n} things are not as they should be")),
         };
         let kept =
             self.kept.as_ref().map(|place| format!("; look at {}", place.display())).unwrap_or_default();
         format!("\n{verdict}{kept}\n")
     }
 
-    fn exit(&self) -> Exit {
-        if self.bad() == 0 { Exit::SUCCESS } else { Exit::FAILURE }
+    fn exit(&self) -> CommandExit {
+        if self.bad() == 0 { CommandExit::SUCCESS } else { CommandExit::FAILURE }
     }
 }

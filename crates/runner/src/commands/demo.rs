@@ -2,17 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use runner_cli::{Exit, Ink, Line, Out, Pen, Reply, Report};
-use runner_core::start::Wish;
+use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole, Ui};
+use runner_core::start::StartOptions;
 use runner_core::tree::Tree;
 use runner_host::scratch::{ScratchFile, history, make};
 use runner_host::start::start;
 use serde_json::{Value, json};
 
-use super::run::{Done, run_loop};
+use super::run::{LoopOutput, run_loop};
 use super::tree::load;
 use crate::cli::{DemoArgs, LoopArgs};
-use crate::view::tree::{Shown, draw};
+use crate::view::tree::{TreeScope, draw};
 
 const GUARD: &str = include_str!("../../demo/check");
 const GOAL: &str = include_str!("../../demo/GOAL.md");
@@ -21,36 +21,36 @@ const SCENARIO: &str = include_str!("../../demo/agent.toml");
 const WHAT: &str = "could not run the demo";
 
 /// The run, when it is over.
-pub(crate) struct Played {
+pub(crate) struct DemoOutput {
     repository: PathBuf,
     tree: Tree,
     history: Vec<String>,
-    done: Done,
+    done: LoopOutput,
 }
 
-pub(crate) fn run(args: &DemoArgs, out: &Out) -> Result<Played, Report> {
+pub(crate) fn run(args: &DemoArgs, out: &Ui) -> Result<DemoOutput, CommandError> {
     let place = args
         .dir
         .clone()
         .unwrap_or_else(|| std::env::temp_dir().join(format!("runner-demo-{}", std::process::id())));
     std::fs::create_dir(&place).map_err(|error| {
-        Report::new("demo", Exit::REFUSED, WHAT)
+        CommandError::new("demo", CommandExit::REFUSED, WHAT)
             .cause(format!("the folder `{}` could not be made: {error}", place.display()))
             .hint("name a folder that does not exist yet: runner demo --dir DIR")
     })?;
     let repository = place.join("roman");
     prepare(&place, &repository)?;
     let done = run_loop(&repository, &LoopArgs { max_iterations: None }, out)?;
-    let history = history(&repository, 20).map_err(|error| Report::of(WHAT, &error))?;
-    Ok(Played { tree: load(&repository, WHAT)?, repository, history, done })
+    let history = history(&repository, 20).map_err(|error| CommandError::of(WHAT, &error))?;
+    Ok(DemoOutput { tree: load(&repository, WHAT)?, repository, history, done })
 }
 
 /// The repository, the agent beside it, and the run's start.
-fn prepare(place: &Path, repository: &Path) -> Result<(), Report> {
-    let told = |error| Report::of(WHAT, &error);
+fn prepare(place: &Path, repository: &Path) -> Result<(), CommandError> {
+    let told = |error| CommandError::of(WHAT, &error);
     let agent = place.join("agent.toml");
     std::fs::write(&agent, SCENARIO).map_err(|error| {
-        Report::new("demo", Exit::FAILURE, WHAT).cause(format!("`{}`: {error}", agent.display()))
+        CommandError::new("demo", CommandExit::FAILURE, WHAT).cause(format!("`{}`: {error}", agent.display()))
     })?;
     // In a sandbox the cheat could not even try to change its guard.
     let config = format!(
@@ -58,16 +58,18 @@ fn prepare(place: &Path, repository: &Path) -> Result<(), Report> {
         Value::from(agent.display().to_string())
     );
     make(repository, &[ScratchFile { path: "check", text: GUARD, executable: true }]).map_err(told)?;
-    runner_host::init::init(repository, runner_host::init::Existing::Keep).map_err(told)?;
+    runner_host::init::init(repository, runner_host::init::ExistingFiles::Keep).map_err(told)?;
     let config_path = repository.join(runner_core::layout::Doc::Config.path());
     std::fs::write(&config_path, config).map_err(|error| {
-        Report::new("demo", Exit::FAILURE, WHAT).cause(format!("`{}`: {error}", config_path.display()))
+        CommandError::new("demo", CommandExit::FAILURE, WHAT)
+            .cause(format!("`{}`: {error}", config_path.display()))
     })?;
-    start(repository, &Wish { goal: Some(GOAL.to_owned()), ..Wish::default() }).map_err(told)?;
+    start(repository, &StartOptions { goal: Some(GOAL.to_owned()), ..StartOptions::default() })
+        .map_err(told)?;
     Ok(())
 }
 
-impl Reply for Played {
+impl CommandOutput for DemoOutput {
     fn json(&self) -> Value {
         let mut end = self.done.json();
         if let Value::Object(end) = &mut end {
@@ -77,17 +79,17 @@ impl Reply for Played {
         end
     }
 
-    fn plain(&self) -> Vec<Line> {
+    fn plain(&self) -> Vec<KeyValueLine> {
         let mut lines = self.done.plain();
-        lines.push(Line::new().with("repository", self.repository.display()));
+        lines.push(KeyValueLine::new().with("repository", self.repository.display()));
         lines
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
-        let title = |text: &str| format!("\n{}\n", pen.ink(Ink::Strong, text));
+    fn drawn(&self, pen: &Styler) -> String {
+        let title = |text: &str| format!("\n{}\n", pen.ink(TextRole::Strong, text));
         let mut text = self.done.drawn(pen);
         text.push_str(&title("The tree"));
-        text.push_str(&draw(&self.tree, Shown { levels: usize::MAX, only_open: false }, pen));
+        text.push_str(&draw(&self.tree, TreeScope { levels: usize::MAX, only_open: false }, pen));
         text.push_str(&title("git log --oneline"));
         for line in &self.history {
             text.push_str(&pen.fit(line, pen.width));
@@ -102,12 +104,12 @@ impl Reply for Played {
             ("git show HEAD".to_owned(), "an iteration: work, tree and verdict in one commit"),
             ("ls .runner/iterations/*/*".to_owned(), "prompts, answers, guard logs"),
         ] {
-            text.push_str(&format!("  {command:32} {}\n", pen.ink(Ink::Faint, what)));
+            text.push_str(&format!("  {command:32} {}\n", pen.ink(TextRole::Faint, what)));
         }
         text
     }
 
-    fn exit(&self) -> Exit {
+    fn exit(&self) -> CommandExit {
         self.done.exit()
     }
 }

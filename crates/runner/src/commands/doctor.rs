@@ -2,27 +2,27 @@
 
 use std::path::Path;
 
-use runner_cli::{Exit, Glyph, Ink, Line, Pen, Reply};
-use runner_host::doctor::{Point, Verdict, examine};
+use runner_cli::{CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
+use runner_host::doctor::{CheckVerdict, DoctorCheck, examine};
 use serde_json::{Value, json};
 
-pub(crate) struct Answer {
-    points: Vec<Point>,
+pub(crate) struct DoctorOutput {
+    points: Vec<DoctorCheck>,
 }
 
-pub(crate) fn run(dir: &Path) -> Answer {
-    Answer { points: examine(dir) }
+pub(crate) fn run(dir: &Path) -> DoctorOutput {
+    DoctorOutput { points: examine(dir) }
 }
 
-fn word(verdict: Verdict) -> &'static str {
+fn word(verdict: CheckVerdict) -> &'static str {
     match verdict {
-        Verdict::Good => "good",
-        Verdict::Doubtful => "doubtful",
-        Verdict::Bad => "bad",
+        CheckVerdict::Good => "good",
+        CheckVerdict::Doubtful => "doubtful",
+        CheckVerdict::Bad => "bad",
     }
 }
 
-impl Reply for Answer {
+impl CommandOutput for DoctorOutput {
     fn json(&self) -> Value {
         let points: Vec<Value> = self
             .points
@@ -36,11 +36,11 @@ impl Reply for Answer {
         json!({ "schema": "runner.doctor/1", "points": points })
     }
 
-    fn plain(&self) -> Vec<Line> {
+    fn plain(&self) -> Vec<KeyValueLine> {
         self.points
             .iter()
             .map(|point| {
-                let line = Line::new().with("check", point.name).with("verdict", word(point.verdict));
+                let line = KeyValueLine::new().with("check", point.name).with("verdict", word(point.verdict));
                 let line = line.with("found", &point.found);
                 match &point.fix {
                     Some(fix) => line.with("fix", fix),
@@ -50,13 +50,13 @@ impl Reply for Answer {
             .collect()
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let mut text = String::new();
         for point in &self.points {
             let (glyph, ink) = match point.verdict {
-                Verdict::Good => (Glyph::Passed, Ink::Good),
-                Verdict::Doubtful => (Glyph::Open, Ink::Warn),
-                Verdict::Bad => (Glyph::Failed, Ink::Bad),
+                CheckVerdict::Good => (Glyph::Passed, TextRole::Good),
+                CheckVerdict::Doubtful => (Glyph::Open, TextRole::Warn),
+                CheckVerdict::Bad => (Glyph::Failed, TextRole::Bad),
             };
             text.push_str(&format!(
                 "{} {:10}  {}\n",
@@ -68,17 +68,17 @@ impl Reply for Answer {
                 text.push_str(&format!("  {:10}  {} {fix}\n", "", pen.glyph(Glyph::Arrow)));
             }
         }
-        let bad = self.points.iter().filter(|point| point.verdict == Verdict::Bad).count();
+        let bad = self.points.iter().filter(|point| point.verdict == CheckVerdict::Bad).count();
         let verdict = match bad {
-            0 => pen.ink(Ink::Good, "everything a run needs is here"),
-            1 => pen.ink(Ink::Bad, "1 thing keeps a run from working"),
-            n => pen.ink(Ink::Bad, &format!("{n} things keep a run from working")),
+            0 => pen.ink(TextRole::Good, "everything a run needs is here"),
+            1 => pen.ink(TextRole::Bad, "1 thing keeps a run from working"),
+            n => pen.ink(TextRole::Bad, &format!("{n} things keep a run from working")),
         };
         text + &format!("\n{verdict}\n")
     }
 
-    fn exit(&self) -> Exit {
-        let bad = self.points.iter().any(|point| point.verdict == Verdict::Bad);
-        if bad { Exit::FAILURE } else { Exit::SUCCESS }
+    fn exit(&self) -> CommandExit {
+        let bad = self.points.iter().any(|point| point.verdict == CheckVerdict::Bad);
+        if bad { CommandExit::FAILURE } else { CommandExit::SUCCESS }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::ffi::OsString;
 
-use runner_cli::{Manner, Report};
+use runner_cli::{CommandError, GlobalArgs};
 
 use super::ui::hand_over;
 use crate::cli::EvalArgs;
 
 /// Becomes that program; comes back only if there is none.
-pub(crate) fn run(manner: &Manner, args: &EvalArgs) -> Report {
+pub(crate) fn run(manner: &GlobalArgs, args: &EvalArgs) -> CommandError {
     let mut given: Vec<OsString> = vec!["-C".into(), manner.directory.clone().into()];
     given.extend(manner.words());
     given.extend(args.rest.iter().cloned());

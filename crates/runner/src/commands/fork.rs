@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use runner_cli::numbers::counted;
-use runner_cli::{Glyph, Ink, Line, Pen, Reply, Report};
-use runner_host::fork::{Forked, Point, fork};
-use runner_host::looking::Look;
+use runner_cli::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
+use runner_host::fork::{ForkBase, ForkResult, fork};
+use runner_host::looking::RunView;
 use serde_json::{Value, json};
 
 use crate::cli::ForkArgs;
@@ -14,32 +14,32 @@ use crate::which::{is_iteration, iteration_of, seen};
 
 const WHAT: &str = "could not fork the run";
 
-pub(crate) struct Done {
-    forked: Forked,
+pub(crate) struct ForkOutput {
+    forked: ForkResult,
     passed: usize,
 }
 
-pub(crate) fn run(dir: &Path, args: &ForkArgs) -> Result<Done, Report> {
-    let told = |error| Report::of(WHAT, &error);
+pub(crate) fn run(dir: &Path, args: &ForkArgs) -> Result<ForkOutput, CommandError> {
+    let told = |error| CommandError::of(WHAT, &error);
     // A run's id holds no slash, so `RUN/57` cannot mean anything else; `api/57` could be a node.
     let split = args.which.rsplit_once('/').filter(|(run, iter)| !run.contains('/') && is_iteration(iter));
     let named = split
         .filter(|_| args.run.is_none())
-        .and_then(|(run, iter)| Look::at(dir, Some(run)).ok().map(|look| (look, iter)));
+        .and_then(|(run, iter)| RunView::at(dir, Some(run)).ok().map(|look| (look, iter)));
     let (look, which) = match named {
         Some(found) => found,
-        None => (Look::at(dir, args.run.as_deref()).map_err(told)?, args.which.as_str()),
+        None => (RunView::at(dir, args.run.as_deref()).map_err(told)?, args.which.as_str()),
     };
     let iter = iteration_of(which, &look, WHAT)?;
     let seen = seen(iter, &look, WHAT)?;
     let run = seen.run().unwrap_or(&look.target.run).clone();
-    let from = Point { run, iter, commit: seen.commit.clone() };
+    let from = ForkBase { run, iter, commit: seen.commit.clone() };
     let forked = fork(dir, from, args.id.clone()).map_err(told)?;
     let tree = super::tree::load(dir, WHAT)?;
-    Ok(Done { forked, passed: tree.root().leaves().passed })
+    Ok(ForkOutput { forked, passed: tree.root().leaves().passed })
 }
 
-impl Reply for Done {
+impl CommandOutput for ForkOutput {
     fn json(&self) -> Value {
         let forked = &self.forked;
         json!({
@@ -53,22 +53,23 @@ impl Reply for Done {
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
+    fn plain(&self) -> Vec<KeyValueLine> {
         let forked = &self.forked;
-        let mut lines: Vec<Line> = forked.recovered.as_ref().map(recovered_line).into_iter().collect();
-        lines.push(Line::new().with("run_id", &forked.run));
-        lines.push(Line::new().with("branch", forked.run.branch()));
-        lines.push(Line::new().with("commit", &forked.commit));
-        lines.push(Line::new().with("from_run", &forked.from.run));
-        lines.push(Line::new().with("from_iter", forked.from.iter.get()));
-        lines.push(Line::new().with("from_commit", &forked.from.commit));
-        lines.push(Line::new().with("passed", self.passed));
+        let mut lines: Vec<KeyValueLine> =
+            forked.recovered.as_ref().map(recovered_line).into_iter().collect();
+        lines.push(KeyValueLine::new().with("run_id", &forked.run));
+        lines.push(KeyValueLine::new().with("branch", forked.run.branch()));
+        lines.push(KeyValueLine::new().with("commit", &forked.commit));
+        lines.push(KeyValueLine::new().with("from_run", &forked.from.run));
+        lines.push(KeyValueLine::new().with("from_iter", forked.from.iter.get()));
+        lines.push(KeyValueLine::new().with("from_commit", &forked.from.commit));
+        lines.push(KeyValueLine::new().with("passed", self.passed));
         lines
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let forked = &self.forked;
-        let tick = pen.ink(Ink::Good, pen.glyph(Glyph::Passed));
+        let tick = pen.ink(TextRole::Good, pen.glyph(Glyph::Passed));
         let mut text = String::new();
         if let Some(recovered) = &forked.recovered {
             text.push_str(&format!("{tick} {}\n", recovered_text(recovered)));
@@ -76,7 +77,7 @@ impl Reply for Done {
         let leaves = counted(self.passed, "leaf", "leaves");
         text.push_str(&format!(
             "{tick} run {} goes on from iteration {} of {}, on branch {}\n  what passed so far stays passed: {leaves}\n",
-            pen.ink(Ink::Strong, forked.run.as_str()),
+            pen.ink(TextRole::Strong, forked.run.as_str()),
             forked.from.iter.get(),
             forked.from.run,
             forked.run.branch(),

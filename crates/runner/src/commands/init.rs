@@ -2,53 +2,54 @@
 
 use std::path::Path;
 
-use runner_cli::{Glyph, Ink, Line, Pen, Reply, Report};
+use runner_cli::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use runner_core::layout::Doc;
-use runner_host::init::{Existing, Fate, init};
+use runner_host::init::{ExistingFiles, InitAction, init};
 use serde_json::{Value, json};
 
 use crate::cli::InitArgs;
 
-pub(crate) struct Done {
-    fates: Vec<(Doc, Fate)>,
+pub(crate) struct InitOutput {
+    fates: Vec<(Doc, InitAction)>,
 }
 
-pub(crate) fn run(dir: &Path, args: &InitArgs) -> Result<Done, Report> {
-    let existing = if args.force { Existing::Replace } else { Existing::Keep };
-    let fates = init(dir, existing).map_err(|error| Report::of("could not set the repository up", &error))?;
-    Ok(Done { fates })
+pub(crate) fn run(dir: &Path, args: &InitArgs) -> Result<InitOutput, CommandError> {
+    let existing = if args.force { ExistingFiles::Replace } else { ExistingFiles::Keep };
+    let fates =
+        init(dir, existing).map_err(|error| CommandError::of("could not set the repository up", &error))?;
+    Ok(InitOutput { fates })
 }
 
-fn word(fate: Fate) -> &'static str {
+fn word(fate: InitAction) -> &'static str {
     match fate {
-        Fate::Created => "created",
-        Fate::Kept => "kept",
-        Fate::Replaced => "replaced",
+        InitAction::Created => "created",
+        InitAction::Kept => "kept",
+        InitAction::Replaced => "replaced",
     }
 }
 
-impl Reply for Done {
+impl CommandOutput for InitOutput {
     fn json(&self) -> Value {
         let files: Vec<Value> =
             self.fates.iter().map(|(doc, fate)| json!({ "path": doc.path(), "fate": word(*fate) })).collect();
         json!({ "schema": "runner.init/1", "files": files })
     }
 
-    fn plain(&self) -> Vec<Line> {
+    fn plain(&self) -> Vec<KeyValueLine> {
         self.fates
             .iter()
-            .map(|(doc, fate)| Line::new().with("file", doc.path()).with("fate", word(*fate)))
+            .map(|(doc, fate)| KeyValueLine::new().with("file", doc.path()).with("fate", word(*fate)))
             .collect()
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let mut text = String::new();
         for (doc, fate) in &self.fates {
             let (glyph, ink) = match fate {
-                Fate::Created => (Glyph::Passed, Ink::Good),
-                Fate::Kept if pen.verbose => (Glyph::Open, Ink::Faint),
-                Fate::Kept => continue,
-                Fate::Replaced => (Glyph::Retried, Ink::Warn),
+                InitAction::Created => (Glyph::Passed, TextRole::Good),
+                InitAction::Kept if pen.verbose => (Glyph::Open, TextRole::Faint),
+                InitAction::Kept => continue,
+                InitAction::Replaced => (Glyph::Retried, TextRole::Warn),
             };
             let line = format!("{} {:8}  {}\n", pen.ink(ink, pen.glyph(glyph)), word(*fate), doc.path());
             text.push_str(&line);
@@ -58,8 +59,8 @@ impl Reply for Done {
         }
         text + &format!(
             "\nNext: write your goal into {}, then run {}\n",
-            pen.ink(Ink::Strong, Doc::Goal.path()),
-            pen.ink(Ink::Strong, "runner start")
+            pen.ink(TextRole::Strong, Doc::Goal.path()),
+            pen.ink(TextRole::Strong, "runner start")
         )
     }
 }

@@ -4,37 +4,38 @@ use std::path::Path;
 use std::time::Duration;
 
 use runner_cli::numbers::{clock, dollars};
-use runner_cli::{Exit, Glyph, Ink, Line, Out, Pen, Reply, Report};
-use runner_core::id::Iteration;
-use runner_core::step::{Nature, Outcome};
+use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
+use runner_core::id::IterationNumber;
+use runner_core::step::{Outcome, OutcomeClass};
 use runner_core::text::lines;
-use runner_host::looking::{Look, Pattern, Seen};
+use runner_host::looking::{IterationView, RunView, TextPattern};
 use serde_json::{Value, json};
 
 use crate::cli::LogArgs;
-use crate::which::{Which, which};
+use crate::which::{TargetArg, which};
 
 const WHAT: &str = "could not show the log";
 
-pub(crate) fn run(dir: &Path, args: &LogArgs, out: &Out) -> Result<Box<dyn Reply>, Report> {
-    let told = |error| Report::of(WHAT, &error);
-    let look = Look::at(dir, args.run.as_deref()).map_err(told)?;
+pub(crate) fn run(dir: &Path, args: &LogArgs, out: &Ui) -> Result<Box<dyn CommandOutput>, CommandError> {
+    let told = |error| CommandError::of(WHAT, &error);
+    let look = RunView::at(dir, args.run.as_deref()).map_err(told)?;
     let pattern = args.grep.as_deref().map(regex).transpose()?;
     let Some(text) = &args.which else {
         if args.follow {
             follow_run(dir, args, look, out).map_err(told)?;
-            return Ok(Box::new(Nothing));
+            return Ok(Box::new(NoOutput));
         }
-        let kept = |seen: &Seen| pattern.as_ref().is_none_or(|pattern| pattern.is_match(&whole(seen)));
+        let kept =
+            |seen: &IterationView| pattern.as_ref().is_none_or(|pattern| pattern.is_match(&whole(seen)));
         let iterations = look.iterations.iter().filter(|seen| kept(seen)).cloned().collect();
-        return Ok(Box::new(List { run: look.target.run.to_string(), iterations }));
+        return Ok(Box::new(LogOutput { run: look.target.run.to_string(), iterations }));
     };
     let iter = match which(text, &look, WHAT)? {
-        Which::Iteration(iter) => iter,
-        Which::Node(node) => {
+        TargetArg::Iteration(iter) => iter,
+        TargetArg::Node(node) => {
             let last = look.iterations.iter().rev().find(|seen| seen.node() == Some(&node));
             let none = || {
-                Report::new("no_iteration", Exit::REFUSED, WHAT)
+                CommandError::new("no_iteration", CommandExit::REFUSED, WHAT)
                     .cause(format!("no iteration has worked on `{node}` yet"))
                     .hint(format!("see it with 'runner show {node}'"))
             };
@@ -43,47 +44,49 @@ pub(crate) fn run(dir: &Path, args: &LogArgs, out: &Out) -> Result<Box<dyn Reply
     };
     if args.follow {
         follow_iteration(&look, iter, args, out).map_err(told)?;
-        return Ok(Box::new(Nothing));
+        return Ok(Box::new(NoOutput));
     }
     let transcript = transcript(&look, iter, args, pattern.as_ref())?;
     Ok(Box::new(transcript))
 }
 
-fn regex(text: &str) -> Result<Pattern, Report> {
-    Pattern::new(text).map_err(|cause| {
-        Report::new("regex", Exit::REFUSED, WHAT)
+fn regex(text: &str) -> Result<TextPattern, CommandError> {
+    TextPattern::new(text).map_err(|cause| {
+        CommandError::new("regex", CommandExit::REFUSED, WHAT)
             .cause(format!("`{}` is no regular expression: {cause}", crate::view::short(text)))
             .hint("put a backslash before characters that are meant as they are: \\( \\[ \\*")
     })
 }
 
-fn whole(seen: &Seen) -> String {
+fn whole(seen: &IterationView) -> String {
     let node = seen.node().map(ToString::to_string).unwrap_or_default();
     format!("{} {node} {} {}", seen.iter, seen.outcome.map_or("", Outcome::as_str), seen.said)
 }
 
 /// The iterations of a run, one line each.
-pub(crate) struct List {
+pub(crate) struct LogOutput {
     pub(crate) run: String,
-    pub(crate) iterations: Vec<Seen>,
+    pub(crate) iterations: Vec<IterationView>,
 }
 
 /// How an outcome looks.
-pub(crate) fn look_of(outcome: Option<Outcome>) -> (Glyph, Ink) {
+pub(crate) fn look_of(outcome: Option<Outcome>) -> (Glyph, TextRole) {
     match outcome {
-        Some(Outcome::Passed) => (Glyph::Passed, Ink::Good),
-        Some(Outcome::Decomposed | Outcome::Repaired | Outcome::Replanned) => (Glyph::Branch, Ink::Active),
-        Some(Outcome::Retry) => (Glyph::Retried, Ink::Warn),
-        Some(outcome) if outcome.nature() == Nature::Answered => (Glyph::Failed, Ink::Bad),
-        Some(_) | None => (Glyph::Open, Ink::Warn),
+        Some(Outcome::Passed) => (Glyph::Passed, TextRole::Good),
+        Some(Outcome::Decomposed | Outcome::Repaired | Outcome::Replanned) => {
+            (Glyph::Branch, TextRole::Active)
+        }
+        Some(Outcome::Retry) => (Glyph::Retried, TextRole::Warn),
+        Some(outcome) if outcome.nature() == OutcomeClass::Answered => (Glyph::Failed, TextRole::Bad),
+        Some(_) | None => (Glyph::Open, TextRole::Warn),
     }
 }
 
-fn time(seen: &Seen, key: &str) -> Option<String> {
+fn time(seen: &IterationView, key: &str) -> Option<String> {
     seen.number(key).map(|ms| clock(Duration::from_millis(ms)))
 }
 
-pub(crate) fn seen_json(seen: &Seen) -> Value {
+pub(crate) fn seen_json(seen: &IterationView) -> Value {
     json!({
         "iter": seen.iter, "commit": seen.commit, "node": seen.node(), "outcome": seen.outcome,
         "committed": seen.committed, "agent_ms": seen.number("agent_ms"), "guard_ms": seen.number("guard_ms"),
@@ -92,8 +95,8 @@ pub(crate) fn seen_json(seen: &Seen) -> Value {
 }
 
 /// One iteration as a line of pairs; what is not on record is left out.
-pub(crate) fn seen_line(seen: &Seen) -> Line {
-    let mut line = Line::new()
+pub(crate) fn seen_line(seen: &IterationView) -> KeyValueLine {
+    let mut line = KeyValueLine::new()
         .with("iter", seen.iter.get())
         .with("outcome", seen.outcome.map_or("unknown", Outcome::as_str))
         .with("node", seen.node().map_or_else(|| "repair".to_owned(), ToString::to_string))
@@ -110,7 +113,7 @@ pub(crate) fn seen_line(seen: &Seen) -> Line {
     line
 }
 
-pub(crate) fn seen_drawn(seen: &Seen, pen: &Pen) -> String {
+pub(crate) fn seen_drawn(seen: &IterationView, pen: &Styler) -> String {
     let (glyph, ink) = look_of(seen.outcome);
     let glyph = pen.ink(ink, pen.glyph(glyph).trim_end_matches(['─', '-', ' ']));
     let node = seen.node().map_or_else(|| "repair".to_owned(), ToString::to_string);
@@ -140,7 +143,7 @@ pub(crate) fn seen_drawn(seen: &Seen, pen: &Pen) -> String {
     format!("{glyph} {line}\n{marks}")
 }
 
-impl Reply for List {
+impl CommandOutput for LogOutput {
     fn json(&self) -> Value {
         json!({
             "schema": "runner.log/1",
@@ -149,11 +152,11 @@ impl Reply for List {
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
+    fn plain(&self) -> Vec<KeyValueLine> {
         self.iterations.iter().map(seen_line).collect()
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         if self.iterations.is_empty() {
             return format!("run {} has no iteration yet: make one with 'runner step'\n", self.run);
         }
@@ -166,35 +169,35 @@ impl Reply for List {
 }
 
 /// One new iteration of a run that is followed.
-struct News<'s>(&'s Seen);
+struct FollowedIteration<'s>(&'s IterationView);
 
-impl Reply for News<'_> {
+impl CommandOutput for FollowedIteration<'_> {
     fn json(&self) -> Value {
         seen_json(self.0)
     }
 
-    fn plain(&self) -> Vec<Line> {
+    fn plain(&self) -> Vec<KeyValueLine> {
         vec![seen_line(self.0)]
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         seen_drawn(self.0, pen)
     }
 }
 
 /// Everything was said already.
-struct Nothing;
+struct NoOutput;
 
-impl Reply for Nothing {
+impl CommandOutput for NoOutput {
     fn json(&self) -> Value {
         json!({ "event": "end" })
     }
 
-    fn plain(&self) -> Vec<Line> {
+    fn plain(&self) -> Vec<KeyValueLine> {
         Vec::new()
     }
 
-    fn drawn(&self, _: &Pen) -> String {
+    fn drawn(&self, _: &Styler) -> String {
         String::new()
     }
 
@@ -207,29 +210,29 @@ impl Reply for Nothing {
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Tells every iteration, and every new one, until nobody works on the run any more.
-fn follow_run(dir: &Path, args: &LogArgs, first: Look, out: &Out) -> Result<(), runner_host::Error> {
-    let mut told: Option<Iteration> = None;
+fn follow_run(dir: &Path, args: &LogArgs, first: RunView, out: &Ui) -> Result<(), runner_host::Error> {
+    let mut told: Option<IterationNumber> = None;
     let mut look = first;
     loop {
         let known = told;
         for seen in look.iterations.iter().filter(|seen| known.is_none_or(|known| seen.iter > known)) {
-            out.tell_now(&News(seen));
+            out.tell_now(&FollowedIteration(seen));
             told = Some(seen.iter);
         }
         if !runner_host::looking::is_locked(dir)? {
             return Ok(());
         }
         std::thread::sleep(LOOK_EVERY);
-        look = Look::at(dir, args.run.as_deref())?;
+        look = RunView::at(dir, args.run.as_deref())?;
     }
 }
 
 /// Tells what an iteration's agent and guard print while they do.
 fn follow_iteration(
-    look: &Look,
-    iter: Iteration,
+    look: &RunView,
+    iter: IterationNumber,
     args: &LogArgs,
-    out: &Out,
+    out: &Ui,
 ) -> Result<(), runner_host::Error> {
     let names: &[&str] = match (args.guard, args.agent || args.raw) {
         (true, _) => &["guard.log"],
@@ -248,7 +251,7 @@ fn follow_iteration(
             let part = fresh.get(..end).unwrap_or_default();
             *read += part.len();
             if !part.is_empty() {
-                out.tell_now(&Part { name, text: lines(&String::from_utf8_lossy(part)) });
+                out.tell_now(&LogChunkOutput { name, text: lines(&String::from_utf8_lossy(part)) });
             }
         }
         if is_over || !runner_host::looking::is_locked(&look.folder(iter))? {
@@ -259,40 +262,40 @@ fn follow_iteration(
 }
 
 /// A part of a log that is followed.
-struct Part<'n> {
+struct LogChunkOutput<'n> {
     name: &'n str,
     text: String,
 }
 
-impl Reply for Part<'_> {
+impl CommandOutput for LogChunkOutput<'_> {
     fn json(&self) -> Value {
         json!({ "log": self.name, "text": self.text })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        self.text.lines().map(Line::verbatim).collect()
+    fn plain(&self) -> Vec<KeyValueLine> {
+        self.text.lines().map(KeyValueLine::verbatim).collect()
     }
 
-    fn drawn(&self, _: &Pen) -> String {
+    fn drawn(&self, _: &Styler) -> String {
         self.text.clone()
     }
 }
 
 /// What an iteration's logs say.
-struct Transcript {
-    iter: Iteration,
+struct LogTextOutput {
+    iter: IterationNumber,
     /// What each part is called, and what it says.
     parts: Vec<(&'static str, String)>,
     raw: bool,
 }
 
 fn transcript(
-    look: &Look,
-    iter: Iteration,
+    look: &RunView,
+    iter: IterationNumber,
     args: &LogArgs,
-    grep: Option<&Pattern>,
-) -> Result<Transcript, Report> {
-    let told = |error| Report::of(WHAT, &error);
+    grep: Option<&TextPattern>,
+) -> Result<LogTextOutput, CommandError> {
+    let told = |error| CommandError::of(WHAT, &error);
     let wanted: &[(&str, &str)] = match (args.guard, args.agent, args.raw, args.errors, args.prompt) {
         (true, ..) => &[("guard", "guard.log")],
         (_, true, ..) => &[("agent", "executor.log")],
@@ -324,7 +327,7 @@ fn transcript(
         }
     }
     parts.retain(|(_, text)| !text.is_empty());
-    Ok(Transcript { iter, parts, raw: args.raw })
+    Ok(LogTextOutput { iter, parts, raw: args.raw })
 }
 
 /// How many lines of a guard are shown among the errors.
@@ -336,14 +339,18 @@ fn last_lines(text: &str) -> String {
 }
 
 /// What git alone knows, where the iteration's folder is not here.
-fn on_record(look: &Look, iter: Iteration, args: &LogArgs) -> Result<Vec<(&'static str, String)>, Report> {
+fn on_record(
+    look: &RunView,
+    iter: IterationNumber,
+    args: &LogArgs,
+) -> Result<Vec<(&'static str, String)>, CommandError> {
     let none = || {
-        Report::new("not_here", Exit::REFUSED, WHAT)
+        CommandError::new("not_here", CommandExit::REFUSED, WHAT)
             .cause(format!("the logs of iteration {} are not in this clone", iter.get()))
             .hint("they lie in the work tree that the run was made in; git holds what 'runner show' tells")
     };
     let seen = look.iterations.iter().find(|seen| seen.iter == iter).ok_or_else(none)?;
-    let state = look.state_after(seen).map_err(|error| Report::of(WHAT, &error))?;
+    let state = look.state_after(seen).map_err(|error| CommandError::of(WHAT, &error))?;
     let lesson = state.as_ref().zip(seen.node()).and_then(|(state, node)| state.lesson(node));
     let guard = lesson.and_then(|lesson| lesson.guard_output.clone());
     let mut parts = Vec::new();
@@ -356,21 +363,21 @@ fn on_record(look: &Look, iter: Iteration, args: &LogArgs) -> Result<Vec<(&'stat
     if parts.is_empty() { Err(none()) } else { Ok(parts) }
 }
 
-impl Reply for Transcript {
+impl CommandOutput for LogTextOutput {
     fn json(&self) -> Value {
         let parts: serde_json::Map<String, Value> =
             self.parts.iter().map(|(name, text)| ((*name).to_owned(), json!(text))).collect();
         json!({ "schema": "runner.log/1", "iter": self.iter, "parts": parts })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        self.parts.iter().flat_map(|(_, text)| text.lines()).map(Line::verbatim).collect()
+    fn plain(&self) -> Vec<KeyValueLine> {
+        self.parts.iter().flat_map(|(_, text)| text.lines()).map(KeyValueLine::verbatim).collect()
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let heading = |name: &str| match (self.raw, self.parts.len()) {
             (true, _) | (_, 1) => String::new(),
-            _ => format!("{}\n", pen.ink(Ink::Strong, &format!("#{} {name}", self.iter.get()))),
+            _ => format!("{}\n", pen.ink(TextRole::Strong, &format!("#{} {name}", self.iter.get()))),
         };
         let ended = |text: &str| if text.ends_with('\n') { "" } else { "\n" };
         self.parts

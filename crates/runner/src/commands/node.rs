@@ -4,31 +4,31 @@ use std::io::Read;
 use std::path::Path;
 
 use runner_cli::progress::bar;
-use runner_cli::{Exit, Glyph, Ink, Line, Pen, Reply, Report};
+use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use runner_core::id::NodeId;
 use runner_core::slug::fresh_id;
-use runner_core::steer::{NewNode, Part, Place, Rewording, UserEdit, parts, text_of};
+use runner_core::steer::{NewNode, NodeChanges, SiblingPosition, SplitPart, UserEdit, parts, text_of};
 use runner_core::text::one_line;
 use runner_core::tree::{Node, Tree, path_text};
-use runner_host::steer::{Edited, Steering};
+use runner_host::steer::{CommittedEdit, EditSession};
 use serde_json::{Value, json};
 
-use crate::cli::{AddArgs, EditArgs, MoveArgs, NodeArgs, NodeCommand, PlaceArgs, SplitArgs};
+use crate::cli::{AddArgs, EditArgs, MoveArgs, NodeArgs, NodeCommand, PositionArgs, SplitArgs};
 use crate::view::clean;
 use crate::which::node;
 
 const WHAT: &str = "could not edit the plan";
 
 /// An edit that was made.
-pub(crate) struct Done {
+pub(crate) struct NodeEditOutput {
     edit: UserEdit,
-    edited: Edited,
+    edited: CommittedEdit,
     /// Where the node is, or was.
     path: String,
 }
 
-pub(crate) fn run(dir: &Path, args: &NodeArgs) -> Result<Done, Report> {
-    let told = |error| Report::of(WHAT, &error);
+pub(crate) fn run(dir: &Path, args: &NodeArgs) -> Result<NodeEditOutput, CommandError> {
+    let told = |error| CommandError::of(WHAT, &error);
     // What stands in a file is read before the lock is taken: standard input may be a person.
     let steps = match &args.command {
         NodeCommand::Split(args) => steps(args)?,
@@ -38,12 +38,12 @@ pub(crate) fn run(dir: &Path, args: &NodeArgs) -> Result<Done, Report> {
         | NodeCommand::Move(_)
         | NodeCommand::Allow(_) => Vec::new(),
     };
-    let run = Steering::begin(dir).map_err(told)?;
-    let edit = Wish { run: &run, steps }.edit(&args.command)?;
+    let run = EditSession::begin(dir).map_err(told)?;
+    let edit = NodeEditRequest { run: &run, steps }.edit(&args.command)?;
     let before = edit.node().and_then(|id| path_of(run.tree(), id));
     let edited = run.commit(&edit).map_err(told)?;
     let after = edit.node().and_then(|id| path_of(&edited.after.tree, id));
-    Ok(Done { edit, edited, path: after.or(before).unwrap_or_default() })
+    Ok(NodeEditOutput { edit, edited, path: after.or(before).unwrap_or_default() })
 }
 
 fn path_of(tree: &Tree, id: &NodeId) -> Option<String> {
@@ -51,13 +51,13 @@ fn path_of(tree: &Tree, id: &NodeId) -> Option<String> {
 }
 
 /// What was typed, on its way to an edit of this run.
-struct Wish<'r> {
-    run: &'r Steering,
-    steps: Vec<Part>,
+struct NodeEditRequest<'r> {
+    run: &'r EditSession,
+    steps: Vec<SplitPart>,
 }
 
-impl Wish<'_> {
-    fn edit(&self, command: &NodeCommand) -> Result<UserEdit, Report> {
+impl NodeEditRequest<'_> {
+    fn edit(&self, command: &NodeCommand) -> Result<UserEdit, CommandError> {
         Ok(match command {
             NodeCommand::Add(args) => self.add(args)?,
             NodeCommand::Edit(args) => self.reword(args)?,
@@ -70,7 +70,7 @@ impl Wish<'_> {
         })
     }
 
-    fn node(&self, text: &str) -> Result<NodeId, Report> {
+    fn node(&self, text: &str) -> Result<NodeId, CommandError> {
         node(text, self.run.tree(), WHAT)
     }
 
@@ -79,11 +79,12 @@ impl Wish<'_> {
         u32::try_from(self.run.config().max_attempts_default.get()).unwrap_or(1)
     }
 
-    fn add(&self, args: &AddArgs) -> Result<UserEdit, Report> {
+    fn add(&self, args: &AddArgs) -> Result<UserEdit, CommandError> {
         let under = self.node(&args.parent)?;
         let id = match &args.id {
             Some(id) => NodeId::new(id.as_str()).map_err(|fault| {
-                let report = Report::new("node_id", Exit::REFUSED, WHAT).cause(fault.to_string());
+                let report =
+                    CommandError::new("node_id", CommandExit::REFUSED, WHAT).cause(fault.to_string());
                 report.hint("leave --id out, and one is made from the title")
             })?,
             None => fresh_id(&args.title, |id| self.run.tree().path_to(id).is_some()),
@@ -93,9 +94,9 @@ impl Wish<'_> {
         Ok(UserEdit::Add { under, node, place: self.place(&args.place)? })
     }
 
-    fn reword(&self, args: &EditArgs) -> Result<UserEdit, Report> {
+    fn reword(&self, args: &EditArgs) -> Result<UserEdit, CommandError> {
         let points: Vec<String> = args.acceptance.iter().map(|point| text_of(point)).collect();
-        let to = Rewording {
+        let to = NodeChanges {
             title: args.title.as_deref().map(one_line),
             goal: args.goal.as_deref().map(text_of),
             acceptance: (args.no_acceptance || !points.is_empty()).then_some(points),
@@ -107,7 +108,7 @@ impl Wish<'_> {
     /// The steps as nodes, each with an id that is new.
     fn parts(&self) -> Vec<NewNode> {
         let mut made: Vec<NewNode> = Vec::new();
-        for Part { title, goal, acceptance } in &self.steps {
+        for SplitPart { title, goal, acceptance } in &self.steps {
             let is_taken =
                 |id: &NodeId| self.run.tree().path_to(id).is_some() || made.iter().any(|node| node.id == *id);
             let id = fresh_id(title, is_taken);
@@ -116,7 +117,7 @@ impl Wish<'_> {
         made
     }
 
-    fn relocate(&self, args: &MoveArgs) -> Result<UserEdit, Report> {
+    fn relocate(&self, args: &MoveArgs) -> Result<UserEdit, CommandError> {
         let id = self.node(&args.node)?;
         let path = self.run.tree().path_to(&id).unwrap_or_default();
         let parent = path.iter().rev().nth(1).map_or(&id, |parent| &parent.id);
@@ -124,24 +125,33 @@ impl Wish<'_> {
         Ok(UserEdit::Move { node: id, under, place: self.place(&args.place)? })
     }
 
-    fn place(&self, args: &PlaceArgs) -> Result<Place, Report> {
+    fn place(&self, args: &PositionArgs) -> Result<SiblingPosition, CommandError> {
         Ok(match (&args.before, &args.after, args.order) {
-            (Some(before), _, _) => Place::Before(self.node(before)?),
-            (_, Some(after), _) => Place::After(self.node(after)?),
-            (_, _, Some(order)) => Place::Order(order),
-            (None, None, None) => Place::Last,
+            (Some(before), _, _) => SiblingPosition::Before(self.node(before)?),
+            (_, Some(after), _) => SiblingPosition::After(self.node(after)?),
+            (_, _, Some(order)) => SiblingPosition::Order(order),
+            (None, None, None) => SiblingPosition::Last,
         })
     }
 }
 
 /// The steps that a leaf is divided into, as they were typed or stand in a file.
-fn steps(args: &SplitArgs) -> Result<Vec<Part>, Report> {
+fn steps(args: &SplitArgs) -> Result<Vec<SplitPart>, CommandError> {
     let Some(path) = &args.from else {
-        return Ok(args.into.iter().map(|title| Part { title: title.clone(), ..Part::default() }).collect());
+        return Ok(args
+            .into
+            .iter()
+            .map(|title| SplitPart { title: title.clone(), ..SplitPart::default() })
+            .collect());
     };
     let name = path.display().to_string();
     let unreadable = |why: String| {
-        Report::new("steps_file", Exit::REFUSED, format!("could not read the steps from `{name}`")).cause(why)
+        CommandError::new(
+            "steps_file",
+            CommandExit::REFUSED,
+            format!("could not read the steps from `{name}`"),
+        )
+        .cause(why)
     };
     let text = if name == "-" {
         let mut text = String::new();
@@ -156,7 +166,7 @@ fn steps(args: &SplitArgs) -> Result<Vec<Part>, Report> {
     })
 }
 
-impl Done {
+impl NodeEditOutput {
     fn verb(&self) -> &'static str {
         match &self.edit {
             UserEdit::Add { .. } => "added",
@@ -188,7 +198,7 @@ impl Done {
     }
 }
 
-impl Reply for Done {
+impl CommandOutput for NodeEditOutput {
     fn json(&self) -> Value {
         json!({
             "schema": "runner.edit/1",
@@ -201,16 +211,16 @@ impl Reply for Done {
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        let line = Line::new().with("edit", self.verb()).with("node", &self.path);
+    fn plain(&self) -> Vec<KeyValueLine> {
+        let line = KeyValueLine::new().with("edit", self.verb()).with("node", &self.path);
         let line = line.with("commit", &self.edited.commit);
         let lines = [line].into_iter();
-        lines.chain(self.notes().iter().map(|note| Line::new().with("note", note))).collect()
+        lines.chain(self.notes().iter().map(|note| KeyValueLine::new().with("note", note))).collect()
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
-        let tick = pen.ink(Ink::Good, pen.glyph(Glyph::Passed));
-        let mut text = format!("{tick} {} {}\n", self.verb(), pen.ink(Ink::Strong, &self.path));
+    fn drawn(&self, pen: &Styler) -> String {
+        let tick = pen.ink(TextRole::Good, pen.glyph(Glyph::Passed));
+        let mut text = format!("{tick} {} {}\n", self.verb(), pen.ink(TextRole::Strong, &self.path));
         let mut row =
             |says: &str| text.push_str(&format!("  {}\n", pen.fit(says, pen.width.saturating_sub(2))));
         match (&self.edit, self.node()) {

@@ -2,35 +2,36 @@
 
 use std::path::Path;
 
-use runner_cli::{Glyph, Ink, Line, Pen, Reply, Report};
-use runner_host::pausing::{self, Paused};
+use runner_cli::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
+use runner_host::pausing::{self, PauseStatus};
 use serde_json::{Value, json};
 
 use crate::cli::PauseArgs;
 
 /// What was wished for, and how things stand.
-pub(crate) struct Done {
+pub(crate) struct PauseOutput {
     is_paused: bool,
-    found: Paused,
+    found: PauseStatus,
     /// Whether the running iteration was waited for.
     waited: bool,
 }
 
-pub(crate) fn pause(dir: &Path, args: &PauseArgs) -> Result<Done, Report> {
-    let told = |error| Report::of("could not pause the run", &error);
+pub(crate) fn pause(dir: &Path, args: &PauseArgs) -> Result<PauseOutput, CommandError> {
+    let told = |error| CommandError::of("could not pause the run", &error);
     let found = pausing::pause(dir).map_err(told)?;
     if args.wait {
         pausing::wait_until_free(dir).map_err(told)?;
     }
-    Ok(Done { is_paused: true, found, waited: args.wait })
+    Ok(PauseOutput { is_paused: true, found, waited: args.wait })
 }
 
-pub(crate) fn resume(dir: &Path) -> Result<Done, Report> {
-    let found = pausing::resume(dir).map_err(|error| Report::of("could not let the run go on", &error))?;
-    Ok(Done { is_paused: false, found, waited: false })
+pub(crate) fn resume(dir: &Path) -> Result<PauseOutput, CommandError> {
+    let found =
+        pausing::resume(dir).map_err(|error| CommandError::of("could not let the run go on", &error))?;
+    Ok(PauseOutput { is_paused: false, found, waited: false })
 }
 
-impl Done {
+impl PauseOutput {
     /// The runner that is still at work.
     fn at_work(&self) -> Option<u32> {
         self.found.at_work.filter(|_| !self.waited)
@@ -55,7 +56,7 @@ impl Done {
     }
 }
 
-impl Reply for Done {
+impl CommandOutput for PauseOutput {
     fn json(&self) -> Value {
         json!({
             "schema": "runner.pause/1",
@@ -65,17 +66,18 @@ impl Reply for Done {
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        let line = Line::new().with("paused", self.is_paused).with("was_paused", self.found.was_paused);
+    fn plain(&self) -> Vec<KeyValueLine> {
+        let line =
+            KeyValueLine::new().with("paused", self.is_paused).with("was_paused", self.found.was_paused);
         vec![match self.at_work() {
             Some(pid) => line.with("at_work", pid),
             None => line,
         }]
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let (glyph, ink) =
-            if self.is_paused { (Glyph::Retried, Ink::Warn) } else { (Glyph::Passed, Ink::Good) };
+            if self.is_paused { (Glyph::Retried, TextRole::Warn) } else { (Glyph::Passed, TextRole::Good) };
         format!("{} {}\n\nNext: {}\n", pen.ink(ink, pen.glyph(glyph)), self.text(), self.next())
     }
 }

@@ -4,26 +4,31 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
 use runner_cli::numbers::counted;
-use runner_cli::{Exit, Glyph, Ink, Line, Pen, Reply, Report, explain_graft};
+use runner_cli::{
+    CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, explain_graft,
+};
 use runner_core::config::Config;
-use runner_core::plan::{BYTES_MAX, Format, Grafted, Import, Plan, Reading, Remark, export, graft, read};
+use runner_core::plan::{
+    BYTES_MAX, ImportOptions, ImportWarning, ImportedPlan, ImportedTree, PlanFormat, PlanImport, export,
+    graft, read,
+};
 use runner_core::start::max_attempts;
 use runner_core::tree::Tree;
 use runner_host::inspect::inspect;
-use runner_host::start::{Started, import};
+use runner_host::start::{StartResult, import};
 use serde_json::{Value, json};
 
 use super::tree::load;
-use crate::cli::{PlanArgs, PlanCommand, PlanExportArgs, PlanFormat, PlanImportArgs};
+use crate::cli::{PlanArgs, PlanCommand, PlanExportArgs, PlanFormatArg, PlanImportArgs};
 use crate::view::recovered::{recovered_json, recovered_line, recovered_text};
 use crate::view::short;
-use crate::view::tree::{Shown, draw};
+use crate::view::tree::{TreeScope, draw};
 use crate::which::node;
 
 const IMPORT: &str = "could not import the plan";
 const EXPORT: &str = "could not export the plan";
 
-pub(crate) fn run(dir: &Path, args: &PlanArgs) -> Result<Box<dyn Reply>, Report> {
+pub(crate) fn run(dir: &Path, args: &PlanArgs) -> Result<Box<dyn CommandOutput>, CommandError> {
     match &args.command {
         PlanCommand::Import(args) => Ok(Box::new(take_in(dir, args)?)),
         PlanCommand::Export(args) => Ok(Box::new(write_out(dir, args)?)),
@@ -31,58 +36,59 @@ pub(crate) fn run(dir: &Path, args: &PlanArgs) -> Result<Box<dyn Reply>, Report>
 }
 
 /// What an import did, or would do.
-struct Imported {
-    format: Format,
+struct PlanImportOutput {
+    format: PlanFormat,
     title: String,
-    remarks: Vec<Remark>,
-    grafted: Grafted,
+    remarks: Vec<ImportWarning>,
+    grafted: ImportedTree,
     /// The commit; none of a dry run.
-    started: Option<Started>,
+    started: Option<StartResult>,
 }
 
-fn take_in(dir: &Path, args: &PlanImportArgs) -> Result<Imported, Report> {
+fn take_in(dir: &Path, args: &PlanImportArgs) -> Result<PlanImportOutput, CommandError> {
     let plan = read_plan(args)?;
     let tree = load(dir, IMPORT)?;
     let under = args.under.as_deref().map(|under| node(under, &tree, IMPORT)).transpose()?;
     let (format, title, remarks) = (plan.format, plan.title.clone(), plan.remarks.clone());
-    let plan = Import { plan, under, with_done: args.include_done };
+    let plan = PlanImport { plan, under, with_done: args.include_done };
     if args.dry_run {
         let grafted = rehearse(dir, &tree, &plan)?;
-        return Ok(Imported { format, title, remarks, grafted, started: None });
+        return Ok(PlanImportOutput { format, title, remarks, grafted, started: None });
     }
-    let mut started = import(dir, plan).map_err(|error| Report::of(IMPORT, &error))?;
-    let nothing = || Report::new("plan", Exit::FAILURE, IMPORT).cause("nothing was taken in");
+    let mut started = import(dir, plan).map_err(|error| CommandError::of(IMPORT, &error))?;
+    let nothing = || CommandError::new("plan", CommandExit::FAILURE, IMPORT).cause("nothing was taken in");
     let grafted = started.grafted.take().ok_or_else(nothing)?;
-    Ok(Imported { format, title, remarks, grafted, started: Some(started) })
+    Ok(PlanImportOutput { format, title, remarks, grafted, started: Some(started) })
 }
 
 /// The tree as the import would leave it.
-fn rehearse(dir: &Path, tree: &Tree, plan: &Import) -> Result<Grafted, Report> {
-    let here = inspect(dir).map_err(|error| Report::of(IMPORT, &error))?;
+fn rehearse(dir: &Path, tree: &Tree, plan: &PlanImport) -> Result<ImportedTree, CommandError> {
+    let here = inspect(dir).map_err(|error| CommandError::of(IMPORT, &error))?;
     let usual = Config::default();
     let attempts = max_attempts(here.config.good().unwrap_or(&usual));
     graft(tree, plan, attempts).map_err(|fault| {
         let (code, details, hints) = explain_graft(&fault);
-        let report = Report::new(code, Exit::REFUSED, IMPORT).cause(fault.to_string()).details(details);
-        hints.into_iter().fold(report, Report::hint)
+        let report =
+            CommandError::new(code, CommandExit::REFUSED, IMPORT).cause(fault.to_string()).details(details);
+        hints.into_iter().fold(report, CommandError::hint)
     })
 }
 
-fn read_plan(args: &PlanImportArgs) -> Result<Plan, Report> {
+fn read_plan(args: &PlanImportArgs) -> Result<ImportedPlan, CommandError> {
     let name = args.file.display().to_string();
     let bytes = bytes_of(&args.file).map_err(|error| {
-        Report::new("plan_file", Exit::REFUSED, IMPORT)
+        CommandError::new("plan_file", CommandExit::REFUSED, IMPORT)
             .cause(format!("`{name}` cannot be read: {error}"))
             .hint("name a file, or - for standard input")
     })?;
     let format = args.format.map(|format| match format {
-        PlanFormat::Markdown => Format::Markdown,
-        PlanFormat::Prd => Format::Prd,
-        PlanFormat::TaskMaster => Format::TaskMaster,
+        PlanFormatArg::Markdown => PlanFormat::Markdown,
+        PlanFormatArg::Prd => PlanFormat::Prd,
+        PlanFormatArg::TaskMaster => PlanFormat::TaskMaster,
     });
-    let reading = Reading { name: &name, format, tag: args.tag.as_deref() };
+    let reading = ImportOptions { name: &name, format, tag: args.tag.as_deref() };
     read(&bytes, reading).map_err(|faults| {
-        Report::new("plan", Exit::REFUSED, IMPORT)
+        CommandError::new("plan", CommandExit::REFUSED, IMPORT)
             .cause(format!("`{name}` has {}", counted(faults.len(), "fault", "faults")))
             .details(faults.iter().map(|fault| format!("{name}:{}: {}", fault.line, short(&fault.reason))))
             .hint("mend the file, or say how it is written with --format; nothing was written")
@@ -101,17 +107,17 @@ fn bytes_of(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-impl Imported {
+impl PlanImportOutput {
     fn commit(&self) -> Option<&str> {
         self.started.as_ref().map(|started| started.commit.as_str())
     }
 
-    fn recovered(&self) -> Option<&runner_host::workshop::Taken> {
+    fn recovered(&self) -> Option<&runner_host::workshop::Recovered> {
         self.started.as_ref().and_then(|started| started.recovered.as_ref())
     }
 }
 
-impl Reply for Imported {
+impl CommandOutput for PlanImportOutput {
     fn json(&self) -> Value {
         let grafted = &self.grafted;
         json!({
@@ -128,16 +134,18 @@ impl Reply for Imported {
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        let mut lines: Vec<Line> = self.recovered().map(recovered_line).into_iter().collect();
-        let remark = |remark: &Remark| Line::new().with("remark", &remark.text).with("line", remark.line);
+    fn plain(&self) -> Vec<KeyValueLine> {
+        let mut lines: Vec<KeyValueLine> = self.recovered().map(recovered_line).into_iter().collect();
+        let remark = |remark: &ImportWarning| {
+            KeyValueLine::new().with("remark", &remark.text).with("line", remark.line)
+        };
         lines.extend(self.remarks.iter().map(remark));
         lines.extend(self.grafted.skipped.iter().map(|item| {
-            let line = Line::new().with("skipped", short(&item.title)).with("line", item.line);
+            let line = KeyValueLine::new().with("skipped", short(&item.title)).with("line", item.line);
             line.with("standing", item.standing.as_str())
         }));
-        lines.extend(self.grafted.added.iter().map(|id| Line::new().with("added", id)));
-        let last = Line::new()
+        lines.extend(self.grafted.added.iter().map(|id| KeyValueLine::new().with("added", id)));
+        let last = KeyValueLine::new()
             .with("format", self.format)
             .with("under", &self.grafted.under)
             .with("nodes", self.grafted.added.len())
@@ -147,18 +155,18 @@ impl Reply for Imported {
         lines
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let mut text = String::new();
-        let tick = pen.ink(Ink::Good, pen.glyph(Glyph::Passed));
+        let tick = pen.ink(TextRole::Good, pen.glyph(Glyph::Passed));
         if let Some(recovered) = self.recovered() {
             text.push_str(&format!("{tick} {}\n", recovered_text(recovered)));
         }
-        text.push_str(&draw(&self.grafted.tree, Shown { levels: usize::MAX, only_open: false }, pen));
+        text.push_str(&draw(&self.grafted.tree, TreeScope { levels: usize::MAX, only_open: false }, pen));
         text.push('\n');
         for remark in &self.remarks {
             text.push_str(&format!(
                 "{} line {}: {}\n",
-                pen.ink(Ink::Warn, "note:"),
+                pen.ink(TextRole::Warn, "note:"),
                 remark.line,
                 short(&remark.text)
             ));
@@ -166,7 +174,7 @@ impl Reply for Imported {
         for item in &self.grafted.skipped {
             let line =
                 format!("left out, {}: {} (line {})", item.standing.as_str(), short(&item.title), item.line);
-            text.push_str(&pen.ink(Ink::Faint, &pen.fit(&line, pen.width)));
+            text.push_str(&pen.ink(TextRole::Faint, &pen.fit(&line, pen.width)));
             text.push('\n');
         }
         let counts =
@@ -183,21 +191,21 @@ impl Reply for Imported {
 }
 
 /// A plan that was exported.
-struct Exported {
+struct PlanExportOutput {
     text: String,
     nodes: usize,
     file: Option<String>,
 }
 
-fn write_out(dir: &Path, args: &PlanExportArgs) -> Result<Exported, Report> {
+fn write_out(dir: &Path, args: &PlanExportArgs) -> Result<PlanExportOutput, CommandError> {
     let tree = load(dir, EXPORT)?;
     let (text, nodes) = (export(&tree), tree.node_count());
     if args.file == Path::new("-") {
-        return Ok(Exported { text, nodes, file: None });
+        return Ok(PlanExportOutput { text, nodes, file: None });
     }
     let name = args.file.display().to_string();
     write_file(&args.file, &text, args.force).map_err(|error| {
-        let report = Report::new("plan_file", Exit::REFUSED, EXPORT);
+        let report = CommandError::new("plan_file", CommandExit::REFUSED, EXPORT);
         if error.kind() == ErrorKind::AlreadyExists {
             return report.cause(format!("`{name}` is there already")).hint("replace it with --force");
         }
@@ -205,7 +213,7 @@ fn write_out(dir: &Path, args: &PlanExportArgs) -> Result<Exported, Report> {
             .cause(format!("`{name}` cannot be written: {error}"))
             .hint("name a file in a folder that is there")
     })?;
-    Ok(Exported { text, nodes, file: Some(name) })
+    Ok(PlanExportOutput { text, nodes, file: Some(name) })
 }
 
 fn write_file(path: &Path, text: &str, force: bool) -> std::io::Result<()> {
@@ -215,27 +223,30 @@ fn write_file(path: &Path, text: &str, force: bool) -> std::io::Result<()> {
     options.open(path)?.write_all(text.as_bytes())
 }
 
-impl Reply for Exported {
+impl CommandOutput for PlanExportOutput {
     fn json(&self) -> Value {
         json!({
-            "schema": "runner.plan_export/1", "format": Format::Markdown, "nodes": self.nodes,
+            "schema": "runner.plan_export/1", "format": PlanFormat::Markdown, "nodes": self.nodes,
             "file": self.file, "text": self.text,
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
+    fn plain(&self) -> Vec<KeyValueLine> {
         match &self.file {
             Some(file) => vec![
-                Line::new().with("file", file).with("format", Format::Markdown).with("nodes", self.nodes),
+                KeyValueLine::new()
+                    .with("file", file)
+                    .with("format", PlanFormat::Markdown)
+                    .with("nodes", self.nodes),
             ],
-            None => self.text.split_terminator('\n').map(Line::verbatim).collect(),
+            None => self.text.split_terminator('\n').map(KeyValueLine::verbatim).collect(),
         }
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         match &self.file {
             Some(file) => {
-                let tick = pen.ink(Ink::Good, pen.glyph(Glyph::Passed));
+                let tick = pen.ink(TextRole::Good, pen.glyph(Glyph::Passed));
                 format!("{tick} {} nodes written to {file}\n", self.nodes)
             }
             None => self.text.clone(),

@@ -6,52 +6,53 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use runner_cli::{Exit, Line, Out, Pen, Reply, Report};
-use runner_core::step::{self, Event, Next, Pace, StepEnd, Stop};
+use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, Ui};
+use runner_core::step::{self, Event, LoopWorld, NextAction, StepResult, StopReason};
 use runner_host::record::last_line;
-use runner_host::terminal::Keys;
-use runner_host::workshop::{Taken, Workshop, take_up};
+use runner_host::terminal::KeyReader;
+use runner_host::workshop::{Recovered, RepoWorld, take_up};
 use serde_json::{Value, json};
 
 use crate::cli::LoopArgs;
-use crate::live::{Live, Stage};
+use crate::live::{DisplayPhase, LiveDisplay};
 use crate::view::recovered::{recovered_json, recovered_line, recovered_text};
 use crate::view::spending::spent_text;
-use crate::view::summary::{Summary, why};
+use crate::view::summary::{LoopSummary, why};
 
 /// How it ended.
-pub(crate) struct Done {
-    stop: Option<Stop>,
-    summary: Summary,
+pub(crate) struct LoopOutput {
+    stop: Option<StopReason>,
+    summary: LoopSummary,
     took: Duration,
 }
 
 /// How much is to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Amount {
+enum RunMode {
     OneStep,
     UntilItStops { at_most: Option<u32> },
 }
 
-pub(crate) fn step(dir: &Path, out: &Out) -> Result<Done, Report> {
-    run(dir, Amount::OneStep, out)
+pub(crate) fn step(dir: &Path, out: &Ui) -> Result<LoopOutput, CommandError> {
+    run(dir, RunMode::OneStep, out)
 }
 
-pub(crate) fn run_loop(dir: &Path, args: &LoopArgs, out: &Out) -> Result<Done, Report> {
-    run(dir, Amount::UntilItStops { at_most: args.max_iterations }, out)
+pub(crate) fn run_loop(dir: &Path, args: &LoopArgs, out: &Ui) -> Result<LoopOutput, CommandError> {
+    run(dir, RunMode::UntilItStops { at_most: args.max_iterations }, out)
 }
 
-fn run(dir: &Path, amount: Amount, out: &Out) -> Result<Done, Report> {
-    let told = |error| Report::of("could not make an iteration", &error);
+fn run(dir: &Path, amount: RunMode, out: &Ui) -> Result<LoopOutput, CommandError> {
+    let told = |error| CommandError::of("could not make an iteration", &error);
     let root: OnceLock<PathBuf> = OnceLock::new();
-    let log_of = |stage| if stage == Stage::Guard { "guard.log" } else { "executor.log" };
-    let live = Live::new(out, Box::new(|run, iter, stage| last_line(root.get()?, run, iter, log_of(stage))));
+    let log_of = |stage| if stage == DisplayPhase::Guard { "guard.log" } else { "executor.log" };
+    let live =
+        LiveDisplay::new(out, Box::new(|run, iter, stage| last_line(root.get()?, run, iter, log_of(stage))));
     let asked = Arc::new(AtomicBool::new(false));
     let (pressed, presses) = channel();
     let keys = out
         .is_terminal()
         .then(|| {
-            Keys::read(move |key| {
+            KeyReader::read(move |key| {
                 let _ = pressed.send(key);
             })
         })
@@ -66,12 +67,12 @@ fn run(dir: &Path, amount: Amount, out: &Out) -> Result<Done, Report> {
         drop(keys);
         let (summary, took) = live.end();
         fresh.thread().unpark();
-        stop.map(|stop| Done { stop, summary, took }).map_err(told)
+        stop.map(|stop| LoopOutput { stop, summary, took }).map_err(told)
     })
 }
 
 /// `q` stops after the running iteration, `t` prints where things stand.
-fn listen_to_keys(presses: &std::sync::mpsc::Receiver<u8>, live: &Live<'_>, asked: &AtomicBool) {
+fn listen_to_keys(presses: &std::sync::mpsc::Receiver<u8>, live: &LiveDisplay<'_>, asked: &AtomicBool) {
     while !live.is_over() {
         match presses.recv_timeout(Duration::from_millis(200)) {
             Ok(b'q') => asked.store(true, Ordering::SeqCst),
@@ -83,60 +84,60 @@ fn listen_to_keys(presses: &std::sync::mpsc::Receiver<u8>, live: &Live<'_>, aske
 
 fn work(
     dir: &Path,
-    amount: Amount,
-    live: &Live<'_>,
+    amount: RunMode,
+    live: &LiveDisplay<'_>,
     (asked, root): (&AtomicBool, &OnceLock<PathBuf>),
-) -> Result<Option<Stop>, runner_host::Error> {
+) -> Result<Option<StopReason>, runner_host::Error> {
     let mut audience = |event: &Event| live.tell(event);
     let wants_stop = Box::new(|| asked.load(Ordering::SeqCst));
-    let mut workshop = Workshop::open(dir, &mut audience, wants_stop)?;
+    let mut workshop = RepoWorld::open(dir, &mut audience, wants_stop)?;
     let _ = root.set(workshop.root().to_owned());
     workshop.listen()?;
     if let Some(taken) = take_up(&mut workshop)? {
-        live.say(&TakenUp(taken));
+        live.say(&RecoveryOutput(taken));
     }
     if let Some(stop) = surveyed(&mut workshop, amount)? {
         return Ok(Some(stop));
     }
     match amount {
-        Amount::UntilItStops { at_most } => step::run_loop(&mut workshop, at_most).map(Some),
-        Amount::OneStep => Ok(match step::step(&mut workshop)? {
-            StepEnd::Stopped(stop) => Some(stop),
-            StepEnd::Iterated(it) => match it.transition.next {
-                Next::Stop(stop) => Some(stop),
-                Next::Go | Next::Wait(_) => None,
+        RunMode::UntilItStops { at_most } => step::run_loop(&mut workshop, at_most).map(Some),
+        RunMode::OneStep => Ok(match step::step(&mut workshop)? {
+            StepResult::Stopped(stop) => Some(stop),
+            StepResult::Iterated(it) => match it.transition.next {
+                NextAction::Stop(stop) => Some(stop),
+                NextAction::Go | NextAction::Wait(_) => None,
             },
         }),
     }
 }
 
 /// Asks the guard before the first session, unless the run is paused or the user breaks in.
-fn surveyed(workshop: &mut Workshop<'_>, amount: Amount) -> Result<Option<Stop>, runner_host::Error> {
+fn surveyed(workshop: &mut RepoWorld<'_>, amount: RunMode) -> Result<Option<StopReason>, runner_host::Error> {
     if !workshop.is_before_first() {
         return Ok(None);
     }
-    let stop = if amount == Amount::OneStep { None } else { workshop.pause(None)? };
+    let stop = if amount == RunMode::OneStep { None } else { workshop.pause(None)? };
     if stop.is_some() { Ok(stop) } else { step::baseline(workshop) }
 }
 
 /// What a crash had left and what became of it.
-struct TakenUp(Taken);
+struct RecoveryOutput(Recovered);
 
-impl Reply for TakenUp {
+impl CommandOutput for RecoveryOutput {
     fn json(&self) -> Value {
         json!({ "event": "recovered", "recovered": recovered_json(&self.0) })
     }
 
-    fn plain(&self) -> Vec<Line> {
+    fn plain(&self) -> Vec<KeyValueLine> {
         vec![recovered_line(&self.0)]
     }
 
-    fn drawn(&self, _: &Pen) -> String {
+    fn drawn(&self, _: &Styler) -> String {
         format!("{}\n", recovered_text(&self.0))
     }
 }
 
-impl Reply for Done {
+impl CommandOutput for LoopOutput {
     fn json(&self) -> Value {
         json!({
             "schema": "runner.loop/1",
@@ -152,14 +153,14 @@ impl Reply for Done {
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        let stop = self.stop.as_ref().map_or("none", Stop::as_str);
-        let line = Line::new().with("event", "end").with("stop", stop);
+    fn plain(&self) -> Vec<KeyValueLine> {
+        let stop = self.stop.as_ref().map_or("none", StopReason::as_str);
+        let line = KeyValueLine::new().with("event", "end").with("stop", stop);
         let mut line = line.with("iterations", self.summary.iterations);
         if let Some(spent) = spent_text(&self.summary.spent, &self.summary.budget) {
             line = line.with("spent", spent);
         }
-        if let Some(stop) = self.stop.as_ref().filter(|stop| **stop != Stop::Complete) {
+        if let Some(stop) = self.stop.as_ref().filter(|stop| **stop != StopReason::Complete) {
             line = self
                 .summary
                 .next(stop)
@@ -169,7 +170,7 @@ impl Reply for Done {
         vec![line.with("exit", self.exit().0)]
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         self.stop.as_ref().map(|stop| self.summary.drawn(stop, self.took, pen)).unwrap_or_default()
     }
 
@@ -177,7 +178,7 @@ impl Reply for Done {
         true
     }
 
-    fn exit(&self) -> Exit {
-        self.stop.as_ref().map_or(Exit::SUCCESS, |stop| Exit(stop.exit_code()))
+    fn exit(&self) -> CommandExit {
+        self.stop.as_ref().map_or(CommandExit::SUCCESS, |stop| CommandExit(stop.exit_code()))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use runner_cli::{Exit, Glyph, Ink, Line, Pen, Reply, Report};
+use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use runner_core::tree::{Selection, Tree, path_text, select};
 use serde_json::{Value, json};
 
@@ -10,13 +10,13 @@ use super::tree::load;
 use crate::cli::SelectArgs;
 use crate::view::clean;
 
-pub(crate) struct Answer {
+pub(crate) struct SelectOutput {
     tree: Tree,
     explain: bool,
 }
 
-pub(crate) fn run(dir: &Path, args: &SelectArgs) -> Result<Answer, Report> {
-    Ok(Answer { tree: load(dir, "could not select the next leaf")?, explain: args.explain })
+pub(crate) fn run(dir: &Path, args: &SelectArgs) -> Result<SelectOutput, CommandError> {
+    Ok(SelectOutput { tree: load(dir, "could not select the next leaf")?, explain: args.explain })
 }
 
 /// The reasons, from the root down, as sentences.
@@ -50,7 +50,7 @@ fn reasons(selection: &Selection<'_>) -> Vec<(String, String)> {
     reasons
 }
 
-impl Reply for Answer {
+impl CommandOutput for SelectOutput {
     fn json(&self) -> Value {
         let selection = select(&self.tree);
         let (state, choice) = match &selection {
@@ -78,59 +78,61 @@ impl Reply for Answer {
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
+    fn plain(&self) -> Vec<KeyValueLine> {
         let selection = select(&self.tree);
         let (state, choice) = match &selection {
-            Selection::Complete => return vec![Line::new().with("state", "complete")],
+            Selection::Complete => return vec![KeyValueLine::new().with("state", "complete")],
             Selection::Leaf(choice) => ("next", choice),
             Selection::Stuck(choice) => ("stuck", choice),
         };
         let mut lines = vec![
-            Line::new().with("state", state),
-            Line::new().with("id", &choice.leaf.id),
-            Line::new().with("path", path_text(&choice.path)),
-            Line::new().with("attempts", choice.leaf.attempts),
-            Line::new().with("max_attempts", choice.leaf.max_attempts),
-            Line::new().with("title", clean(&choice.leaf.title)),
+            KeyValueLine::new().with("state", state),
+            KeyValueLine::new().with("id", &choice.leaf.id),
+            KeyValueLine::new().with("path", path_text(&choice.path)),
+            KeyValueLine::new().with("attempts", choice.leaf.attempts),
+            KeyValueLine::new().with("max_attempts", choice.leaf.max_attempts),
+            KeyValueLine::new().with("title", clean(&choice.leaf.title)),
         ];
         if self.explain {
             let told = reasons(&selection).into_iter();
-            lines.extend(told.map(|(node, reason)| Line::new().with("node", node).with("reason", reason)));
+            lines.extend(
+                told.map(|(node, reason)| KeyValueLine::new().with("node", node).with("reason", reason)),
+            );
         }
         lines
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let selection = select(&self.tree);
         let (glyph, ink, choice) = match &selection {
             Selection::Complete => {
-                let tick = pen.ink(Ink::Good, pen.glyph(Glyph::Passed));
+                let tick = pen.ink(TextRole::Good, pen.glyph(Glyph::Passed));
                 return format!("{tick} complete: every leaf passes\n");
             }
-            Selection::Leaf(choice) => (Glyph::Next, Ink::Active, choice),
-            Selection::Stuck(choice) => (Glyph::Failed, Ink::Bad, choice),
+            Selection::Leaf(choice) => (Glyph::Next, TextRole::Active, choice),
+            Selection::Stuck(choice) => (Glyph::Failed, TextRole::Bad, choice),
         };
-        let path = pen.ink(Ink::Strong, &path_text(&choice.path));
+        let path = pen.ink(TextRole::Strong, &path_text(&choice.path));
         let mut text = format!("{} {path}\n", pen.ink(ink, pen.glyph(glyph)));
         let title = clean(&choice.leaf.title);
         let (attempts, max) = (choice.leaf.attempts, choice.leaf.max_attempts);
         text.push_str(&format!("  {}\n", pen.fit(&title, pen.width.saturating_sub(2))));
         let spent = if attempts >= max { ": stuck" } else { "" };
-        text.push_str(&pen.ink(Ink::Faint, &format!("  {attempts} of {max} attempts spent{spent}")));
+        text.push_str(&pen.ink(TextRole::Faint, &format!("  {attempts} of {max} attempts spent{spent}")));
         text.push('\n');
         if self.explain {
             text.push('\n');
             for (node, reason) in reasons(&selection) {
-                text.push_str(&format!("  {}: {reason}\n", pen.ink(Ink::Faint, &node)));
+                text.push_str(&format!("  {}: {reason}\n", pen.ink(TextRole::Faint, &node)));
             }
         }
         text
     }
 
-    fn exit(&self) -> Exit {
+    fn exit(&self) -> CommandExit {
         match select(&self.tree) {
-            Selection::Complete | Selection::Leaf(_) => Exit::SUCCESS,
-            Selection::Stuck(_) => Exit::STUCK,
+            Selection::Complete | Selection::Leaf(_) => CommandExit::SUCCESS,
+            Selection::Stuck(_) => CommandExit::STUCK,
         }
     }
 }

@@ -3,58 +3,58 @@
 use std::path::Path;
 
 use runner_cli::numbers::{clock, dollars};
-use runner_cli::state::{State, States};
-use runner_cli::{Ink, Line, Out, Pen, Reply, Report};
+use runner_cli::state::{NodeState, NodeStates};
+use runner_cli::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole, Ui};
 use runner_core::id::NodeId;
 use runner_core::step::Outcome;
 use runner_core::text::lines;
 use runner_core::tree::{Node, path_text};
-use runner_core::verify::Kind;
-use runner_host::looking::{DiffForm, Look, Seen};
+use runner_core::verify::CommitKind;
+use runner_host::looking::{DiffFormat, IterationView, RunView};
 use serde_json::{Value, json};
 
 use super::log::{look_of, seen_drawn, seen_json, seen_line};
 use crate::cli::{DiffArgs, ShowArgs};
-use crate::view::changes::{FileChange, files, files_drawn};
+use crate::view::changes::{FileDiffStat, files, files_drawn};
 use crate::view::clean;
-use crate::which::{Which, iteration_of, seen, which};
+use crate::which::{TargetArg, iteration_of, seen, which};
 
 const SHOW: &str = "could not show it";
 const DIFF: &str = "could not show the difference";
 
-pub(crate) fn run(dir: &Path, args: &ShowArgs) -> Result<Box<dyn Reply>, Report> {
-    let told = |error| Report::of(SHOW, &error);
-    let look = Look::at(dir, args.run.as_deref()).map_err(told)?;
+pub(crate) fn run(dir: &Path, args: &ShowArgs) -> Result<Box<dyn CommandOutput>, CommandError> {
+    let told = |error| CommandError::of(SHOW, &error);
+    let look = RunView::at(dir, args.run.as_deref()).map_err(told)?;
     match which(args.which.as_deref().unwrap_or("@"), &look, SHOW)? {
-        Which::Node(id) => Ok(Box::new(OfNode::new(&look, &id))),
-        Which::Iteration(iter) => {
+        TargetArg::Node(id) => Ok(Box::new(ShowNodeOutput::new(&look, &id))),
+        TargetArg::Iteration(iter) => {
             let seen = seen(iter, &look, SHOW)?.clone();
-            let numbers = look.diff(&seen, DiffForm::Numbers, &[]).map_err(told)?;
+            let numbers = look.diff(&seen, DiffFormat::Numbers, &[]).map_err(told)?;
             let state = look.state_after(&seen).map_err(told)?;
             let summary = state.and_then(|state| state.last_summary).unwrap_or_else(|| seen.said.clone());
-            Ok(Box::new(OfIteration { seen, summary, files: files(&numbers) }))
+            Ok(Box::new(ShowIterationOutput { seen, summary, files: files(&numbers) }))
         }
     }
 }
 
-pub(crate) fn diff(dir: &Path, args: &DiffArgs, out: &Out) -> Result<Diff, Report> {
-    let told = |error| Report::of(DIFF, &error);
-    let look = Look::at(dir, args.run.as_deref()).map_err(told)?;
+pub(crate) fn diff(dir: &Path, args: &DiffArgs, out: &Ui) -> Result<DiffOutput, CommandError> {
+    let told = |error| CommandError::of(DIFF, &error);
+    let look = RunView::at(dir, args.run.as_deref()).map_err(told)?;
     let iter = iteration_of(args.which.as_deref().unwrap_or("@"), &look, DIFF)?;
     let seen = seen(iter, &look, DIFF)?;
-    let form = if out.is_coloured() { DiffForm::Coloured } else { DiffForm::Patch };
+    let form = if out.is_coloured() { DiffFormat::Coloured } else { DiffFormat::Patch };
     let text = look.diff(seen, form, &args.paths).map_err(told)?;
-    Ok(Diff { seen: seen.clone(), text: String::from_utf8_lossy(&text).into_owned() })
+    Ok(DiffOutput { seen: seen.clone(), text: String::from_utf8_lossy(&text).into_owned() })
 }
 
 /// One iteration, whole.
-struct OfIteration {
-    seen: Seen,
+struct ShowIterationOutput {
+    seen: IterationView,
     summary: String,
-    files: Vec<FileChange>,
+    files: Vec<FileDiffStat>,
 }
 
-impl OfIteration {
+impl ShowIterationOutput {
     fn times(&self) -> String {
         let time = |key: &str| {
             let time = self.seen.number(key).map(std::time::Duration::from_millis);
@@ -66,16 +66,19 @@ impl OfIteration {
 
     fn guard(&self) -> String {
         match &self.seen.kind {
-            Kind::Iteration { guard, .. } => guard.as_str().to_owned(),
-            Kind::Baseline { guard, .. } => guard.as_str().to_owned(),
-            Kind::Start { .. } | Kind::Edit { .. } | Kind::Garbled { .. } | Kind::Own { .. } => String::new(),
+            CommitKind::Iteration { guard, .. } => guard.as_str().to_owned(),
+            CommitKind::Baseline { guard, .. } => guard.as_str().to_owned(),
+            CommitKind::Start { .. }
+            | CommitKind::Edit { .. }
+            | CommitKind::Garbled { .. }
+            | CommitKind::Own { .. } => String::new(),
         }
     }
 }
 
-impl Reply for OfIteration {
+impl CommandOutput for ShowIterationOutput {
     fn json(&self) -> Value {
-        let files: Vec<Value> = self.files.iter().map(FileChange::json).collect();
+        let files: Vec<Value> = self.files.iter().map(FileDiffStat::json).collect();
         json!({
             "schema": "runner.show/1",
             "iteration": seen_json(&self.seen),
@@ -86,15 +89,15 @@ impl Reply for OfIteration {
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        let mut told = vec![seen_line(&self.seen), Line::new().with("guard", self.guard())];
-        told.push(Line::new().with("summary", lines(&self.summary)));
-        told.extend(self.seen.marks.iter().map(|mark| Line::new().with("mark", clean(mark))));
-        told.extend(self.files.iter().map(FileChange::plain));
+    fn plain(&self) -> Vec<KeyValueLine> {
+        let mut told = vec![seen_line(&self.seen), KeyValueLine::new().with("guard", self.guard())];
+        told.push(KeyValueLine::new().with("summary", lines(&self.summary)));
+        told.extend(self.seen.marks.iter().map(|mark| KeyValueLine::new().with("mark", clean(mark))));
+        told.extend(self.files.iter().map(FileDiffStat::plain));
         told
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let (glyph, ink) = look_of(self.seen.outcome);
         let outcome = self.seen.outcome.map_or("unknown", Outcome::as_str);
         let node = self.seen.node().map_or_else(|| "repair".to_owned(), ToString::to_string);
@@ -104,7 +107,7 @@ impl Reply for OfIteration {
         let commit: String = self.seen.commit.chars().take(12).collect();
         let mut row = |key: &str, value: &str| {
             if !value.is_empty() {
-                text.push_str(&format!("  {} {}\n", pen.ink(Ink::Faint, &format!("{key:<8}")), value));
+                text.push_str(&format!("  {} {}\n", pen.ink(TextRole::Faint, &format!("{key:<8}")), value));
             }
         };
         row("guard", &self.guard());
@@ -124,23 +127,23 @@ impl Reply for OfIteration {
 }
 
 /// A node, whole.
-struct OfNode {
+struct ShowNodeOutput {
     node: Node,
     path: String,
-    state: State,
-    history: Vec<Seen>,
-    lesson: Option<runner_core::run_state::Lesson>,
+    state: NodeState,
+    history: Vec<IterationView>,
+    lesson: Option<runner_core::run_state::NodeHistory>,
 }
 
-impl OfNode {
-    fn new(look: &Look, id: &NodeId) -> Self {
+impl ShowNodeOutput {
+    fn new(look: &RunView, id: &NodeId) -> Self {
         let path = look.tree.as_ref().and_then(|tree| tree.path_to(id)).unwrap_or_default();
-        let states = look.tree.as_ref().map(States::new);
+        let states = look.tree.as_ref().map(NodeStates::new);
         let node = path.last().map(|node| (*node).clone());
         #[expect(clippy::expect_used, reason = "the id was found in this very tree")]
         let node = node.expect("the node is in the tree");
         Self {
-            state: states.map_or(State::Open, |states| states.of(&node)),
+            state: states.map_or(NodeState::Open, |states| states.of(&node)),
             path: path_text(&path),
             history: look.iterations.iter().filter(|seen| seen.node() == Some(id)).cloned().collect(),
             lesson: look.state.as_ref().and_then(|state| state.lesson(id).cloned()),
@@ -149,7 +152,7 @@ impl OfNode {
     }
 }
 
-impl Reply for OfNode {
+impl CommandOutput for ShowNodeOutput {
     fn json(&self) -> Value {
         let node = &self.node;
         json!({
@@ -164,29 +167,29 @@ impl Reply for OfNode {
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
+    fn plain(&self) -> Vec<KeyValueLine> {
         let node = &self.node;
         let mut told = vec![
-            Line::new()
+            KeyValueLine::new()
                 .with("id", &node.id)
                 .with("path", &self.path)
                 .with("state", self.state.word())
                 .with("attempts", format!("{}/{}", node.attempts, node.max_attempts)),
-            Line::new().with("title", clean(&node.title)),
-            Line::new().with("goal", lines(&node.goal)),
+            KeyValueLine::new().with("title", clean(&node.title)),
+            KeyValueLine::new().with("goal", lines(&node.goal)),
         ];
-        told.extend(node.acceptance.iter().map(|point| Line::new().with("acceptance", lines(point))));
+        told.extend(node.acceptance.iter().map(|point| KeyValueLine::new().with("acceptance", lines(point))));
         told.extend(self.history.iter().map(seen_line));
         told
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let node = &self.node;
         let state = pen.ink(self.state.ink(), self.state.word());
         let glyph = pen.ink(self.state.ink(), pen.glyph(self.state.glyph()));
         let mut text =
             format!("{glyph} {}  {state}, {} of {} attempts\n", self.path, node.attempts, node.max_attempts);
-        text.push_str(&format!("  {}\n", pen.ink(Ink::Strong, &clean(&node.title))));
+        text.push_str(&format!("  {}\n", pen.ink(TextRole::Strong, &clean(&node.title))));
         for line in lines(&node.goal).lines() {
             text.push_str(&format!("  {line}\n"));
         }
@@ -203,7 +206,7 @@ impl Reply for OfNode {
         self.history.iter().for_each(|seen| text.push_str(&seen_drawn(seen, pen)));
         let failure = self.lesson.as_ref().and_then(|lesson| lesson.guard_output.as_deref());
         if let Some(output) = failure.filter(|_| !node.passes) {
-            text.push_str(&format!("\n{}\n", pen.ink(Ink::Strong, "what the guard said last")));
+            text.push_str(&format!("\n{}\n", pen.ink(TextRole::Strong, "what the guard said last")));
             for line in lines(output).lines() {
                 text.push_str(&format!("  {line}\n"));
             }
@@ -217,21 +220,21 @@ impl Reply for OfNode {
 }
 
 /// What an iteration changed.
-pub(crate) struct Diff {
-    seen: Seen,
+pub(crate) struct DiffOutput {
+    seen: IterationView,
     text: String,
 }
 
-impl Reply for Diff {
+impl CommandOutput for DiffOutput {
     fn json(&self) -> Value {
         json!({ "schema": "runner.diff/1", "iter": self.seen.iter, "commit": self.seen.commit, "patch": self.text })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        self.text.lines().map(Line::verbatim).collect()
+    fn plain(&self) -> Vec<KeyValueLine> {
+        self.text.lines().map(KeyValueLine::verbatim).collect()
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         if pen.is_coloured() { keep_colours(&self.text) } else { lines(&self.text) }
     }
 

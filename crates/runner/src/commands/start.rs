@@ -2,47 +2,51 @@
 
 use std::path::Path;
 
-use runner_cli::{Exit, Glyph, Ink, Line, Pen, Reply, Report};
+use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use runner_core::id::RunId;
 use runner_core::layout::Doc;
-use runner_core::start::Wish;
-use runner_host::start::{How, Started, start};
+use runner_core::start::StartOptions;
+use runner_host::start::{StartKind, StartResult, start};
 use serde_json::{Value, json};
 
 use crate::cli::StartArgs;
 use crate::view::recovered::{recovered_json, recovered_line, recovered_text};
 
-pub(crate) struct Done {
-    started: Started,
+pub(crate) struct StartOutput {
+    started: StartResult,
 }
 
-pub(crate) fn run(dir: &Path, args: &StartArgs) -> Result<Done, Report> {
+pub(crate) fn run(dir: &Path, args: &StartArgs) -> Result<StartOutput, CommandError> {
     let goal = match &args.goal_file {
         Some(path) => Some(read_goal(path)?),
         None => args.goal.clone(),
     };
-    let wish = Wish { goal, keep_plan: args.keep_plan, plan: None };
-    let started = start(dir, &wish).map_err(|error| Report::of("could not start the run", &error))?;
-    Ok(Done { started })
+    let wish = StartOptions { goal, keep_plan: args.keep_plan, plan: None };
+    let started = start(dir, &wish).map_err(|error| CommandError::of("could not start the run", &error))?;
+    Ok(StartOutput { started })
 }
 
-fn read_goal(path: &Path) -> Result<String, Report> {
+fn read_goal(path: &Path) -> Result<String, CommandError> {
     std::fs::read_to_string(path).map_err(|error| {
-        Report::new("goal_file", Exit::REFUSED, format!("could not read the goal from `{}`", path.display()))
-            .cause(error.to_string())
-            .hint("name a text file in UTF-8")
+        CommandError::new(
+            "goal_file",
+            CommandExit::REFUSED,
+            format!("could not read the goal from `{}`", path.display()),
+        )
+        .cause(error.to_string())
+        .hint("name a text file in UTF-8")
     })
 }
 
-fn word(how: How) -> &'static str {
+fn word(how: StartKind) -> &'static str {
     match how {
-        How::New => "started",
-        How::Updated => "updated",
-        How::Resumed => "resumed",
+        StartKind::New => "started",
+        StartKind::Updated => "updated",
+        StartKind::Resumed => "resumed",
     }
 }
 
-impl Reply for Done {
+impl CommandOutput for StartOutput {
     fn json(&self) -> Value {
         let recovered = self.started.recovered.as_ref().map(recovered_json);
         json!({
@@ -57,22 +61,22 @@ impl Reply for Done {
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        let mut lines: Vec<Line> = Vec::new();
+    fn plain(&self) -> Vec<KeyValueLine> {
+        let mut lines: Vec<KeyValueLine> = Vec::new();
         if let Some(recovered) = &self.started.recovered {
             lines.push(recovered_line(recovered));
         }
-        lines.push(Line::new().with("run_id", &self.started.run));
-        lines.push(Line::new().with("branch", self.started.run.branch()));
-        lines.push(Line::new().with("commit", &self.started.commit));
-        lines.push(Line::new().with("how", word(self.started.how)));
-        lines.push(Line::new().with("goal_written", !self.started.goal_unwritten));
+        lines.push(KeyValueLine::new().with("run_id", &self.started.run));
+        lines.push(KeyValueLine::new().with("branch", self.started.run.branch()));
+        lines.push(KeyValueLine::new().with("commit", &self.started.commit));
+        lines.push(KeyValueLine::new().with("how", word(self.started.how)));
+        lines.push(KeyValueLine::new().with("goal_written", !self.started.goal_unwritten));
         lines
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
-        let run = pen.ink(Ink::Strong, self.started.run.as_str());
-        let tick = pen.ink(Ink::Good, pen.glyph(Glyph::Passed));
+    fn drawn(&self, pen: &Styler) -> String {
+        let run = pen.ink(TextRole::Strong, self.started.run.as_str());
+        let tick = pen.ink(TextRole::Good, pen.glyph(Glyph::Passed));
         let mut text = String::new();
         if let Some(recovered) = &self.started.recovered {
             text.push_str(&format!("{tick} {}\n", recovered_text(recovered)));
@@ -83,7 +87,7 @@ impl Reply for Done {
             self.started.run.branch()
         ));
         if self.started.goal_unwritten {
-            let warning = pen.ink(Ink::Warn, "the goal is not written yet");
+            let warning = pen.ink(TextRole::Warn, "the goal is not written yet");
             text.push_str(&format!(
                 "\n{warning}: edit {}, then run 'runner start' again\n",
                 Doc::Goal.path()
@@ -91,7 +95,7 @@ impl Reply for Done {
         } else {
             text.push_str("\nNext: runner loop\n");
         }
-        if self.started.how == How::New && !self.started.other_runs.is_empty() {
+        if self.started.how == StartKind::New && !self.started.other_runs.is_empty() {
             let others: Vec<String> = self.started.other_runs.iter().map(RunId::branch).collect();
             let (first, more) = (others.first().cloned().unwrap_or_default(), others.len() - 1);
             let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };

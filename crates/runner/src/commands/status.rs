@@ -3,33 +3,33 @@
 use std::path::Path;
 
 use runner_cli::progress::bar;
-use runner_cli::{Glyph, Ink, Line, Pen, Reply, Report};
+use runner_cli::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::run_state::{GuardResult, RunState};
-use runner_core::spending::{BudgetLimit, Reached, blind_limits, number, reached};
-use runner_core::step::{Chosen, Nth, Wait, next_agent, pending_wait};
-use runner_core::tree::{Choice, Selection, Tree, path_text, select};
+use runner_core::spending::{BudgetLimit, ReachedLimit, blind_limits, number, reached};
+use runner_core::step::{AgentChoice, Ordinal, Wait, next_agent, pending_wait};
+use runner_core::tree::{SelectedLeaf, Selection, Tree, path_text, select};
 use runner_host::git::Head;
 use runner_host::inspect::{Inspection, inspect};
-use runner_host::workshop::Recovery;
+use runner_host::workshop::RecoveryNote;
 use serde_json::{Value, json};
 
 use crate::view::clean;
 use crate::view::spending::{blind_text, of_limit, spent_text};
 use crate::view::waiting::{countdown, in_utc, on_the_wall, reason};
 
-pub(crate) struct Answer {
+pub(crate) struct StatusOutput {
     found: Inspection,
 }
 
-pub(crate) fn run(dir: &Path) -> Result<Answer, Report> {
-    let found = inspect(dir).map_err(|error| Report::of("could not tell the status", &error))?;
-    Ok(Answer { found })
+pub(crate) fn run(dir: &Path) -> Result<StatusOutput, CommandError> {
+    let found = inspect(dir).map_err(|error| CommandError::of("could not tell the status", &error))?;
+    Ok(StatusOutput { found })
 }
 
 /// Where the run stands, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stand {
+enum RunStatus {
     Interrupted,
     Invalid,
     Unstarted,
@@ -42,7 +42,7 @@ enum Stand {
     Complete,
 }
 
-impl Stand {
+impl RunStatus {
     fn word(self) -> &'static str {
         match self {
             Self::Interrupted => "interrupted",
@@ -58,36 +58,38 @@ impl Stand {
         }
     }
 
-    fn look(self) -> (Glyph, Ink) {
+    fn look(self) -> (Glyph, TextRole) {
         match self {
-            Self::Interrupted | Self::Elsewhere | Self::Waiting | Self::Paused => (Glyph::Retried, Ink::Warn),
-            Self::Invalid | Self::Stuck | Self::Spent => (Glyph::Failed, Ink::Bad),
-            Self::Unstarted => (Glyph::Open, Ink::Faint),
-            Self::Ready => (Glyph::Next, Ink::Active),
-            Self::Complete => (Glyph::Passed, Ink::Good),
+            Self::Interrupted | Self::Elsewhere | Self::Waiting | Self::Paused => {
+                (Glyph::Retried, TextRole::Warn)
+            }
+            Self::Invalid | Self::Stuck | Self::Spent => (Glyph::Failed, TextRole::Bad),
+            Self::Unstarted => (Glyph::Open, TextRole::Faint),
+            Self::Ready => (Glyph::Next, TextRole::Active),
+            Self::Complete => (Glyph::Passed, TextRole::Good),
         }
     }
 }
 
-impl Answer {
+impl StatusOutput {
     fn tree(&self) -> Option<&Tree> {
         self.found.tree.good()
     }
 
     /// What was last finished after a crash in this run.
-    fn recovery(&self) -> Option<&Recovery> {
+    fn recovery(&self) -> Option<&RecoveryNote> {
         let run = self.found.run()?;
         self.found.recovery.as_ref().filter(|recovery| recovery.run == run.as_str())
     }
 
-    fn choice(&self) -> Option<Choice<'_>> {
+    fn choice(&self) -> Option<SelectedLeaf<'_>> {
         match self.tree().map(select) {
             Some(Selection::Leaf(choice) | Selection::Stuck(choice)) => Some(choice),
             Some(Selection::Complete) | None => None,
         }
     }
 
-    fn stand(&self) -> Stand {
+    fn stand(&self) -> RunStatus {
         let found = &self.found;
         let readable = found.tree.good().is_some()
             && found.state.good().is_some()
@@ -95,21 +97,21 @@ impl Answer {
             && found.goal.good().is_some()
             && found.refused.is_empty();
         match self.tree().map(select) {
-            _ if found.interrupted => Stand::Interrupted,
-            _ if !readable => Stand::Invalid,
-            _ if found.run().is_none() && found.identity_faults().is_empty() => Stand::Unstarted,
-            _ if found.run().is_none() => Stand::Elsewhere,
-            Some(Selection::Complete) => Stand::Complete,
-            Some(Selection::Stuck(_)) => Stand::Stuck,
-            Some(Selection::Leaf(_)) if self.reached().is_some() => Stand::Spent,
-            Some(Selection::Leaf(_)) if found.is_paused => Stand::Paused,
-            Some(Selection::Leaf(_)) if self.waiting().is_some() => Stand::Waiting,
-            Some(Selection::Leaf(_)) | None => Stand::Ready,
+            _ if found.interrupted => RunStatus::Interrupted,
+            _ if !readable => RunStatus::Invalid,
+            _ if found.run().is_none() && found.identity_faults().is_empty() => RunStatus::Unstarted,
+            _ if found.run().is_none() => RunStatus::Elsewhere,
+            Some(Selection::Complete) => RunStatus::Complete,
+            Some(Selection::Stuck(_)) => RunStatus::Stuck,
+            Some(Selection::Leaf(_)) if self.reached().is_some() => RunStatus::Spent,
+            Some(Selection::Leaf(_)) if found.is_paused => RunStatus::Paused,
+            Some(Selection::Leaf(_)) if self.waiting().is_some() => RunStatus::Waiting,
+            Some(Selection::Leaf(_)) | None => RunStatus::Ready,
         }
     }
 
     /// The agent that the next session asks.
-    fn agent(&self) -> Option<Chosen> {
+    fn agent(&self) -> Option<AgentChoice> {
         let (config, state) = (self.found.config.good()?, self.found.state.good()?);
         Some(next_agent(config, state, Some(self.choice()?.leaf)))
     }
@@ -122,7 +124,7 @@ impl Answer {
     }
 
     /// The limit of the budget that keeps the next session from being started.
-    fn reached(&self) -> Option<Reached> {
+    fn reached(&self) -> Option<ReachedLimit> {
         let (config, state) = (self.found.config.good()?, self.found.state.good()?);
         reached(&config.budget, &state.spent, state.spent_on(&self.choice()?.leaf.id))
     }
@@ -138,7 +140,7 @@ impl Answer {
     fn means(&self) -> Vec<(&'static str, String)> {
         let mut rows = Vec::new();
         if let Some(agent) = self.agent().filter(|agent| agent.rung.of > 1) {
-            let Nth { nth, of } = agent.rung;
+            let Ordinal { nth, of } = agent.rung;
             rows.push(("agent", format!("{} (rung {nth} of {of})", clean(&agent.executor.label()))));
         }
         if let Some((wait, ends_unix_ms, left_ms)) = self.waiting() {
@@ -178,40 +180,42 @@ impl Answer {
     fn next(&self) -> String {
         let goal_written = self.found.goal.good().is_some_and(|goal| goal.is_written);
         match self.stand() {
-            Stand::Invalid => "runner validate    to see every fault".to_owned(),
-            Stand::Unstarted if !goal_written => {
+            RunStatus::Invalid => "runner validate    to see every fault".to_owned(),
+            RunStatus::Unstarted if !goal_written => {
                 format!("write your goal into {}, then run 'runner start'", Doc::Goal.path())
             }
-            Stand::Interrupted | Stand::Unstarted | Stand::Elsewhere => "runner start".to_owned(),
-            Stand::Ready if !goal_written => {
+            RunStatus::Interrupted | RunStatus::Unstarted | RunStatus::Elsewhere => "runner start".to_owned(),
+            RunStatus::Ready if !goal_written => {
                 format!("write your goal into {}, then run 'runner start'", Doc::Goal.path())
             }
-            Stand::Ready if self.found.runner_changed => {
+            RunStatus::Ready if self.found.runner_changed => {
                 format!("runner start    to take in what changed under {RUNNER_DIR}/")
             }
-            Stand::Ready if !self.found.dirty.0.is_empty() => "commit or stash the changes below".to_owned(),
-            Stand::Ready => "runner loop".to_owned(),
-            Stand::Waiting => "runner loop    waits for the rest, then goes on".to_owned(),
-            Stand::Spent => self.reached().map_or_else(String::new, |reached| {
+            RunStatus::Ready if !self.found.dirty.0.is_empty() => {
+                "commit or stash the changes below".to_owned()
+            }
+            RunStatus::Ready => "runner loop".to_owned(),
+            RunStatus::Waiting => "runner loop    waits for the rest, then goes on".to_owned(),
+            RunStatus::Spent => self.reached().map_or_else(String::new, |reached| {
                 format!(
                     "raise {} under [budget] in {}, run 'runner start', then 'runner loop'",
                     reached.limit.as_str(),
                     Doc::Config.path()
                 )
             }),
-            Stand::Stuck => self.choice().map_or_else(String::new, |choice| {
+            RunStatus::Stuck => self.choice().map_or_else(String::new, |choice| {
                 let node = &choice.leaf.id;
                 format!(
                     "runner node allow {node}, or edit or split it (runner node --help); then 'runner loop'"
                 )
             }),
-            Stand::Paused => "runner resume    to go on".to_owned(),
-            Stand::Complete => "look at the branch and merge it".to_owned(),
+            RunStatus::Paused => "runner resume    to go on".to_owned(),
+            RunStatus::Complete => "look at the branch and merge it".to_owned(),
         }
     }
 
     /// The rows of the screen: a name and what it says.
-    fn rows(&self, pen: &Pen) -> Vec<(&'static str, String)> {
+    fn rows(&self, pen: &Styler) -> Vec<(&'static str, String)> {
         let found = &self.found;
         let mut rows = Vec::new();
         if pen.verbose {
@@ -255,7 +259,7 @@ impl Answer {
 }
 
 /// How many cells a row has for what it says.
-fn room(pen: &Pen) -> usize {
+fn room(pen: &Styler) -> usize {
     pen.width.saturating_sub(14)
 }
 
@@ -268,7 +272,7 @@ fn head_text(head: &Head) -> String {
 }
 
 /// What was finished after a crash, and what became of the files it left.
-fn recovery_text(recovery: &Recovery) -> String {
+fn recovery_text(recovery: &RecoveryNote) -> String {
     let what = match (&recovery.iter, &recovery.outcome) {
         (Some(iter), Some(outcome)) => format!("iteration {iter} after a crash: {outcome}, nothing lost"),
         _ => "a commit that a crash had interrupted, nothing lost".to_owned(),
@@ -291,7 +295,7 @@ fn last_text(state: &RunState) -> Option<String> {
     Some(format!("#{} {status}{guard}{summary}", state.next_iter.get().saturating_sub(1)))
 }
 
-impl Reply for Answer {
+impl CommandOutput for StatusOutput {
     fn json(&self) -> Value {
         let found = &self.found;
         let leaves = self.tree().map(|tree| tree.root().leaves());
@@ -331,56 +335,60 @@ impl Reply for Answer {
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
+    fn plain(&self) -> Vec<KeyValueLine> {
         let found = &self.found;
-        let mut lines = vec![Line::new().with("state", self.stand().word())];
+        let mut lines = vec![KeyValueLine::new().with("state", self.stand().word())];
         if let Some(run) = found.run() {
-            lines.push(Line::new().with("run_id", run));
+            lines.push(KeyValueLine::new().with("run_id", run));
         }
-        lines.push(Line::new().with("branch", found.head.branch().map(clean).unwrap_or_default()));
+        lines.push(KeyValueLine::new().with("branch", found.head.branch().map(clean).unwrap_or_default()));
         if let Some(tree) = self.tree() {
             let leaves = tree.root().leaves();
-            lines.push(Line::new().with("leaves", leaves.total));
-            lines.push(Line::new().with("leaves_passed", leaves.passed));
+            lines.push(KeyValueLine::new().with("leaves", leaves.total));
+            lines.push(KeyValueLine::new().with("leaves_passed", leaves.passed));
         }
         if let Some(choice) = self.choice() {
-            lines.push(Line::new().with("node", path_text(&choice.path)));
-            lines.push(Line::new().with("attempts", choice.leaf.attempts));
-            lines.push(Line::new().with("max_attempts", choice.leaf.max_attempts));
+            lines.push(KeyValueLine::new().with("node", path_text(&choice.path)));
+            lines.push(KeyValueLine::new().with("attempts", choice.leaf.attempts));
+            lines.push(KeyValueLine::new().with("max_attempts", choice.leaf.max_attempts));
         }
         if let Some(state) = found.state.good() {
-            lines.push(Line::new().with("next_iter", state.next_iter.get()));
+            lines.push(KeyValueLine::new().with("next_iter", state.next_iter.get()));
         }
         if let Some((wait, ends_unix_ms, left_ms)) = self.waiting() {
-            lines.push(Line::new().with("waits_for", wait.outcome));
-            lines.push(Line::new().with("waits_until", in_utc(ends_unix_ms)));
-            lines.push(Line::new().with("waits_left", countdown(left_ms)));
+            lines.push(KeyValueLine::new().with("waits_for", wait.outcome));
+            lines.push(KeyValueLine::new().with("waits_until", in_utc(ends_unix_ms)));
+            lines.push(KeyValueLine::new().with("waits_left", countdown(left_ms)));
         }
         let means = self.means().into_iter().filter(|(row, _)| *row != "waits");
-        lines.extend(means.map(|(row, text)| Line::new().with(row, text)));
+        lines.extend(means.map(|(row, text)| KeyValueLine::new().with(row, text)));
         if let Some(recovery) = self.recovery() {
-            lines.push(Line::new().with("recovered", recovery_text(recovery)));
+            lines.push(KeyValueLine::new().with("recovered", recovery_text(recovery)));
         }
-        lines.extend(found.identity_faults().iter().map(|fault| Line::new().with("identity", fault)));
-        lines.push(Line::new().with("changed", found.dirty.0.len() + found.dirty.1));
-        lines.push(Line::new().with("next", self.next()));
+        lines.extend(found.identity_faults().iter().map(|fault| KeyValueLine::new().with("identity", fault)));
+        lines.push(KeyValueLine::new().with("changed", found.dirty.0.len() + found.dirty.1));
+        lines.push(KeyValueLine::new().with("next", self.next()));
         lines
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let (glyph, ink) = self.stand().look();
         let name = self.found.run().map(ToString::to_string).unwrap_or_default();
         let mut text = format!(
             "{} {}  {}\n\n",
             pen.ink(ink, pen.glyph(glyph)),
             pen.ink(ink, self.stand().word()),
-            pen.ink(Ink::Strong, &name)
+            pen.ink(TextRole::Strong, &name)
         );
         for (row, says) in self.rows(pen) {
             // The bar brings its own colours and keeps to its room by itself.
             let says = if row == "progress" { says } else { pen.fit(&says, room(pen)) };
-            text.push_str(&format!("  {} {says}\n", pen.ink(Ink::Faint, &format!("{row:10}"))));
+            text.push_str(&format!("  {} {says}\n", pen.ink(TextRole::Faint, &format!("{row:10}"))));
         }
-        text + &format!("\n  {} {}\n", pen.ink(Ink::Faint, "next      "), pen.ink(Ink::Strong, &self.next()))
+        text + &format!(
+            "\n  {} {}\n",
+            pen.ink(TextRole::Faint, "next      "),
+            pen.ink(TextRole::Strong, &self.next())
+        )
     }
 }

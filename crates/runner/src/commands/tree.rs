@@ -3,52 +3,52 @@
 use std::path::Path;
 
 use runner_cli::numbers::counted;
-use runner_cli::state::{State, States};
-use runner_cli::{Exit, Line, Pen, Reply, Report};
+use runner_cli::state::{NodeState, NodeStates};
+use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler};
 use runner_core::layout::Doc;
 use runner_core::tree::{Node, Tree};
-use runner_host::inspect::{Read, read_tree};
+use runner_host::inspect::{LoadedDoc, read_tree};
 use serde_json::{Value, json};
 
 use crate::cli::TreeArgs;
 use crate::view::clean;
-use crate::view::tree::{Shown, draw};
+use crate::view::tree::{TreeScope, draw};
 
-pub(crate) struct Answer {
+pub(crate) struct TreeOutput {
     tree: Tree,
-    shown: Shown,
+    shown: TreeScope,
 }
 
-pub(crate) fn run(dir: &Path, args: &TreeArgs) -> Result<Answer, Report> {
-    let shown = Shown { levels: args.depth.map_or(usize::MAX, usize::from), only_open: args.open };
-    Ok(Answer { tree: load(dir, "could not show the tree")?, shown })
+pub(crate) fn run(dir: &Path, args: &TreeArgs) -> Result<TreeOutput, CommandError> {
+    let shown = TreeScope { levels: args.depth.map_or(usize::MAX, usize::from), only_open: args.open };
+    Ok(TreeOutput { tree: load(dir, "could not show the tree")?, shown })
 }
 
 /// The tree, or every fault in it.
-pub(crate) fn load(dir: &Path, what: &str) -> Result<Tree, Report> {
-    match read_tree(dir).map_err(|error| Report::of(what, &error))? {
-        Read::Good(tree) => Ok(tree),
-        Read::Faulty(problems) => {
+pub(crate) fn load(dir: &Path, what: &str) -> Result<Tree, CommandError> {
+    match read_tree(dir).map_err(|error| CommandError::of(what, &error))? {
+        LoadedDoc::Good(tree) => Ok(tree),
+        LoadedDoc::Faulty(problems) => {
             let count = counted(problems.len(), "fault", "faults");
-            Err(Report::new("tree", Exit::REFUSED, what)
+            Err(CommandError::new("tree", CommandExit::REFUSED, what)
                 .cause(format!("`{}` has {count}", Doc::Tree.path()))
                 .details(problems.iter().map(ToString::to_string))
                 .hint(format!("mend it, or undo: git checkout -- {}", Doc::Tree.path())))
         }
-        Read::Missing => Err(Report::new("missing", Exit::REFUSED, what)
+        LoadedDoc::Missing => Err(CommandError::new("missing", CommandExit::REFUSED, what)
             .cause(format!("`{}` is missing", Doc::Tree.path()))
             .hint("run 'runner start' to write what is missing")),
     }
 }
 
-impl Answer {
-    fn each(&self, mut tell: impl FnMut(&Node, usize, State)) {
+impl TreeOutput {
+    fn each(&self, mut tell: impl FnMut(&Node, usize, NodeState)) {
         fn descend(
             node: &Node,
             level: usize,
-            answer: &Answer,
-            states: &States<'_>,
-            tell: &mut impl FnMut(&Node, usize, State),
+            answer: &TreeOutput,
+            states: &NodeStates<'_>,
+            tell: &mut impl FnMut(&Node, usize, NodeState),
         ) {
             tell(node, level, states.of(node));
             if level < answer.shown.levels {
@@ -57,11 +57,11 @@ impl Answer {
                 }
             }
         }
-        descend(self.tree.root(), 1, self, &States::new(&self.tree), &mut tell);
+        descend(self.tree.root(), 1, self, &NodeStates::new(&self.tree), &mut tell);
     }
 }
 
-impl Reply for Answer {
+impl CommandOutput for TreeOutput {
     fn json(&self) -> Value {
         let mut nodes = Vec::new();
         self.each(|node, level, state| {
@@ -75,12 +75,12 @@ impl Reply for Answer {
         json!({ "schema": "runner.tree/1", "nodes": nodes })
     }
 
-    fn plain(&self) -> Vec<Line> {
+    fn plain(&self) -> Vec<KeyValueLine> {
         let mut lines = Vec::new();
         self.each(|node, level, state| {
             let leaves = node.leaves();
             lines.push(
-                Line::new()
+                KeyValueLine::new()
                     .with("level", level)
                     .with("id", &node.id)
                     .with("state", state.word())
@@ -92,7 +92,7 @@ impl Reply for Answer {
         lines
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         draw(&self.tree, self.shown, pen)
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use runner_cli::{Exit, Manner, Report};
+use runner_cli::{CommandError, CommandExit, GlobalArgs};
 use runner_host::programs::become_companion;
 
 use crate::cli::UiArgs;
@@ -13,7 +13,7 @@ const PROGRAM: &str = "runner-ui";
 const PACKAGE: &str = "crates/runner-ui";
 
 /// Becomes that program; comes back only if there is none.
-pub(crate) fn run(dir: &Path, json: bool, args: &UiArgs) -> Report {
+pub(crate) fn run(dir: &Path, json: bool, args: &UiArgs) -> CommandError {
     let mut given: Vec<OsString> = vec!["--project-dir".into(), dir.into()];
     given.extend(json.then(|| "--json".into()));
     given.extend(args.rest.iter().cloned());
@@ -21,7 +21,7 @@ pub(crate) fn run(dir: &Path, json: bool, args: &UiArgs) -> Report {
 }
 
 /// The same, for another command of it than the server.
-pub(crate) fn also(manner: &Manner, command: &str, rest: &[OsString]) -> Report {
+pub(crate) fn also(manner: &GlobalArgs, command: &str, rest: &[OsString]) -> CommandError {
     let mut given: Vec<OsString> = vec!["--project-dir".into(), manner.directory.clone().into()];
     given.extend(manner.json.then(|| "--json".into()));
     given.push(command.into());
@@ -30,14 +30,14 @@ pub(crate) fn also(manner: &Manner, command: &str, rest: &[OsString]) -> Report 
 }
 
 /// Becomes a program that ships with this one; comes back only if there is none.
-pub(super) fn hand_over(program: &str, package: &str, given: &[OsString]) -> Report {
+pub(super) fn hand_over(program: &str, package: &str, given: &[OsString]) -> CommandError {
     let error = become_companion(program, given);
     let cause = if error.kind() == ErrorKind::NotFound {
         format!("`{program}` is neither beside `runner` nor on the PATH")
     } else {
         error.to_string()
     };
-    Report::new("no_program", Exit::FAILURE, format!("could not hand over to `{program}`"))
+    CommandError::new("no_program", CommandExit::FAILURE, format!("could not hand over to `{program}`"))
         .cause(cause)
         .hint(format!("install it beside `runner`: cargo install --locked --path {package}"))
 }

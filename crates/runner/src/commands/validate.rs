@@ -2,33 +2,34 @@
 
 use std::path::Path;
 
-use runner_cli::{Exit, Glyph, Ink, Line, Pen, Reply, Report};
+use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use runner_core::layout::{Doc, NODES_DIR, RUNNER_DIR};
-use runner_host::inspect::{Inspection, Read, inspect};
+use runner_host::inspect::{Inspection, LoadedDoc, inspect};
 use serde_json::{Value, json};
 
 use crate::view::clean;
 
-pub(crate) struct Answer {
-    parts: Vec<Part>,
+pub(crate) struct ValidateOutput {
+    parts: Vec<ValidatedPart>,
 }
 
 /// One thing that was checked, with every problem in it.
-struct Part {
+struct ValidatedPart {
     name: &'static str,
     /// What to look at or change.
     file: &'static str,
     problems: Vec<String>,
 }
 
-pub(crate) fn run(dir: &Path) -> Result<Answer, Report> {
-    let found = inspect(dir).map_err(|error| Report::of("could not validate the repository", &error))?;
-    Ok(Answer { parts: parts(&found) })
+pub(crate) fn run(dir: &Path) -> Result<ValidateOutput, CommandError> {
+    let found =
+        inspect(dir).map_err(|error| CommandError::of("could not validate the repository", &error))?;
+    Ok(ValidateOutput { parts: parts(&found) })
 }
 
-fn parts(found: &Inspection) -> Vec<Part> {
+fn parts(found: &Inspection) -> Vec<ValidatedPart> {
     let told = |texts: Vec<String>| texts.iter().map(|text| clean(text)).collect();
-    let part = |name, file, problems| Part { name, file, problems: told(problems) };
+    let part = |name, file, problems| ValidatedPart { name, file, problems: told(problems) };
     let mut parts = vec![
         part("layout", RUNNER_DIR, layout(found)),
         part("goal", Doc::Goal.path(), faults(&found.goal, |fault| vec![fault.to_string()])),
@@ -48,11 +49,11 @@ fn texts<T: ToString>(problems: &[T]) -> Vec<String> {
     problems.iter().map(ToString::to_string).collect()
 }
 
-fn faults<T, P>(read: &Read<T, P>, tell: impl Fn(&P) -> Vec<String>) -> Vec<String> {
+fn faults<T, P>(read: &LoadedDoc<T, P>, tell: impl Fn(&P) -> Vec<String>) -> Vec<String> {
     match read {
-        Read::Faulty(problems) => tell(problems),
+        LoadedDoc::Faulty(problems) => tell(problems),
         // What is missing or no file is a matter of the layout.
-        Read::Missing | Read::Good(_) => Vec::new(),
+        LoadedDoc::Missing | LoadedDoc::Good(_) => Vec::new(),
     }
 }
 
@@ -73,13 +74,13 @@ fn layout(found: &Inspection) -> Vec<String> {
     problems
 }
 
-impl Answer {
+impl ValidateOutput {
     fn count(&self) -> usize {
         self.parts.iter().map(|part| part.problems.len()).sum()
     }
 }
 
-impl Reply for Answer {
+impl CommandOutput for ValidateOutput {
     fn json(&self) -> Value {
         let problems: Vec<Value> = self
             .parts
@@ -93,44 +94,50 @@ impl Reply for Answer {
         json!({ "schema": "runner.validate/1", "valid": problems.is_empty(), "problems": problems })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        let mut lines: Vec<Line> = self
+    fn plain(&self) -> Vec<KeyValueLine> {
+        let mut lines: Vec<KeyValueLine> = self
             .parts
             .iter()
             .flat_map(|part| {
                 part.problems.iter().map(|text| {
-                    Line::new().with("problem", part.name).with("file", part.file).with("message", text)
+                    KeyValueLine::new()
+                        .with("problem", part.name)
+                        .with("file", part.file)
+                        .with("message", text)
                 })
             })
             .collect();
-        lines.push(Line::new().with("valid", self.count() == 0).with("problems", self.count()));
+        lines.push(KeyValueLine::new().with("valid", self.count() == 0).with("problems", self.count()));
         lines
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let mut text = String::new();
         for part in &self.parts {
-            let (glyph, ink) =
-                if part.problems.is_empty() { (Glyph::Passed, Ink::Good) } else { (Glyph::Failed, Ink::Bad) };
+            let (glyph, ink) = if part.problems.is_empty() {
+                (Glyph::Passed, TextRole::Good)
+            } else {
+                (Glyph::Failed, TextRole::Bad)
+            };
             text.push_str(&format!(
                 "{} {:8}  {}\n",
                 pen.ink(ink, pen.glyph(glyph)),
                 part.name,
-                pen.ink(Ink::Faint, part.file)
+                pen.ink(TextRole::Faint, part.file)
             ));
             for problem in &part.problems {
                 text.push_str(&format!("    {problem}\n"));
             }
         }
         let verdict = match self.count() {
-            0 => pen.ink(Ink::Good, "valid"),
-            1 => pen.ink(Ink::Bad, "1 problem"),
-            n => pen.ink(Ink::Bad, &format!("{n} problems")),
+            0 => pen.ink(TextRole::Good, "valid"),
+            1 => pen.ink(TextRole::Bad, "1 problem"),
+            n => pen.ink(TextRole::Bad, &format!("{n} problems")),
         };
         text + &format!("\n{verdict}\n")
     }
 
-    fn exit(&self) -> Exit {
-        if self.count() == 0 { Exit::SUCCESS } else { Exit::REFUSED }
+    fn exit(&self) -> CommandExit {
+        if self.count() == 0 { CommandExit::SUCCESS } else { CommandExit::REFUSED }
     }
 }

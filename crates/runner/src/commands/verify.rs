@@ -3,37 +3,37 @@
 use std::path::Path;
 
 use runner_cli::numbers::counted;
-use runner_cli::{Exit, Glyph, Ink, Line, Out, Pen, Reply, Report};
-use runner_core::id::Iteration;
+use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
+use runner_core::id::IterationNumber;
 use runner_core::step::GuardExit;
-use runner_core::verify::{Checked, Finding, Kind, Target};
-use runner_host::rerun::{Rerun, Reruns};
-use runner_host::verify::{Audit, Pass, verify};
+use runner_core::verify::{AuditFinding, CommitAudit, CommitKind, IterationTarget};
+use runner_host::rerun::{GuardRerunOutcome, GuardRerunner};
+use runner_host::verify::{AuditResult, PassingCommit, verify};
 use serde_json::{Value, json};
 
-use crate::cli::{VerifyArgs, WhichPasses};
+use crate::cli::{PassSelection, VerifyArgs};
 use crate::view::short;
 
-pub(crate) struct Answer {
-    audit: Audit,
-    checked: Vec<Checked>,
-    reruns: Vec<Rerunned>,
+pub(crate) struct VerifyOutput {
+    audit: AuditResult,
+    checked: Vec<CommitAudit>,
+    reruns: Vec<GuardRerunOutput>,
 }
 
 /// A guard that was run again.
-struct Rerunned {
-    pass: Pass,
-    how: Rerun,
+struct GuardRerunOutput {
+    pass: PassingCommit,
+    how: GuardRerunOutcome,
     output: Vec<String>,
 }
 
 const WHAT: &str = "could not verify the run";
 
-pub(crate) fn run(dir: &Path, args: &VerifyArgs, out: &Out) -> Result<Answer, Report> {
-    let told = |error| Report::of(WHAT, &error);
+pub(crate) fn run(dir: &Path, args: &VerifyArgs, out: &Ui) -> Result<VerifyOutput, CommandError> {
+    let told = |error| CommandError::of(WHAT, &error);
     let mut checked = Vec::new();
     let audit = verify(dir, args.target.as_deref(), &mut |commit| {
-        out.tell_if_many(&Told(commit));
+        out.tell_if_many(&CommitAuditOutput(commit));
         checked.push(commit.clone());
     })
     .map_err(told)?;
@@ -41,31 +41,36 @@ pub(crate) fn run(dir: &Path, args: &VerifyArgs, out: &Out) -> Result<Answer, Re
         Some(which) => rerun(dir, which, &audit, out)?,
         None => Vec::new(),
     };
-    Ok(Answer { audit, checked, reruns })
+    Ok(VerifyOutput { audit, checked, reruns })
 }
 
-fn rerun(dir: &Path, which: WhichPasses, audit: &Audit, out: &Out) -> Result<Vec<Rerunned>, Report> {
-    let wanted = |pass: &&Pass| match which {
-        WhichPasses::All => true,
-        WhichPasses::One(iter) => pass.iter == iter,
+fn rerun(
+    dir: &Path,
+    which: PassSelection,
+    audit: &AuditResult,
+    out: &Ui,
+) -> Result<Vec<GuardRerunOutput>, CommandError> {
+    let wanted = |pass: &&PassingCommit| match which {
+        PassSelection::All => true,
+        PassSelection::One(iter) => pass.iter == iter,
     };
-    let passes: Vec<&Pass> = audit.passes.iter().filter(wanted).collect();
-    if let (WhichPasses::One(iter), true) = (which, passes.is_empty()) {
+    let passes: Vec<&PassingCommit> = audit.passes.iter().filter(wanted).collect();
+    if let (PassSelection::One(iter), true) = (which, passes.is_empty()) {
         let known: Vec<String> = audit.passes.iter().map(|pass| pass.iter.to_string()).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        return Err(Report::new("not_a_pass", Exit::REFUSED, "could not run the guard again")
+        return Err(CommandError::new("not_a_pass", CommandExit::REFUSED, "could not run the guard again")
             .cause(format!("iteration {iter} passed no node"))
             .hint(format!("iterations that did: {known}")));
     }
-    let failed = |error| Report::of("could not run the guard again", &error);
-    let reruns = Reruns::begin(dir).map_err(failed)?;
+    let failed = |error| CommandError::of("could not run the guard again", &error);
+    let reruns = GuardRerunner::begin(dir).map_err(failed)?;
     let mut all = Vec::new();
     for pass in passes {
         let under_way = out.under_way(&format!("the guard on #{}", pass.iter));
         let (how, output) = reruns.run(pass).map_err(failed)?;
         drop(under_way);
-        let is_stopped = matches!(how, Rerun::Stopped(_));
-        let rerunned = Rerunned { pass: pass.clone(), how, output };
+        let is_stopped = matches!(how, GuardRerunOutcome::Stopped(_));
+        let rerunned = GuardRerunOutput { pass: pass.clone(), how, output };
         out.tell_if_many(&rerunned);
         all.push(rerunned);
         if is_stopped {
@@ -76,38 +81,40 @@ fn rerun(dir: &Path, which: WhichPasses, audit: &Audit, out: &Out) -> Result<Vec
 }
 
 /// One commit, as it is checked.
-struct Told<'c>(&'c Checked);
+struct CommitAuditOutput<'c>(&'c CommitAudit);
 
-impl Told<'_> {
+impl CommitAuditOutput<'_> {
     /// What it is, in a word or two.
     fn what(&self) -> (String, String) {
         match &self.0.kind {
-            Kind::Start { .. } => ("start".to_owned(), String::new()),
-            Kind::Iteration { iter, target, .. } => {
+            CommitKind::Start { .. } => ("start".to_owned(), String::new()),
+            CommitKind::Iteration { iter, target, .. } => {
                 let target = match target {
-                    Target::Node(node) => node.to_string(),
-                    Target::Repair => "repair".to_owned(),
+                    IterationTarget::Node(node) => node.to_string(),
+                    IterationTarget::Repair => "repair".to_owned(),
                 };
                 (format!("#{iter}"), target)
             }
-            Kind::Baseline { guard, .. } => ("baseline".to_owned(), format!("guard {}", guard.as_str())),
-            Kind::Edit { edit, .. } => ("edit".to_owned(), edit.clone()),
-            Kind::Garbled { subject } => ("garbled".to_owned(), short(subject)),
-            Kind::Own { subject } => ("yours".to_owned(), short(subject)),
+            CommitKind::Baseline { guard, .. } => {
+                ("baseline".to_owned(), format!("guard {}", guard.as_str()))
+            }
+            CommitKind::Edit { edit, .. } => ("edit".to_owned(), edit.clone()),
+            CommitKind::Garbled { subject } => ("garbled".to_owned(), short(subject)),
+            CommitKind::Own { subject } => ("yours".to_owned(), short(subject)),
         }
     }
 }
 
-impl Reply for Told<'_> {
+impl CommandOutput for CommitAuditOutput<'_> {
     fn json(&self) -> Value {
         json!(self.0)
     }
 
-    fn plain(&self) -> Vec<Line> {
+    fn plain(&self) -> Vec<KeyValueLine> {
         let (what, about) = self.what();
         let outcome = self.0.outcome.map_or("none", runner_core::step::Outcome::as_str);
         let mut lines = vec![
-            Line::new()
+            KeyValueLine::new()
                 .with("commit", &self.0.commit)
                 .with("what", what)
                 .with("about", about)
@@ -118,11 +125,11 @@ impl Reply for Told<'_> {
         lines
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let (what, about) = self.what();
         let is_good = self.0.findings.is_empty();
         let glyph = if is_good { Glyph::Passed } else { Glyph::Failed };
-        let glyph = pen.ink(if is_good { Ink::Good } else { Ink::Bad }, pen.glyph(glyph));
+        let glyph = pen.ink(if is_good { TextRole::Good } else { TextRole::Bad }, pen.glyph(glyph));
         let outcome = self.0.outcome.map_or("", runner_core::step::Outcome::as_str);
         let commit: String = self.0.commit.chars().take(8).collect();
         let marks: Vec<&str> = self.0.marks.iter().map(String::as_str).collect();
@@ -136,8 +143,8 @@ impl Reply for Told<'_> {
     }
 }
 
-fn drawn_finding(finding: &Finding, pen: &Pen) -> String {
-    let rule = pen.ink(Ink::Bad, finding.rule.as_str());
+fn drawn_finding(finding: &AuditFinding, pen: &Styler) -> String {
+    let rule = pen.ink(TextRole::Bad, finding.rule.as_str());
     let commit: String = finding.commit.chars().take(8).collect();
     format!(
         "    {rule} in {commit}: {}\n      expected  {}\n      found     {}\n",
@@ -147,8 +154,8 @@ fn drawn_finding(finding: &Finding, pen: &Pen) -> String {
     )
 }
 
-fn finding_line(finding: &Finding) -> Line {
-    Line::new()
+fn finding_line(finding: &AuditFinding) -> KeyValueLine {
+    KeyValueLine::new()
         .with("violation", finding.rule.as_str())
         .with("commit", &finding.commit)
         .with("iter", finding.iter.map_or_else(|| "none".to_owned(), |iter| iter.get().to_string()))
@@ -156,23 +163,23 @@ fn finding_line(finding: &Finding) -> Line {
         .with("found", &finding.found)
 }
 
-impl Rerunned {
+impl GuardRerunOutput {
     fn is_green(&self) -> bool {
-        self.how == Rerun::Ended(GuardExit::Code(0))
+        self.how == GuardRerunOutcome::Ended(GuardExit::Code(0))
     }
 
     fn word(&self) -> String {
         match &self.how {
-            Rerun::Ended(GuardExit::Code(0)) => "green".to_owned(),
-            Rerun::Ended(exit) => format!("red (exit {exit})"),
-            Rerun::TimedOut => "ran out of time".to_owned(),
-            Rerun::NotStarted(why) => format!("could not be started: {}", short(why)),
-            Rerun::Stopped(_) => "stopped".to_owned(),
+            GuardRerunOutcome::Ended(GuardExit::Code(0)) => "green".to_owned(),
+            GuardRerunOutcome::Ended(exit) => format!("red (exit {exit})"),
+            GuardRerunOutcome::TimedOut => "ran out of time".to_owned(),
+            GuardRerunOutcome::NotStarted(why) => format!("could not be started: {}", short(why)),
+            GuardRerunOutcome::Stopped(_) => "stopped".to_owned(),
         }
     }
 }
 
-impl Reply for Rerunned {
+impl CommandOutput for GuardRerunOutput {
     fn json(&self) -> Value {
         json!({
             "iter": self.pass.iter, "commit": self.pass.commit,
@@ -180,14 +187,14 @@ impl Reply for Rerunned {
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
-        let line = Line::new().with("rerun", self.pass.iter.get()).with("commit", &self.pass.commit);
+    fn plain(&self) -> Vec<KeyValueLine> {
+        let line = KeyValueLine::new().with("rerun", self.pass.iter.get()).with("commit", &self.pass.commit);
         vec![line.with("green", self.is_green()).with("result", self.word())]
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let (glyph, ink) =
-            if self.is_green() { (Glyph::Passed, Ink::Good) } else { (Glyph::Failed, Ink::Bad) };
+            if self.is_green() { (Glyph::Passed, TextRole::Good) } else { (Glyph::Failed, TextRole::Bad) };
         let glyph = pen.ink(ink, pen.glyph(glyph));
         let mut text = format!("{glyph} #{} guard again: {}\n", self.pass.iter, self.word());
         for line in self.output.iter().filter(|_| !self.is_green()) {
@@ -197,17 +204,17 @@ impl Reply for Rerunned {
     }
 }
 
-impl Answer {
+impl VerifyOutput {
     fn is_good(&self) -> bool {
-        self.audit.findings.is_empty() && self.reruns.iter().all(Rerunned::is_green)
+        self.audit.findings.is_empty() && self.reruns.iter().all(GuardRerunOutput::is_green)
     }
 
-    fn first(&self) -> Option<&Finding> {
+    fn first(&self) -> Option<&AuditFinding> {
         self.audit.findings.first()
     }
 }
 
-impl Reply for Answer {
+impl CommandOutput for VerifyOutput {
     fn json(&self) -> Value {
         let audit = &self.audit;
         json!({
@@ -223,16 +230,16 @@ impl Reply for Answer {
             "iterations": audit.ending.iterations,
             "passed": audit.ending.passed,
             "complete": audit.ending.is_complete,
-            "reruns": self.reruns.iter().map(Reply::json).collect::<Vec<_>>(),
+            "reruns": self.reruns.iter().map(CommandOutput::json).collect::<Vec<_>>(),
         })
     }
 
-    fn plain(&self) -> Vec<Line> {
+    fn plain(&self) -> Vec<KeyValueLine> {
         let audit = &self.audit;
-        let mut lines: Vec<Line> = audit.ending.findings.iter().map(finding_line).collect();
-        lines.extend(audit.unchecked.iter().map(|note| Line::new().with("unchecked", note)));
+        let mut lines: Vec<KeyValueLine> = audit.ending.findings.iter().map(finding_line).collect();
+        lines.extend(audit.unchecked.iter().map(|note| KeyValueLine::new().with("unchecked", note)));
         lines.push(
-            Line::new()
+            KeyValueLine::new()
                 .with("verified", self.is_good())
                 .with("run_id", audit.run())
                 .with("commits", audit.commits)
@@ -244,7 +251,7 @@ impl Reply for Answer {
         lines
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         let audit = &self.audit;
         let mut text: String =
             audit.ending.findings.iter().map(|finding| drawn_finding(finding, pen)).collect();
@@ -259,11 +266,11 @@ impl Reply for Answer {
             if audit.ending.is_complete { ", complete" } else { "" }
         );
         if self.is_good() {
-            let tick = pen.ink(Ink::Good, pen.glyph(Glyph::Passed));
-            text.push_str(&format!("{tick} {} {counts}\n", pen.ink(Ink::Good, "verified")));
+            let tick = pen.ink(TextRole::Good, pen.glyph(Glyph::Passed));
+            text.push_str(&format!("{tick} {} {counts}\n", pen.ink(TextRole::Good, "verified")));
         } else {
-            let cross = pen.ink(Ink::Bad, pen.glyph(Glyph::Failed));
-            text.push_str(&format!("{cross} {} {counts}\n", pen.ink(Ink::Bad, "not verified")));
+            let cross = pen.ink(TextRole::Bad, pen.glyph(Glyph::Failed));
+            text.push_str(&format!("{cross} {} {counts}\n", pen.ink(TextRole::Bad, "not verified")));
         }
         if let Some(first) = self.first() {
             let commit: String = first.commit.chars().take(12).collect();
@@ -275,31 +282,36 @@ impl Reply for Answer {
         }
         if marked > 0 {
             text.push_str(
-                &pen.ink(Ink::Warn, &format!("  {marked} iterations carry marks, shown above in brackets")),
+                &pen.ink(
+                    TextRole::Warn,
+                    &format!("  {marked} iterations carry marks, shown above in brackets"),
+                ),
             );
             text.push('\n');
         }
         for note in &audit.unchecked {
-            text.push_str(&format!("  {} {note}\n", pen.ink(Ink::Warn, "not checked:")));
+            text.push_str(&format!("  {} {note}\n", pen.ink(TextRole::Warn, "not checked:")));
         }
         text
     }
 
-    fn exit(&self) -> Exit {
+    fn exit(&self) -> CommandExit {
         let stopped = self.reruns.iter().find_map(|rerun| match rerun.how {
-            Rerun::Stopped(code) => Some(Exit(code)),
-            Rerun::Ended(_) | Rerun::TimedOut | Rerun::NotStarted(_) => None,
+            GuardRerunOutcome::Stopped(code) => Some(CommandExit(code)),
+            GuardRerunOutcome::Ended(_) | GuardRerunOutcome::TimedOut | GuardRerunOutcome::NotStarted(_) => {
+                None
+            }
         });
-        stopped.unwrap_or(if self.is_good() { Exit::SUCCESS } else { Exit::FAILURE })
+        stopped.unwrap_or(if self.is_good() { CommandExit::SUCCESS } else { CommandExit::FAILURE })
     }
 }
 
 /// Which passes the guard is run on again, as people write it.
-pub(crate) fn which_passes(text: &str) -> Result<WhichPasses, String> {
+pub(crate) fn which_passes(text: &str) -> Result<PassSelection, String> {
     if text == "all" {
-        return Ok(WhichPasses::All);
+        return Ok(PassSelection::All);
     }
     let digits = text.strip_prefix('#').unwrap_or(text);
-    let iter: Result<Iteration, _> = digits.parse();
-    iter.map(WhichPasses::One).map_err(|fault| format!("`{text}` {fault}; or say `all`"))
+    let iter: Result<IterationNumber, _> = digits.parse();
+    iter.map(PassSelection::One).map_err(|fault| format!("`{text}` {fault}; or say `all`"))
 }

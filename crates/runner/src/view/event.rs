@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use runner_cli::numbers::clock;
-use runner_cli::{Glyph, Ink, Line, Pen, Reply, agent};
-use runner_core::config::Argv;
-use runner_core::id::Iteration;
+use runner_cli::{CommandOutput, Glyph, KeyValueLine, Styler, TextRole, agent};
+use runner_core::config::CommandArgv;
+use runner_core::id::IterationNumber;
 use runner_core::run_state::GuardResult;
-use runner_core::step::{Event, Mark, Outcome};
+use runner_core::step::{Annotation, Event, Outcome};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
@@ -16,18 +16,18 @@ use super::spending::blind_text;
 use super::waiting::{countdown, in_utc, left_ms, on_the_wall, reason};
 
 /// An event to be told.
-pub(crate) struct Told<'e>(pub(crate) &'e Event);
+pub(crate) struct EventOutput<'e>(pub(crate) &'e Event);
 
-fn look(outcome: Outcome) -> (Glyph, Ink) {
+fn look(outcome: Outcome) -> (Glyph, TextRole) {
     match outcome {
-        Outcome::Passed | Outcome::Repaired | Outcome::Replanned => (Glyph::Passed, Ink::Good),
-        Outcome::Decomposed => (Glyph::Next, Ink::Active),
+        Outcome::Passed | Outcome::Repaired | Outcome::Replanned => (Glyph::Passed, TextRole::Good),
+        Outcome::Decomposed => (Glyph::Next, TextRole::Active),
         Outcome::Retry
         | Outcome::Interrupted
         | Outcome::RateLimited
         | Outcome::Overloaded
         | Outcome::Disconnected
-        | Outcome::UsageLimit => (Glyph::Retried, Ink::Warn),
+        | Outcome::UsageLimit => (Glyph::Retried, TextRole::Warn),
         Outcome::GuardFailed
         | Outcome::RuleBroken
         | Outcome::InvalidTree
@@ -43,17 +43,17 @@ fn look(outcome: Outcome) -> (Glyph, Ink) {
         | Outcome::ProviderRefused
         | Outcome::NotLoggedIn
         | Outcome::ContextFull
-        | Outcome::GuardNotStarted => (Glyph::Failed, Ink::Bad),
+        | Outcome::GuardNotStarted => (Glyph::Failed, TextRole::Bad),
     }
 }
 
-impl Reply for Told<'_> {
+impl CommandOutput for EventOutput<'_> {
     fn json(&self) -> Value {
         serde_json::to_value(self.0).unwrap_or_default()
     }
 
-    fn plain(&self) -> Vec<Line> {
-        let line = Line::new().with("event", self.0.name());
+    fn plain(&self) -> Vec<KeyValueLine> {
+        let line = KeyValueLine::new().with("event", self.0.name());
         vec![match self.0 {
             Event::Planned { iter, mode, path, attempt, agent: name, rung, .. } => {
                 let line = line.with("iter", iter).with("mode", mode.as_str()).with("node", path);
@@ -103,7 +103,7 @@ impl Reply for Told<'_> {
         }]
     }
 
-    fn drawn(&self, pen: &Pen) -> String {
+    fn drawn(&self, pen: &Styler) -> String {
         match self.0 {
             Event::Judged { findings, .. } => noted(findings.iter().map(|finding| clean(finding)), pen),
             Event::Waiting { wait, ends_unix_ms } => {
@@ -114,14 +114,17 @@ impl Reply for Told<'_> {
                 let guard = clean(&command.words().join(" "));
                 format!(
                     "{}\n",
-                    pen.ink(Ink::Faint, &pen.fit(&format!("asking the guard first: {guard}"), pen.width))
+                    pen.ink(
+                        TextRole::Faint,
+                        &pen.fit(&format!("asking the guard first: {guard}"), pen.width)
+                    )
                 )
             }
             Event::BaselineEnded { guard, exit, command } => baseline_text(*guard, exit, command, pen),
             Event::Paused => noted(["paused; 'runner resume' goes on".to_owned()], pen),
             Event::BudgetBlind { limits, agent } => {
                 let text = blind_text(limits, &clean(agent));
-                format!("{} {}\n", pen.ink(Ink::Bad, "warning:"), pen.ink(Ink::Warn, &text))
+                format!("{} {}\n", pen.ink(TextRole::Bad, "warning:"), pen.ink(TextRole::Warn, &text))
             }
             Event::HookRan { hook, fault } => {
                 noted(fault.iter().map(|fault| format!("hook {hook}: {}", clean(fault))), pen)
@@ -141,11 +144,11 @@ impl Reply for Told<'_> {
 }
 
 /// What the guard said before the first session.
-fn baseline_text(guard: GuardResult, exit: &str, command: &Argv, pen: &Pen) -> String {
+fn baseline_text(guard: GuardResult, exit: &str, command: &CommandArgv, pen: &Styler) -> String {
     let command = clean(&command.words().join(" "));
     let text = match guard {
         GuardResult::Pass => {
-            let tick = pen.ink(Ink::Good, pen.glyph(Glyph::Passed));
+            let tick = pen.ink(TextRole::Good, pen.glyph(Glyph::Passed));
             return format!("{tick} the guard is green before the first session\n");
         }
         GuardResult::Fail => format!("`{command}` is red before any agent came (exit {exit})"),
@@ -154,25 +157,28 @@ fn baseline_text(guard: GuardResult, exit: &str, command: &Argv, pen: &Pen) -> S
     let more = "  no leaf passes before it is green; see baseline.log in the run's iterations";
     format!(
         "{} {}\n{}\n",
-        pen.ink(Ink::Bad, "warning:"),
-        pen.ink(Ink::Warn, &text),
-        pen.ink(Ink::Faint, &pen.fit(more, pen.width))
+        pen.ink(TextRole::Bad, "warning:"),
+        pen.ink(TextRole::Warn, &text),
+        pen.ink(TextRole::Faint, &pen.fit(more, pen.width))
     )
 }
 
 /// Lines that belong to the iteration above or below them.
-fn noted(notes: impl IntoIterator<Item = String>, pen: &Pen) -> String {
+fn noted(notes: impl IntoIterator<Item = String>, pen: &Styler) -> String {
     let room = pen.width.saturating_sub(6);
-    notes.into_iter().map(|note| format!("      {}\n", pen.ink(Ink::Warn, &pen.fit(&note, room)))).collect()
+    notes
+        .into_iter()
+        .map(|note| format!("      {}\n", pen.ink(TextRole::Warn, &pen.fit(&note, room))))
+        .collect()
 }
 
 /// An iteration that is over, on one line, with what should be seen about it below.
 pub(crate) fn settled(
-    iter: Iteration,
+    iter: IterationNumber,
     path: &str,
-    end: (Outcome, &[Mark]),
+    end: (Outcome, &[Annotation]),
     took: Duration,
-    pen: &Pen,
+    pen: &Styler,
 ) -> String {
     let (outcome, marks) = end;
     let (glyph, ink) = look(outcome);
@@ -187,22 +193,24 @@ pub(crate) fn settled(
         "{} {shown}{gap}  {}  {}\n",
         pen.ink(ink, &head),
         pen.ink(ink, &format!("{says:20}")),
-        pen.ink(Ink::Faint, &time)
+        pen.ink(TextRole::Faint, &time)
     );
     line + &noted(marks.iter().map(mark_text), pen)
 }
 
 /// A mark in words.
-pub(crate) fn mark_text(mark: &Mark) -> String {
+pub(crate) fn mark_text(mark: &Annotation) -> String {
     match mark {
-        Mark::GuardFileRestored { path } => {
+        Annotation::GuardFileRestored { path } => {
             format!("the agent changed the guard's `{path}`: it was put back")
         }
-        Mark::GuardFileChanged { path } => {
+        Annotation::GuardFileChanged { path } => {
             format!("the agent changed the guard's `{path}`, which the policy lets pass")
         }
-        Mark::GuardFileCreated { path } => format!("the guard's `{path}` is new and is pinned from now on"),
-        Mark::PlanEdited { added, removed, moved, reordered, reworded } => {
+        Annotation::GuardFileCreated { path } => {
+            format!("the guard's `{path}` is new and is pinned from now on")
+        }
+        Annotation::PlanEdited { added, removed, moved, reordered, reworded } => {
             let counts = [
                 ("added", added),
                 ("removed", removed),
@@ -214,11 +222,11 @@ pub(crate) fn mark_text(mark: &Mark) -> String {
                 counts.iter().filter(|(_, count)| **count > 0).map(|(what, count)| format!("{count} {what}"));
             format!("the plan was edited: {}", counts.collect::<Vec<_>>().join(", "))
         }
-        Mark::SelectedReworded => "the agent changed what its own leaf asks for".to_owned(),
-        Mark::GuardFilesUnnamed { count } => format!("and {count} more files of the guard"),
-        Mark::RepairGivenUp => {
+        Annotation::SelectedReworded => "the agent changed what its own leaf asks for".to_owned(),
+        Annotation::GuardFilesUnnamed { count } => format!("and {count} more files of the guard"),
+        Annotation::RepairGivenUp => {
             "the tree could not be repaired: the run goes on from the last valid one".to_owned()
         }
-        Mark::NothingChanged => "the session changed nothing".to_owned(),
+        Annotation::NothingChanged => "the session changed nothing".to_owned(),
     }
 }

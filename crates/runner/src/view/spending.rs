@@ -3,8 +3,8 @@
 use runner_cli::numbers::counted;
 use runner_cli::numbers::{dollars, tokens};
 use runner_core::config::Budget;
-use runner_core::spending::{BudgetLimit, Spent, number};
-use runner_core::step::{CostSource, Stop};
+use runner_core::spending::{BudgetLimit, RunSpending, number};
+use runner_core::step::{CostSource, StopReason};
 
 /// An amount of what a limit is about.
 pub(crate) fn of_limit(limit: BudgetLimit, amount: u64) -> String {
@@ -12,7 +12,7 @@ pub(crate) fn of_limit(limit: BudgetLimit, amount: u64) -> String {
 }
 
 /// What a run has cost, against what it may cost. Nothing where nothing is known and nothing is limited.
-pub(crate) fn spent_text(spent: &Spent, budget: &Budget) -> Option<String> {
+pub(crate) fn spent_text(spent: &RunSpending, budget: &Budget) -> Option<String> {
     let against = |limit: BudgetLimit, amount: u64| {
         let max = limit.of(budget).map(|max| format!(" of {}", of_limit(limit, max)));
         match (amount, max) {
@@ -48,8 +48,8 @@ pub(crate) fn blind_text(limits: &[BudgetLimit], agent: &str) -> String {
 }
 
 /// Why a limit of the budget stops the run.
-pub(crate) fn budget_why(stop: &Stop) -> Option<String> {
-    let Stop::Budget { limit, node, spent, max } = stop else { return None };
+pub(crate) fn budget_why(stop: &StopReason) -> Option<String> {
+    let StopReason::Budget { limit, node, spent, max } = stop else { return None };
     let leaf = node.as_ref().map(|node| format!(" on leaf `{node}`")).unwrap_or_default();
     let (spent, max) = (of_limit(*limit, *spent), of_limit(*limit, *max));
     Some(format!("the budget `{}` is reached: {spent} of {max} spent{leaf}", limit.as_str()))
@@ -59,16 +59,17 @@ pub(crate) fn budget_why(stop: &Stop) -> Option<String> {
 mod tests {
     use super::*;
     use runner_core::config::Usd;
-    use runner_core::spending::{Cost, amount};
+    use runner_core::spending::{SessionCost, amount};
 
     #[test]
     fn what_is_spent_stands_against_the_budget_and_says_how_it_is_known() {
         let mut budget = Budget::default();
-        assert_eq!(spent_text(&Spent::default(), &budget), None);
-        let spent = Spent { tokens: amount(15_000), microdollars: amount(420_000), ..Spent::default() };
+        assert_eq!(spent_text(&RunSpending::default(), &budget), None);
+        let spent =
+            RunSpending { tokens: amount(15_000), microdollars: amount(420_000), ..RunSpending::default() };
         assert_eq!(spent_text(&spent, &budget).unwrap(), "15k tokens, $0.42");
         budget.run_usd = Some(Usd::of_microdollars(2_000_000));
-        let unknown = Cost { tokens: None, microdollars: None, basis: CostSource::Unknown };
+        let unknown = SessionCost { tokens: None, microdollars: None, basis: CostSource::Unknown };
         let told = spent_text(&spent.with(unknown), &budget).unwrap();
         assert_eq!(told, "15k tokens, $0.42 of $2.00 (cost of 1 session unknown)");
     }

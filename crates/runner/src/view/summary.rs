@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use runner_cli::numbers::clock;
 use runner_cli::numbers::counted;
-use runner_cli::{Glyph, Ink, Pen};
+use runner_cli::{Glyph, Styler, TextRole};
 use runner_core::config::Budget;
-use runner_core::id::{Iteration, NodeId, RunId};
+use runner_core::id::{IterationNumber, NodeId, RunId};
 use runner_core::layout::Doc;
-use runner_core::spending::Spent;
-use runner_core::step::{Charge, Event, Outcome, Stop};
-use runner_core::tree::Leaves;
+use runner_core::spending::RunSpending;
+use runner_core::step::{AttemptCharge, Event, Outcome, StopReason};
+use runner_core::tree::LeafCount;
 
 use super::event::mark_text;
 
@@ -18,22 +18,22 @@ use super::spending::{blind_text, budget_why, spent_text};
 
 /// Kept up while the loop runs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Summary {
+pub(crate) struct LoopSummary {
     pub(crate) run: Option<RunId>,
     pub(crate) iterations: u32,
-    pub(crate) leaves: Option<Leaves>,
+    pub(crate) leaves: Option<LeafCount>,
     passed: Vec<NodeId>,
     charged: u32,
     node: Option<NodeId>,
-    last: Option<(Iteration, Outcome)>,
+    last: Option<(IterationNumber, Outcome)>,
     marks: Vec<String>,
     /// What the run has cost, and what it may cost.
-    pub(crate) spent: Spent,
+    pub(crate) spent: RunSpending,
     pub(crate) budget: Budget,
     blind: Option<String>,
 }
 
-impl Summary {
+impl LoopSummary {
     /// Takes an event in.
     pub(crate) fn note(&mut self, event: &Event) {
         match event {
@@ -48,7 +48,7 @@ impl Summary {
                 self.iterations += 1;
                 self.leaves = Some(*leaves);
                 self.last = Some((*iter, *outcome));
-                self.charged += u32::from(*charge == Charge::Charged);
+                self.charged += u32::from(*charge == AttemptCharge::Charged);
                 self.marks.extend(marks.iter().map(|mark| format!("#{}: {}", iter.get(), mark_text(mark))));
                 if *outcome == Outcome::Passed {
                     self.passed.extend(self.node.clone());
@@ -72,18 +72,18 @@ impl Summary {
     }
 
     /// The whole, drawn.
-    pub(crate) fn drawn(&self, stop: &Stop, took: Duration, pen: &Pen) -> String {
+    pub(crate) fn drawn(&self, stop: &StopReason, took: Duration, pen: &Styler) -> String {
         let (glyph, ink) = match stop {
-            Stop::Complete => (Glyph::Passed, Ink::Good),
-            Stop::Asked | Stop::Interrupted { .. } | Stop::LoopIterations { .. } => {
-                (Glyph::Retried, Ink::Warn)
+            StopReason::Complete => (Glyph::Passed, TextRole::Good),
+            StopReason::Asked | StopReason::Interrupted { .. } | StopReason::LoopIterations { .. } => {
+                (Glyph::Retried, TextRole::Warn)
             }
-            Stop::Stuck { .. }
-            | Stop::MaxIterations { .. }
-            | Stop::Budget { .. }
-            | Stop::Time { .. }
-            | Stop::Failures { .. }
-            | Stop::Barred { .. } => (Glyph::Failed, Ink::Bad),
+            StopReason::Stuck { .. }
+            | StopReason::MaxIterations { .. }
+            | StopReason::Budget { .. }
+            | StopReason::Time { .. }
+            | StopReason::Failures { .. }
+            | StopReason::Barred { .. } => (Glyph::Failed, TextRole::Bad),
         };
         let leaves = self.leaves.map(|leaves| format!(", {}/{} leaves", leaves.passed, leaves.total));
         let iterations = counted(self.iterations, "iteration", "iterations");
@@ -96,12 +96,12 @@ impl Summary {
         );
         for (name, says) in self.rows(stop) {
             let says = pen.fit(&says, pen.width.saturating_sub(12));
-            text.push_str(&format!("  {} {says}\n", pen.ink(Ink::Faint, &format!("{name:8}"))));
+            text.push_str(&format!("  {} {says}\n", pen.ink(TextRole::Faint, &format!("{name:8}"))));
         }
         text
     }
 
-    fn rows(&self, stop: &Stop) -> Vec<(&'static str, String)> {
+    fn rows(&self, stop: &StopReason) -> Vec<(&'static str, String)> {
         let mut rows = Vec::new();
         if !self.passed.is_empty() {
             let names: Vec<&str> = self.passed.iter().map(NodeId::as_str).collect();
@@ -114,7 +114,9 @@ impl Summary {
         rows.extend(spent_text(&self.spent, &self.budget).map(|text| ("spent", text)));
         rows.extend(self.blind.clone().map(|text| ("warning", text)));
         rows.push(("why", why(stop)));
-        if let (Some(run), Some((iter, outcome)), false) = (&self.run, self.last, *stop == Stop::Complete) {
+        if let (Some(run), Some((iter, outcome)), false) =
+            (&self.run, self.last, *stop == StopReason::Complete)
+        {
             let log = if outcome == Outcome::GuardFailed { "guard.log" } else { "executor.log" };
             rows.push(("log", format!(".runner/iterations/{run}/{iter}/{log}")));
         }
@@ -123,33 +125,35 @@ impl Summary {
     }
 
     /// What to type now.
-    pub(crate) fn next(&self, stop: &Stop) -> Vec<String> {
+    pub(crate) fn next(&self, stop: &StopReason) -> Vec<String> {
         let branch = self.run.as_ref().map(RunId::branch).unwrap_or_default();
         let config = Doc::Config.path();
         match stop {
-            Stop::Complete => vec![
+            StopReason::Complete => vec![
                 format!("git log --oneline {branch}"),
                 format!("git switch main && git merge --no-ff {branch}"),
             ],
-            Stop::Stuck { node } => unstick(node).into_iter().chain(["runner loop".to_owned()]).collect(),
-            Stop::MaxIterations { .. } => {
+            StopReason::Stuck { node } => {
+                unstick(node).into_iter().chain(["runner loop".to_owned()]).collect()
+            }
+            StopReason::MaxIterations { .. } => {
                 vec![format!("raise max_iterations in {config}, run 'runner start', then 'runner loop'")]
             }
-            Stop::Budget { limit, .. } => vec![format!(
+            StopReason::Budget { limit, .. } => vec![format!(
                 "raise {} under [budget] in {config}, run 'runner start', then 'runner loop'",
                 limit.as_str()
             )],
-            Stop::Time { .. } => vec![
+            StopReason::Time { .. } => vec![
                 "runner loop    to go on".to_owned(),
                 format!("if it was too short, raise the timeouts in {config} and run 'runner start' first"),
             ],
-            Stop::Failures { .. } => {
+            StopReason::Failures { .. } => {
                 vec!["runner doctor    to see what is missing, then 'runner loop'".to_owned()]
             }
-            Stop::Barred { .. } => {
+            StopReason::Barred { .. } => {
                 vec!["log the agent in or give it its key (see the log), then 'runner loop'".to_owned()]
             }
-            Stop::LoopIterations { .. } | Stop::Interrupted { .. } | Stop::Asked => {
+            StopReason::LoopIterations { .. } | StopReason::Interrupted { .. } | StopReason::Asked => {
                 vec!["runner loop    to go on".to_owned()]
             }
         }
@@ -167,28 +171,28 @@ pub(crate) fn unstick(node: &NodeId) -> Vec<String> {
     ]
 }
 
-fn headline(stop: &Stop) -> String {
+fn headline(stop: &StopReason) -> String {
     stop.as_str().replace('_', " ").to_uppercase()
 }
 
-pub(crate) fn why(stop: &Stop) -> String {
+pub(crate) fn why(stop: &StopReason) -> String {
     match stop {
-        Stop::Budget { .. } => budget_why(stop).unwrap_or_default(),
-        Stop::Complete => "every leaf passes".to_owned(),
-        Stop::Stuck { node } => format!("every attempt at `{node}` is spent"),
-        Stop::MaxIterations { max } => format!("the run has made its {max} iterations"),
-        Stop::LoopIterations { max } => format!("the {max} iterations that were asked for are made"),
-        Stop::Time { outcome } => {
+        StopReason::Budget { .. } => budget_why(stop).unwrap_or_default(),
+        StopReason::Complete => "every leaf passes".to_owned(),
+        StopReason::Stuck { node } => format!("every attempt at `{node}` is spent"),
+        StopReason::MaxIterations { max } => format!("the run has made its {max} iterations"),
+        StopReason::LoopIterations { max } => format!("the {max} iterations that were asked for are made"),
+        StopReason::Time { outcome } => {
             format!("an iteration ran out of time: {}", outcome.as_str().replace('_', " "))
         }
-        Stop::Failures { outcome, in_row } => {
+        StopReason::Failures { outcome, in_row } => {
             format!("{in_row} failures in a row, the last one: {}", outcome.as_str().replace('_', " "))
         }
-        Stop::Barred { outcome } => {
+        StopReason::Barred { outcome } => {
             format!("the agent cannot work here: {}", outcome.as_str().replace('_', " "))
         }
-        Stop::Interrupted { .. } => "a signal; what there was is committed".to_owned(),
-        Stop::Asked => "you asked for it".to_owned(),
+        StopReason::Interrupted { .. } => "a signal; what there was is committed".to_owned(),
+        StopReason::Asked => "you asked for it".to_owned(),
     }
 }
 
@@ -201,17 +205,17 @@ mod tests {
     fn every_ending_says_why_and_what_next() {
         let node = NodeId::root();
         for stop in [
-            Stop::Complete,
-            Stop::Stuck { node },
-            Stop::MaxIterations { max: 3 },
-            Stop::LoopIterations { max: 3 },
-            Stop::Budget { limit: BudgetLimit::RunUsd, node: None, spent: 2, max: 1 },
-            Stop::Time { outcome: Outcome::Idle },
-            Stop::Failures { outcome: Outcome::NoAnswer, in_row: 3 },
-            Stop::Barred { outcome: Outcome::NotLoggedIn },
-            Stop::Asked,
+            StopReason::Complete,
+            StopReason::Stuck { node },
+            StopReason::MaxIterations { max: 3 },
+            StopReason::LoopIterations { max: 3 },
+            StopReason::Budget { limit: BudgetLimit::RunUsd, node: None, spent: 2, max: 1 },
+            StopReason::Time { outcome: Outcome::Idle },
+            StopReason::Failures { outcome: Outcome::NoAnswer, in_row: 3 },
+            StopReason::Barred { outcome: Outcome::NotLoggedIn },
+            StopReason::Asked,
         ] {
-            let text = Summary::default().drawn(&stop, Duration::from_secs(1), &Pen::plain(80));
+            let text = LoopSummary::default().drawn(&stop, Duration::from_secs(1), &Styler::plain(80));
             assert!(text.contains("why") && text.contains("next"), "{text}");
         }
     }

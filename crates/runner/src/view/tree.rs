@@ -1,7 +1,7 @@
 //! The task tree, drawn: one line a node, states by glyph and word and colour, numbers at the right edge.
 
-use runner_cli::state::{State, States};
-use runner_cli::{Glyph, Ink, Pen};
+use runner_cli::state::{NodeState, NodeStates};
+use runner_cli::{Glyph, Styler, TextRole};
 use runner_core::tree::{Node, Tree};
 use unicode_width::UnicodeWidthStr;
 
@@ -12,34 +12,34 @@ const WIDTH_MAX: usize = 100;
 
 /// Which part of the tree to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shown {
+pub(crate) struct TreeScope {
     /// How many levels.
     pub(crate) levels: usize,
     /// Only nodes that do not pass.
     pub(crate) only_open: bool,
 }
 
-impl Shown {
+impl TreeScope {
     pub(crate) fn includes(self, node: &Node) -> bool {
         !(self.only_open && node.passes)
     }
 }
 
 /// The whole drawing.
-pub(crate) fn draw(tree: &Tree, shown: Shown, pen: &Pen) -> String {
-    let mut drawing = Drawing { states: States::new(tree), shown, pen, text: String::new() };
+pub(crate) fn draw(tree: &Tree, shown: TreeScope, pen: &Styler) -> String {
+    let mut drawing = TreeDrawing { states: NodeStates::new(tree), shown, pen, text: String::new() };
     drawing.node(tree.root(), "", "", 1);
     drawing.text
 }
 
-struct Drawing<'a> {
-    states: States<'a>,
-    shown: Shown,
-    pen: &'a Pen,
+struct TreeDrawing<'a> {
+    states: NodeStates<'a>,
+    shown: TreeScope,
+    pen: &'a Styler,
     text: String,
 }
 
-impl Drawing<'_> {
+impl TreeDrawing<'_> {
     fn node(&mut self, node: &Node, trunk: &str, branch: &str, level: usize) {
         let below = match branch {
             "" => trunk.to_owned(),
@@ -65,7 +65,7 @@ impl Drawing<'_> {
     fn goal(&mut self, node: &Node, lead: &str) {
         let pen = self.pen;
         let goal = pen.fit(&clean(&node.goal), pen.width.min(WIDTH_MAX).saturating_sub(lead.width()));
-        self.text.push_str(&pen.ink(Ink::Faint, format!("{lead}{goal}").trim_end()));
+        self.text.push_str(&pen.ink(TextRole::Faint, format!("{lead}{goal}").trim_end()));
         self.text.push('\n');
     }
 
@@ -83,15 +83,19 @@ impl Drawing<'_> {
         let title = if title_room >= 8 { pen.fit(&title, title_room) } else { String::new() };
         let used = id.width() + if title.is_empty() { 0 } else { title.width() + 2 };
         let gap = " ".repeat(room.saturating_sub(used) + 2);
-        let id_ink = if state == State::Next || state == State::Stuck { state.ink() } else { Ink::Strong };
+        let id_ink = if state == NodeState::Next || state == NodeState::Stuck {
+            state.ink()
+        } else {
+            TextRole::Strong
+        };
         let title = if title.is_empty() { title } else { format!("  {title}") };
         let line = format!(
             "{}{} {}{}{gap}{}",
-            pen.ink(Ink::Faint, lead),
+            pen.ink(TextRole::Faint, lead),
             pen.ink(state.ink(), pen.glyph(state.glyph())),
             pen.ink(id_ink, &id),
-            if state == State::Passed { pen.ink(Ink::Faint, &title) } else { title },
-            pen.ink(if state == State::Stuck { Ink::Bad } else { Ink::Faint }, &numbers),
+            if state == NodeState::Passed { pen.ink(TextRole::Faint, &title) } else { title },
+            pen.ink(if state == NodeState::Stuck { TextRole::Bad } else { TextRole::Faint }, &numbers),
         );
         self.text.push_str(line.trim_end());
         self.text.push('\n');
@@ -100,7 +104,7 @@ impl Drawing<'_> {
 
 /// What stands at the right edge: the state where it needs a word, attempts where some were spent, leaves of an
 /// inner node.
-fn numbers(node: &Node, state: State, hidden: bool, pen: &Pen) -> String {
+fn numbers(node: &Node, state: NodeState, hidden: bool, pen: &Styler) -> String {
     if !node.is_leaf() {
         let leaves = node.leaves();
         let more = if hidden { pen.glyph(Glyph::Cut) } else { "" };
@@ -108,12 +112,12 @@ fn numbers(node: &Node, state: State, hidden: bool, pen: &Pen) -> String {
     }
     let attempts = format!("{}/{}", node.attempts, node.max_attempts);
     match state {
-        State::Stuck => format!("stuck {attempts}"),
-        State::Running | State::Next if node.attempts > 0 => {
+        NodeState::Stuck => format!("stuck {attempts}"),
+        NodeState::Running | NodeState::Next if node.attempts > 0 => {
             format!("{} {} {attempts}", state.word(), pen.glyph(Glyph::Retried))
         }
-        State::Running | State::Next => state.word().to_owned(),
-        State::Retried => format!("{} {attempts}", pen.glyph(Glyph::Retried)),
-        State::Passed | State::Open => String::new(),
+        NodeState::Running | NodeState::Next => state.word().to_owned(),
+        NodeState::Retried => format!("{} {attempts}", pen.glyph(Glyph::Retried)),
+        NodeState::Passed | NodeState::Open => String::new(),
     }
 }

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
-use testkit::repo::{Sandbox, run};
-use testkit::setup::Setup;
+use testkit::repo::{TestRepo, run};
+use testkit::setup::RunBuilder;
 
 use crate::RUNNER;
 
@@ -35,7 +35,7 @@ echo '{"type":"result","subtype":"success","is_error":false,"total_cost_usd":0.0
 "#;
 
 /// Puts a program beside the work tree, and gives its path.
-pub(crate) fn program(sandbox: &Sandbox, script: &str) -> String {
+pub(crate) fn program(sandbox: &TestRepo, script: &str) -> String {
     let path = sandbox.outside().join("own-agent");
     fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -43,19 +43,19 @@ pub(crate) fn program(sandbox: &Sandbox, script: &str) -> String {
 }
 
 /// A run that was started with such an agent.
-fn started(kind: &str, script: &str) -> Sandbox {
-    let sandbox = Sandbox::empty(RUNNER);
+fn started(kind: &str, script: &str) -> TestRepo {
+    let sandbox = TestRepo::empty(RUNNER);
     let path = program(&sandbox, &format!("{PRELUDE}{script}"));
-    Setup::of(RUNNER).executor(&format!("kind = \"{kind}\"\nprogram = \"{path}\"")).start_in(sandbox)
+    RunBuilder::of(RUNNER).executor(&format!("kind = \"{kind}\"\nprogram = \"{path}\"")).start_in(sandbox)
 }
 
-fn step(sandbox: &Sandbox) -> testkit::repo::Ran {
+fn step(sandbox: &TestRepo) -> testkit::repo::RunOutput {
     let mut command = sandbox.runner_command(&["step"]);
     command.env("CODEX_API_KEY", "sk-1").env("ANTHROPIC_API_KEY", "sk-2").env("AWS_SECRET", "sk-3");
     run(&mut command)
 }
 
-fn agent_events(sandbox: &Sandbox) -> Vec<Value> {
+fn agent_events(sandbox: &TestRepo) -> Vec<Value> {
     let events = sandbox.logged(1, "events.jsonl");
     let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     events.filter(|event| event["event"] == "agent").collect()
@@ -141,7 +141,7 @@ fn an_agent_that_cannot_be_started_is_told_with_its_cure() {
     assert!(told.stdout.contains("error: unexpected argument"), "{}", told.stdout);
     assert_eq!(sandbox.meta(1)["outcome"], "agent_crashed");
     assert_eq!(sandbox.logged(1, "executor.err.log"), "error: unexpected argument\n");
-    let missing = Setup::of(RUNNER).executor("kind = \"claude\"\nprogram = \"/no/such/claude\"").start();
+    let missing = RunBuilder::of(RUNNER).executor("kind = \"claude\"\nprogram = \"/no/such/claude\"").start();
     let told = missing.runner(&["step"]).ok();
     assert!(
         told.stdout.contains("`/no/such/claude` is no program: check [executor] program"),
@@ -162,13 +162,13 @@ fn a_full_context_ends_the_session_and_is_named() {
 
 #[test]
 fn a_preset_is_a_command_with_its_own_line() {
-    let sandbox = Sandbox::empty(RUNNER);
+    let sandbox = TestRepo::empty(RUNNER);
     let path = program(
         &sandbox,
         "echo \"$@\" > line.txt\necho '{\"status\":\"done\",\"summary\":\"x\"}' > \"$RUNNER_OUTPUT\"",
     );
     let executor = format!("kind = \"command\"\npreset = \"qwen\"\nprogram = \"{path}\"\nmodel = \"m\"");
-    let sandbox = Setup::of(RUNNER).executor(&executor).start_in(sandbox);
+    let sandbox = RunBuilder::of(RUNNER).executor(&executor).start_in(sandbox);
     sandbox.runner(&["step"]).ok();
     assert_eq!(sandbox.meta(1)["outcome"], "passed");
     assert_eq!(sandbox.read("line.txt"), "-y -o stream-json --chat-recording false -m m\n");

@@ -5,8 +5,8 @@ use std::process::Stdio;
 use runner_core::verify::Rule;
 use testkit::oracle::assert_sound;
 use testkit::processes::wait_for;
-use testkit::repo::{Sandbox, run};
-use testkit::setup::{RUN, Setup};
+use testkit::repo::{TestRepo, run};
+use testkit::setup::{RUN, RunBuilder};
 
 use crate::RUNNER;
 use crate::forgery::Forgery::{Append, Drop, File, Mended, Message, Trailer, Twice};
@@ -19,11 +19,11 @@ pub(crate) const POINTS: [&str; 6] =
     ["baseline.guard", "baseline.commit", "move.journal", "move.branch", "move.documents", "move.index"];
 
 /// A run whose guard is asked before the first session.
-fn with_baseline() -> Setup {
-    Setup::of(RUNNER).guard_keys("baseline = true")
+fn with_baseline() -> RunBuilder {
+    RunBuilder::of(RUNNER).guard_keys("baseline = true")
 }
 
-fn subject(sandbox: &Sandbox, back: u32) -> String {
+fn subject(sandbox: &TestRepo, back: u32) -> String {
     sandbox.git(&["log", "-1", "--format=%s", &format!("HEAD~{back}")])
 }
 
@@ -74,7 +74,7 @@ fn a_green_guard_is_recorded_once_and_a_run_without_it_has_none() {
     assert_eq!(std::fs::read_to_string(sandbox.outside().join("asked")).unwrap(), "x\nx\n");
     assert!(!sandbox.runner(&["status"]).ok().stdout.contains("baseline"));
     assert_sound(&sandbox);
-    let without = Setup::of(RUNNER).guard_keys("baseline = false").start();
+    let without = RunBuilder::of(RUNNER).guard_keys("baseline = false").start();
     without.runner(&["step"]).ok();
     assert_eq!(without.subjects("HEAD").len(), 3);
 }

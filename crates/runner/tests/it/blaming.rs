@@ -5,8 +5,8 @@ use std::process::Stdio;
 
 use testkit::oracle::processes_of;
 use testkit::processes::wait_for;
-use testkit::repo::{Ran, Sandbox, run};
-use testkit::setup::Setup;
+use testkit::repo::{RunOutput, TestRepo, run};
+use testkit::setup::RunBuilder;
 
 use crate::RUNNER;
 use crate::looking::on_terminal;
@@ -22,21 +22,21 @@ d) echo bad > parser; answer retry ;;
 esac
 "#;
 
-fn broken() -> Sandbox {
+fn broken() -> TestRepo {
     let guard = "echo looking; ! grep bad parser";
-    let sandbox = Setup::of(RUNNER).agent(AGENT).guard(guard).keys("max_attempts_default = 3").start();
+    let sandbox = RunBuilder::of(RUNNER).agent(AGENT).guard(guard).keys("max_attempts_default = 3").start();
     assert_eq!(sandbox.runner(&["loop"]).code, Some(3), "stuck at the fourth");
     sandbox
 }
 
 /// Where temporary repositories are made, to see that none is left.
-fn scratch(sandbox: &Sandbox) -> PathBuf {
+fn scratch(sandbox: &TestRepo) -> PathBuf {
     let scratch = sandbox.outside().join("scratch");
     std::fs::create_dir_all(&scratch).unwrap();
     scratch
 }
 
-fn blame(sandbox: &Sandbox, args: &[&str]) -> Ran {
+fn blame(sandbox: &TestRepo, args: &[&str]) -> RunOutput {
     let scratch = scratch(sandbox);
     let before = sandbox.git(&["worktree", "list"]);
     let told = run(sandbox.runner_command(&[&["blame"], args].concat()).env("TMPDIR", &scratch));
@@ -89,7 +89,7 @@ fn a_check_of_the_users_own_is_run_in_the_place_of_the_guard() {
 
 #[test]
 fn the_check_is_the_guard_as_it_was_pinned_and_the_user_can_be_the_one() {
-    let sandbox = Setup::of(RUNNER)
+    let sandbox = RunBuilder::of(RUNNER)
         .agent(r#"case "$RUNNER_NODE_ID" in root) split ;; *) echo 1 > work; answer done ;; esac"#)
         .guard("test ! -e wrong")
         .start();
@@ -123,13 +123,13 @@ fn stopping_a_search_leaves_nothing_behind() {
 #[test]
 fn stopping_a_guard_that_is_run_again_leaves_nothing_behind() {
     let guard = "test -z \"$SLOW\" || { touch ../began; sleep 1000; }";
-    let sandbox = Setup::of(RUNNER).guard(guard).start();
+    let sandbox = RunBuilder::of(RUNNER).guard(guard).start();
     sandbox.runner(&["loop"]).ok();
     stopped(&sandbox, &["verify", "--rerun-guard"]);
 }
 
 /// Starts a command, sends it Ctrl-C when its check has begun, and looks for what it left.
-fn stopped(sandbox: &Sandbox, args: &[&str]) {
+fn stopped(sandbox: &TestRepo, args: &[&str]) {
     let scratch = scratch(sandbox);
     let mut command = sandbox.runner_command(args);
     command.env("TMPDIR", &scratch).env("SLOW", "1").stdout(Stdio::null()).stderr(Stdio::null());

@@ -2,8 +2,8 @@
 #![expect(clippy::indexing_slicing, reason = "here a fault is a failed test")]
 
 use serde_json::Value;
-use testkit::repo::{Ran, Sandbox, run};
-use testkit::setup::Setup;
+use testkit::repo::{RunOutput, TestRepo, run};
+use testkit::setup::RunBuilder;
 
 use crate::RUNNER;
 use crate::real_agents::{BOTH, model_of, ran, setup, started};
@@ -41,7 +41,7 @@ when = ["Wait for a command"]
 do.shell = "sleep 600"
 "#;
 
-fn rows(ran: &Ran) -> Vec<(String, String)> {
+fn rows(ran: &RunOutput) -> Vec<(String, String)> {
     let told: Value = serde_json::from_str(&ran.stdout).unwrap();
     let of = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
     told["rows"].as_array().unwrap().iter().map(|row| (of(row, "session"), of(row, "verdict"))).collect()
@@ -49,7 +49,7 @@ fn rows(ran: &Ran) -> Vec<(String, String)> {
 
 #[test]
 fn the_scripted_agent_conforms_however_it_is_started() {
-    let sandbox = Sandbox::empty(RUNNER);
+    let sandbox = TestRepo::empty(RUNNER);
     let told = sandbox.runner(&["conformance", "--json", "--agent", "command"]);
     assert_eq!(told.code, Some(0), "{}{}", told.stdout, told.stderr);
     let rows = rows(&told);
@@ -65,7 +65,7 @@ fn the_scripted_agent_conforms_however_it_is_started() {
 
 #[test]
 fn a_real_agent_is_asked_for_nothing_without_leave() {
-    let sandbox = Sandbox::empty(RUNNER);
+    let sandbox = TestRepo::empty(RUNNER);
     let refused = sandbox.runner(&["conformance", "--agent", "codex"]).refused(2);
     for words in ["use your login and cost", "the same with --yes", "--agent script"] {
         assert!(refused.contains(words), "{refused}");
@@ -90,7 +90,7 @@ fn the_real_agents_conform() {
 fn an_agent_that_does_not_conform_is_found_out_and_its_work_is_kept_to_look_at() {
     // It says done whatever it is asked for.
     let agent = r#"printf '{"status": "done", "summary": "sure"}' > "$RUNNER_OUTPUT""#;
-    let sandbox = Setup::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
     let mut command = sandbox.runner_command(&["conformance", "--json", "--yes"]);
     let told = run(command.env("TMPDIR", sandbox.outside()));
     assert_eq!(told.code, Some(1), "{}{}", told.stdout, told.stderr);
@@ -104,7 +104,7 @@ fn an_agent_that_does_not_conform_is_found_out_and_its_work_is_kept_to_look_at()
 
 #[test]
 fn an_agent_that_is_not_there_is_told_with_what_installs_it() {
-    let sandbox = Setup::of(RUNNER).no_agent().start();
+    let sandbox = RunBuilder::of(RUNNER).no_agent().start();
     let told = run(sandbox.runner_command(&["conformance", "--yes"]).env("TMPDIR", sandbox.outside()));
     assert_eq!(told.code, Some(1), "{}{}", told.stdout, told.stderr);
     assert!(

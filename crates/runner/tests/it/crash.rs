@@ -1,6 +1,6 @@
 //! A start that dies at any point is finished by the next one: nothing lost, nothing half-done.
 
-use testkit::repo::{Sandbox, run};
+use testkit::repo::{TestRepo, run};
 
 use crate::{GOAL, ready};
 
@@ -16,13 +16,13 @@ const POINTS: [&str; 8] = [
     "move.index",
 ];
 
-fn crash_at(sandbox: &Sandbox, point: &str) {
+fn crash_at(sandbox: &TestRepo, point: &str) {
     let ran = run(sandbox.runner_command(&["start"]).env("RUNNER_TEST_CRASH_AT", point));
     assert_eq!((ran.code, ran.stdout.as_str()), (None, ""), "{point} was not reached");
 }
 
 /// After whatever happened: the run stands, everything is clean, and no trace of the crash is left.
-fn assert_sound(sandbox: &Sandbox, point: &str) {
+fn assert_sound(sandbox: &TestRepo, point: &str) {
     assert_eq!(sandbox.runner(&["start"]).ok().value("how"), Some("resumed"), "{point}");
     assert_eq!(sandbox.runner(&["validate"]).ok().value("valid"), Some("true problems=0"), "{point}");
     assert_eq!(sandbox.git(&["status", "--porcelain", "-uall"]), "", "{point}");

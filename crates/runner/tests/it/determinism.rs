@@ -1,8 +1,8 @@
 //! The same run in other surroundings is the same run, byte for byte.
 
 use testkit::oracle::assert_sound;
-use testkit::repo::{Sandbox, run};
-use testkit::setup::{BRANCH, Setup};
+use testkit::repo::{TestRepo, run};
+use testkit::setup::{BRANCH, RunBuilder};
 
 use crate::RUNNER;
 
@@ -61,15 +61,15 @@ struct Surroundings {
 }
 
 /// Everything that must be the same: of each commit the tree, the message, and what is in it.
-fn told(sandbox: &Sandbox) -> Vec<String> {
+fn told(sandbox: &TestRepo) -> Vec<String> {
     let commits = sandbox.git(&["log", "--reverse", "-9", "--format=%T%n%B%n--", BRANCH]);
     let prompts = (1..=8).map(|iter| sandbox.logged(iter, "prompt.md"));
     let files = ["tree.json", "run_state.json"].map(|name| sandbox.read(&format!(".runner/state/{name}")));
     std::iter::once(commits).chain(prompts).chain(files).collect()
 }
 
-fn run_in(surroundings: &Surroundings) -> (Sandbox, Vec<String>) {
-    let setup = Setup::of(RUNNER)
+fn run_in(surroundings: &Surroundings) -> (TestRepo, Vec<String>) {
+    let setup = RunBuilder::of(RUNNER)
         .scenario(SCENARIO)
         .guard("date > ignored/date; pwd > /dev/null; echo red; test -f ok");
     // The agent's place is part of the configuration, so it must be the same for all.

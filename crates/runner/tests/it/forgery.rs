@@ -7,8 +7,8 @@ use std::process::Stdio;
 use runner_core::digest::Sha256;
 use runner_core::verify::Rule;
 use testkit::oracle::assert_sound;
-use testkit::repo::{Sandbox, run};
-use testkit::setup::Setup;
+use testkit::repo::{TestRepo, run};
+use testkit::setup::RunBuilder;
 
 use crate::RUNNER;
 
@@ -32,8 +32,8 @@ const CONFIG: &str = ".runner/state/config.toml";
 const GOAL: &str = ".runner/GOAL.md";
 const SCHEMA: &str = ".runner/state/schema.json";
 
-fn good_run() -> Sandbox {
-    let sandbox = Setup::of(RUNNER).agent(AGENT).guard("echo looked; test -e ok").start();
+fn good_run() -> TestRepo {
+    let sandbox = RunBuilder::of(RUNNER).agent(AGENT).guard("echo looked; test -e ok").start();
     sandbox.runner(&["loop"]).ok();
     let outcomes = [
         "decomposed",
@@ -180,7 +180,7 @@ const ATTEMPTS_OF_B: &str = "\"passes\": false,\n        \"attempts\": 2";
 const NO_ATTEMPTS_OF_B: &str = "\"passes\": false,\n        \"attempts\": 0";
 
 /// The run's commits, from its start on.
-fn pieces(sandbox: &Sandbox) -> Vec<Piece> {
+fn pieces(sandbox: &TestRepo) -> Vec<Piece> {
     let commits = sandbox.git(&["rev-list", "--reverse", "main..HEAD"]);
     commits
         .lines()
@@ -193,7 +193,7 @@ fn pieces(sandbox: &Sandbox) -> Vec<Piece> {
 }
 
 /// A tree with one file in it changed.
-fn with_file(sandbox: &Sandbox, tree: &str, path: &str, bytes: Option<&str>) -> String {
+fn with_file(sandbox: &TestRepo, tree: &str, path: &str, bytes: Option<&str>) -> String {
     let index = sandbox.outside().join("forged.index");
     let git = |args: &[&str]| {
         run(sandbox.command("git").args(args).env("GIT_INDEX_FILE", &index)).ok().stdout.trim().to_owned()
@@ -211,7 +211,7 @@ fn with_file(sandbox: &Sandbox, tree: &str, path: &str, bytes: Option<&str>) -> 
     git(&["write-tree"])
 }
 
-fn file_in(sandbox: &Sandbox, tree: &str, path: &str) -> Option<String> {
+fn file_in(sandbox: &TestRepo, tree: &str, path: &str) -> Option<String> {
     let shown = run(sandbox.command("git").args(["cat-file", "blob", &format!("{tree}:{path}")]));
     (shown.code == Some(0)).then_some(shown.stdout)
 }
@@ -222,7 +222,7 @@ fn replaced(text: &str, from: &str, to: &str) -> String {
 }
 
 /// The message with the fingerprints of what is in the tree now.
-fn mended(sandbox: &Sandbox, piece: &Piece) -> String {
+fn mended(sandbox: &TestRepo, piece: &Piece) -> String {
     let digest = |path: &str| Sha256::of(file_in(sandbox, &piece.tree, path).unwrap_or_default().as_bytes());
     let line = |line: &str| match line.split_once(": ") {
         Some(("Runner-Tree", _)) => format!("Runner-Tree: {}\n", digest(TREE)),
@@ -232,7 +232,7 @@ fn mended(sandbox: &Sandbox, piece: &Piece) -> String {
     piece.message.lines().map(line).collect()
 }
 
-fn forge(sandbox: &Sandbox, mut pieces: Vec<Piece>, forgery: &Forgery) -> Vec<Piece> {
+fn forge(sandbox: &TestRepo, mut pieces: Vec<Piece>, forgery: &Forgery) -> Vec<Piece> {
     let edit = |piece: &mut Piece, path: &str, change: &dyn Fn(Option<String>) -> Option<String>| {
         let now = change(file_in(sandbox, &piece.tree, path));
         piece.tree = with_file(sandbox, &piece.tree, path, now.as_deref());
@@ -266,7 +266,7 @@ fn forge(sandbox: &Sandbox, mut pieces: Vec<Piece>, forgery: &Forgery) -> Vec<Pi
 }
 
 /// Makes commits of the pieces, and gives the last.
-fn commit(sandbox: &Sandbox, pieces: &[Piece]) -> String {
+fn commit(sandbox: &TestRepo, pieces: &[Piece]) -> String {
     let mut parent = sandbox.git(&["rev-parse", "main"]);
     for piece in pieces {
         let mut command = sandbox.command("git");
@@ -279,13 +279,13 @@ fn commit(sandbox: &Sandbox, pieces: &[Piece]) -> String {
     parent
 }
 
-fn verify(sandbox: &Sandbox, commit: &str) -> (Option<i32>, serde_json::Value) {
+fn verify(sandbox: &TestRepo, commit: &str) -> (Option<i32>, serde_json::Value) {
     let ran = sandbox.runner(&["verify", commit, "--json"]);
     (ran.code, serde_json::from_str(&ran.stdout).unwrap())
 }
 
 /// Every forgery of the sandbox's run is found, and the first finding names the rule and the iteration.
-pub(crate) fn assert_found(sandbox: &Sandbox, forgeries: &[(Forgery, Rule, u32)]) {
+pub(crate) fn assert_found(sandbox: &TestRepo, forgeries: &[(Forgery, Rule, u32)]) {
     let good = pieces(sandbox);
     let (code, told) = verify(sandbox, &commit(sandbox, &good));
     assert_eq!((code, &told["verified"]), (Some(0), &true.into()), "the same pieces again: {told:#}");

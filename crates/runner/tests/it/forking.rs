@@ -1,7 +1,7 @@
 //! `runner fork`: a new run from an iteration of another one.
 
-use testkit::repo::{Sandbox, run};
-use testkit::setup::Setup;
+use testkit::repo::{TestRepo, run};
+use testkit::setup::RunBuilder;
 
 use crate::looking::on_terminal;
 use crate::{RUNNER, assert_proved};
@@ -13,13 +13,13 @@ root) split ;;
 esac
 "#;
 
-fn complete() -> Sandbox {
-    let sandbox = Setup::of(RUNNER).agent(AGENT).start();
+fn complete() -> TestRepo {
+    let sandbox = RunBuilder::of(RUNNER).agent(AGENT).start();
     sandbox.runner(&["loop"]).ok();
     sandbox
 }
 
-fn state(sandbox: &Sandbox) -> serde_json::Value {
+fn state(sandbox: &TestRepo) -> serde_json::Value {
     serde_json::from_str(&sandbox.read(".runner/state/run_state.json")).unwrap()
 }
 
@@ -151,7 +151,7 @@ fn a_fork_survives_a_crash_at_every_point() {
 }
 
 /// Makes the newest commit again after something was done to the work tree.
-fn amended(sandbox: &Sandbox, message: &str) -> String {
+fn amended(sandbox: &TestRepo, message: &str) -> String {
     sandbox.git(&["add", "-A"]);
     sandbox.git(&["commit", "-q", "--amend", "-m", message]);
     let told = sandbox.runner(&["verify"]);
@@ -162,16 +162,16 @@ fn amended(sandbox: &Sandbox, message: &str) -> String {
 #[test]
 fn a_forged_fork_is_found() {
     let message = "chore(loop): start run new\n\nRunner-Fork: demo 0002";
-    let forged = |message: &str, forge: &dyn Fn(&Sandbox)| {
+    let forged = |message: &str, forge: &dyn Fn(&TestRepo)| {
         let sandbox = complete();
         sandbox.runner(&["fork", "2", "--id", "new"]).ok();
         forge(&sandbox);
         amended(&sandbox, message)
     };
     let rewritten = |path: &'static str, from: &'static str, to: &'static str| {
-        move |sandbox: &Sandbox| sandbox.write(path, sandbox.read(path).replacen(from, to, 1))
+        move |sandbox: &TestRepo| sandbox.write(path, sandbox.read(path).replacen(from, to, 1))
     };
-    let none = |_: &Sandbox| {};
+    let none = |_: &TestRepo| {};
     let tree = rewritten(".runner/state/tree.json", "\"passes\": false", "\"passes\": true");
     assert!(forged(message, &tree).contains("violation=edit_scope"));
     assert!(

@@ -2,20 +2,20 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use testkit::repo::Sandbox;
-use testkit::setup::Setup;
+use testkit::repo::TestRepo;
+use testkit::setup::RunBuilder;
 
 use crate::{GOAL, RUNNER, ready, started};
 
 /// A program that leaves a mark, and the mark.
-fn trap(sandbox: &Sandbox, name: &str) -> (String, std::path::PathBuf) {
+fn trap(sandbox: &TestRepo, name: &str) -> (String, std::path::PathBuf) {
     let (program, mark) = (sandbox.outside().join(name), sandbox.outside().join(format!("{name}.sprung")));
     std::fs::write(&program, format!("#!/bin/sh\ntouch '{}'\ncat\n", mark.display())).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     (program.to_str().unwrap().to_owned(), mark)
 }
 
-fn use_everything(sandbox: &Sandbox) {
+fn use_everything(sandbox: &TestRepo) {
     for command in
         [&["validate"][..], &["status"], &["tree"], &["select"], &["start"], &["start"], &["doctor"]]
     {
@@ -113,8 +113,8 @@ fn a_git_program_inside_the_repository_is_not_taken() {
 
 #[test]
 fn links_and_pipes_under_runner_are_refused() {
-    let outside = Sandbox::empty(RUNNER);
-    let sandbox = Sandbox::with_commit(RUNNER);
+    let outside = TestRepo::empty(RUNNER);
+    let sandbox = TestRepo::with_commit(RUNNER);
     std::os::unix::fs::symlink(outside.root(), sandbox.path(".runner")).unwrap();
     for command in ["init", "start", "select", "tree"] {
         let refused = sandbox.runner(&[command]).refused(2);
@@ -161,7 +161,7 @@ fn a_title_cannot_act_on_the_terminal() {
 fn a_file_with_the_size_and_the_time_of_the_old_one_is_seen_to_be_another_one() {
     let agent =
         "touch -r word.txt $AROUND/time; echo bad > word.txt; touch -r $AROUND/time word.txt; answer done";
-    let sandbox = Setup::of(RUNNER).agent(agent).file("word.txt", "old\n").start();
+    let sandbox = RunBuilder::of(RUNNER).agent(agent).file("word.txt", "old\n").start();
     // What backup programs and network folders make people set.
     for (key, value) in
         [("core.trustctime", "false"), ("core.checkStat", "minimal"), ("core.ignoreStat", "true")]

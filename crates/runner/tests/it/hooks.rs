@@ -1,14 +1,14 @@
 //! Hooks: programs of the user's that are told what happens, and cannot change it.
 
 use testkit::oracle::{assert_nothing_runs, assert_sound};
-use testkit::repo::Sandbox;
-use testkit::setup::Setup;
+use testkit::repo::TestRepo;
+use testkit::setup::RunBuilder;
 
 use crate::RUNNER;
 
 /// A run in which every hook writes what it is told beside the work tree, by way of a script there.
-fn told(agent: &str, hooks: &[&str], script: &str) -> Sandbox {
-    let sandbox = Setup::of(RUNNER).agent(agent).keys("max_attempts_default = 1").start();
+fn told(agent: &str, hooks: &[&str], script: &str) -> TestRepo {
+    let sandbox = RunBuilder::of(RUNNER).agent(agent).keys("max_attempts_default = 1").start();
     let path = sandbox.outside().join("hook.sh");
     std::fs::write(&path, script).unwrap();
     let hooks: String =
@@ -23,7 +23,7 @@ const WRITES: &str =
     "cat > \"$(dirname $0)/$1.json\"; pwd > \"$(dirname $0)/$1.pwd\"; env > \"$(dirname $0)/$1.env\"";
 const ALL: [&str; 4] = ["on_pass", "on_stuck", "on_complete", "on_stop"];
 
-fn said(sandbox: &Sandbox, hook: &str) -> Option<serde_json::Value> {
+fn said(sandbox: &TestRepo, hook: &str) -> Option<serde_json::Value> {
     let text = std::fs::read_to_string(sandbox.outside().join(format!("{hook}.json"))).ok()?;
     Some(serde_json::from_str(&text).unwrap())
 }
@@ -70,7 +70,7 @@ fn a_hook_that_fails_hangs_or_is_not_there_changes_nothing() {
 
 #[test]
 fn a_hook_that_an_agent_could_have_written_is_not_run() {
-    let sandbox = Setup::of(RUNNER).file("tell.sh", "#!/bin/sh\ntouch $(dirname $HOME)/told\n").start();
+    let sandbox = RunBuilder::of(RUNNER).file("tell.sh", "#!/bin/sh\ntouch $(dirname $HOME)/told\n").start();
     let config = sandbox.read(".runner/state/config.toml");
     let inside = sandbox.path("tell.sh").display().to_string();
     for (program, why) in [

@@ -3,8 +3,8 @@
 use std::fs::File;
 
 use testkit::processes::wait_for;
-use testkit::repo::{Sandbox, run};
-use testkit::setup::{RUN, Setup};
+use testkit::repo::{TestRepo, run};
+use testkit::setup::{RUN, RunBuilder};
 
 use crate::RUNNER;
 
@@ -19,21 +19,21 @@ case "$RUNNER_ITER" in
 esac
 "#;
 
-fn complete() -> Sandbox {
-    let sandbox = Setup::of(RUNNER).agent(AGENT).guard("echo 'error: no ok'; test -e ok").start();
+fn complete() -> TestRepo {
+    let sandbox = RunBuilder::of(RUNNER).agent(AGENT).guard("echo 'error: no ok'; test -e ok").start();
     sandbox.runner(&["loop"]).ok();
     sandbox
 }
 
 /// The same run in a clone, where no log is.
-fn cloned(sandbox: Sandbox) -> Sandbox {
+fn cloned(sandbox: TestRepo) -> TestRepo {
     let place = sandbox.outside().join("clone");
     sandbox.git(&["clone", "-q", &sandbox.root().display().to_string(), place.to_str().unwrap()]);
     sandbox.at(place)
 }
 
 /// What a command draws on a terminal, after asserting its exit code.
-pub(crate) fn on_terminal(sandbox: &Sandbox, command: &str, code: i32) -> String {
+pub(crate) fn on_terminal(sandbox: &TestRepo, command: &str, code: i32) -> String {
     let mut script = sandbox.command("script");
     let line = format!("stty cols 90 rows 24; {RUNNER} {command}");
     script.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm-256color").env("NO_COLOR", "1");
@@ -148,7 +148,7 @@ fn a_terminal_gets_what_a_replay_found() {
 #[test]
 fn what_a_running_iteration_prints_can_be_followed() {
     let agent = "echo hello; touch \"$AROUND/begun\"; while [ ! -e \"$AROUND/go\" ]; do sleep 0.05; done; answer done";
-    let sandbox = Setup::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
     let mut looping = sandbox.runner_command(&["loop", "-q"]).spawn().unwrap();
     wait_for("the session", || sandbox.outside().join("begun").exists());
     let seen = sandbox.outside().join("seen");

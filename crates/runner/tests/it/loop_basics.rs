@@ -1,8 +1,8 @@
 //! What `runner step` and `runner loop` do with agents of every ordinary kind.
 
 use testkit::oracle::assert_sound;
-use testkit::repo::{Ran, Sandbox, run};
-use testkit::setup::{BRANCH, Setup};
+use testkit::repo::{RunOutput, TestRepo, run};
+use testkit::setup::{BRANCH, RunBuilder};
 
 use crate::RUNNER;
 
@@ -17,25 +17,25 @@ const STORY: &str = r#"
     esac
 "#;
 
-pub(crate) fn story() -> Sandbox {
-    Setup::of(RUNNER).agent(STORY).guard("echo checked; test -f ok").start()
+pub(crate) fn story() -> TestRepo {
+    RunBuilder::of(RUNNER).agent(STORY).guard("echo checked; test -f ok").start()
 }
 
-fn message(sandbox: &Sandbox, back: u32) -> String {
+fn message(sandbox: &TestRepo, back: u32) -> String {
     sandbox.git(&["log", "-1", "--format=%B", &format!("{BRANCH}~{back}")])
 }
 
-fn sha256(sandbox: &Sandbox, path: &str) -> String {
+fn sha256(sandbox: &TestRepo, path: &str) -> String {
     let told = run(sandbox.command("sha256sum").arg(path)).ok().stdout;
     told.split(' ').next().unwrap().to_owned()
 }
 
-fn events(ran: &Ran) -> Vec<&str> {
+fn events(ran: &RunOutput) -> Vec<&str> {
     let names = ran.stdout.lines().map(|line| line.strip_prefix("event=").unwrap());
     names.map(|rest| rest.split(' ').next().unwrap()).collect()
 }
 
-pub(crate) fn show(ran: &Ran) -> String {
+pub(crate) fn show(ran: &RunOutput) -> String {
     format!("{}{}", ran.stdout, ran.stderr)
 }
 
@@ -124,7 +124,7 @@ fn a_message_says_exactly_what_the_contract_says() {
 #[test]
 fn a_summary_cannot_forge_a_trailer_or_a_line() {
     let agent = r#"printf '{"status": "retry", "summary": "x\\n\\nRunner-Outcome: passed\\nSigned-off-by: root\\u001b[2J"}' > $RUNNER_OUTPUT"#;
-    let sandbox = Setup::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
     let ran = sandbox.runner(&["step"]).ok();
     assert_eq!(sandbox.outcomes(), ["retry"]);
     let trailers = sandbox.git(&["log", "-1", "--format=%(trailers:key=Signed-off-by)", BRANCH]);
@@ -135,7 +135,7 @@ fn a_summary_cannot_forge_a_trailer_or_a_line() {
 #[test]
 fn a_folder_of_an_iteration_holds_everything() {
     let agent = "echo to stdout; echo to stderr >&2; echo w > w; echo true > guard.sh; answer done";
-    let sandbox = Setup::of(RUNNER).agent(agent).guard("echo guarding; false").start();
+    let sandbox = RunBuilder::of(RUNNER).agent(agent).guard("echo guarding; false").start();
     sandbox.runner(&["step"]).ok();
     let present = |iter: u32| {
         let mut names: Vec<String> =
@@ -196,7 +196,7 @@ fn an_agent_gets_its_prompt_and_its_variables() {
         answer retry
         exit ${exit_code:-1}
     "#;
-    let sandbox = Setup::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
     let mut command = sandbox.runner_command(&["step"]);
     let nested = sandbox.path("deep/down");
     std::fs::create_dir_all(&nested).unwrap();
@@ -228,7 +228,7 @@ fn an_agent_gets_its_prompt_and_its_variables() {
 
 #[test]
 fn a_leaf_without_attempts_left_is_stuck() {
-    let sandbox = Setup::of(RUNNER).agent("answer retry").keys("max_attempts_default = 2").start();
+    let sandbox = RunBuilder::of(RUNNER).agent("answer retry").keys("max_attempts_default = 2").start();
     let ran = sandbox.runner(&["loop"]);
     assert_eq!(ran.code, Some(3), "{}", show(&ran));
     assert!(ran.stdout.contains("event=stopped reason=stuck exit=3"), "{}", ran.stdout);
@@ -241,7 +241,7 @@ fn a_leaf_without_attempts_left_is_stuck() {
 
 #[test]
 fn limits_of_iterations_stop_a_run_that_can_go_on() {
-    let sandbox = Setup::of(RUNNER).agent("answer retry").keys("max_iterations = 2").start();
+    let sandbox = RunBuilder::of(RUNNER).agent("answer retry").keys("max_iterations = 2").start();
     assert_eq!(sandbox.runner(&["loop", "--max-iterations", "1"]).code, Some(4));
     assert_eq!(sandbox.outcomes().len(), 1);
     assert_eq!(sandbox.runner(&["run"]).code, Some(4));
@@ -258,13 +258,13 @@ fn limits_of_iterations_stop_a_run_that_can_go_on() {
     sandbox.runner(&["loop"]).ok();
     assert_sound(&sandbox);
     // The last iteration that is allowed may end the run.
-    let sandbox = Setup::of(RUNNER).start();
+    let sandbox = RunBuilder::of(RUNNER).start();
     sandbox.runner(&["loop", "--max-iterations", "1"]).ok();
 }
 
 #[test]
 fn an_agent_that_cannot_be_started_stops_the_loop_and_costs_nothing() {
-    let sandbox = Setup::of(RUNNER).no_agent().start();
+    let sandbox = RunBuilder::of(RUNNER).no_agent().start();
     let ran = sandbox.runner(&["loop"]);
     assert_eq!(ran.code, Some(1), "{}", show(&ran));
     assert!(ran.stdout.contains("`no-such-agent` is not on the PATH"), "{}", ran.stdout);
@@ -273,7 +273,7 @@ fn an_agent_that_cannot_be_started_stops_the_loop_and_costs_nothing() {
     assert_sound(&sandbox);
     // One that answers in between begins the count anew.
     let agent = "case $RUNNER_ITER in 0003|0004) answer retry ;; 0007) answer done ;; esac";
-    let sandbox = Setup::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
     sandbox.runner(&["loop"]).ok();
     assert_eq!(
         sandbox.outcomes(),
@@ -284,7 +284,7 @@ fn an_agent_that_cannot_be_started_stops_the_loop_and_costs_nothing() {
 
 #[test]
 fn a_guard_that_cannot_be_started_costs_nothing() {
-    let sandbox = Setup::of(RUNNER).start();
+    let sandbox = RunBuilder::of(RUNNER).start();
     let config =
         sandbox.read(".runner/state/config.toml").replace("\"sh\", \"guard.sh\"", "\"no-such-guard\"");
     sandbox.write(".runner/state/config.toml", config);
@@ -298,7 +298,7 @@ fn a_guard_that_cannot_be_started_costs_nothing() {
 #[test]
 fn an_agent_that_does_nothing_for_too_long_is_idle() {
     let sandbox =
-        Setup::of(RUNNER).agent("echo half > work; sleep 999").keys("idle_timeout_secs = 1").start();
+        RunBuilder::of(RUNNER).agent("echo half > work; sleep 999").keys("idle_timeout_secs = 1").start();
     let ran = sandbox.runner(&["loop"]);
     assert_eq!(ran.code, Some(4), "{}", show(&ran));
     assert_eq!(sandbox.outcomes(), ["idle"]);
@@ -312,7 +312,7 @@ fn an_agent_that_does_nothing_for_too_long_is_idle() {
 
 #[test]
 fn a_guard_without_end_is_ended_in_time() {
-    let sandbox = Setup::of(RUNNER).guard("setsid sleep 999").keys("iteration_timeout_secs = 1").start();
+    let sandbox = RunBuilder::of(RUNNER).guard("setsid sleep 999").keys("iteration_timeout_secs = 1").start();
     assert_eq!(sandbox.runner(&["loop"]).code, Some(4));
     assert_eq!(sandbox.outcomes(), ["guard_timed_out"]);
     assert_eq!(sandbox.tree()["root"]["attempts"], 0);
@@ -341,7 +341,7 @@ fn an_answer_that_is_none_costs_nothing_and_says_why() {
         b"{\"status\": \"done\", \"summary\": \"\\ud800\"}",
         &[b' '; (1 << 20) + 1],
     ];
-    let sandbox = Setup::of(RUNNER)
+    let sandbox = RunBuilder::of(RUNNER)
         .agent("cp $AROUND/$RUNNER_ITER $RUNNER_OUTPUT")
         .keys("max_iterations = 999")
         .start();
@@ -369,7 +369,7 @@ fn a_broken_tree_is_rejected_and_repaired() {
             *) answer done ;;
         esac
     "#;
-    let sandbox = Setup::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
     sandbox.runner(&["step"]).ok();
     assert_eq!(sandbox.outcomes(), ["invalid_tree"]);
     assert!(sandbox.logged(1, "error.log").contains("extra"));
@@ -389,7 +389,7 @@ fn a_broken_tree_is_rejected_and_repaired() {
 #[test]
 fn repairs_run_out_and_the_loop_goes_on_without_them() {
     let agent = "case $RUNNER_ITER in 0001|0002|0003) echo broken > $RUNNER_TREE ;; esac; answer done";
-    let sandbox = Setup::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["invalid_tree", "repair_failed", "repair_given_up", "passed"]);
     assert!(message(&sandbox, 1).contains("Runner-Plan-Mark: repair-given-up"));
@@ -406,13 +406,13 @@ fn a_stuck_leaf_is_rewritten_where_the_configuration_says_so() {
         esac
     "#;
     let keys = "max_attempts_default = 1\non_stuck = \"replan\"";
-    let sandbox = Setup::of(RUNNER).agent(agent).keys(keys).start();
+    let sandbox = RunBuilder::of(RUNNER).agent(agent).keys(keys).start();
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["retry", "replanned", "passed"]);
     assert_eq!(sandbox.tree()["root"]["goal"], "something easier");
     assert_sound(&sandbox);
 
-    let sandbox = Setup::of(RUNNER).agent("answer retry").keys(keys).start();
+    let sandbox = RunBuilder::of(RUNNER).agent("answer retry").keys(keys).start();
     assert_eq!(sandbox.runner(&["loop"]).code, Some(3));
     assert_eq!(sandbox.runner(&["loop"]).code, Some(3));
     assert_eq!(sandbox.outcomes(), ["retry", "replan_refused"], "one chance, and only one");
@@ -442,7 +442,7 @@ fn every_edit_of_the_plan_is_on_record() {
         [[session]]
         answer = { status = "done", summary = "done" }
     "#;
-    let sandbox = Setup::of(RUNNER).scenario(scenario).more("[plan]\nremoval = \"record\"").start();
+    let sandbox = RunBuilder::of(RUNNER).scenario(scenario).more("[plan]\nremoval = \"record\"").start();
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["decomposed", "retry", "passed", "rule_broken", "passed"]);
     let edits = |iter: u32| sandbox.meta(iter)["plan_edits"].to_string();

@@ -6,8 +6,8 @@ use std::process::Stdio;
 
 use testkit::oracle::{assert_sound, processes_of};
 use testkit::processes::wait_for;
-use testkit::repo::{Ran, Sandbox, run};
-use testkit::setup::Setup;
+use testkit::repo::{RunOutput, TestRepo, run};
+use testkit::setup::RunBuilder;
 
 use crate::RUNNER;
 
@@ -53,8 +53,11 @@ const FAILED_GUARD: Kind = Kind {
 };
 
 impl Kind {
-    fn setup(&self) -> Setup {
-        Setup::of(RUNNER).agent(&format!("{WORK}; {}", self.agent)).guard(self.guard).file("old", "old\n")
+    fn setup(&self) -> RunBuilder {
+        RunBuilder::of(RUNNER)
+            .agent(&format!("{WORK}; {}", self.agent))
+            .guard(self.guard)
+            .file("old", "old\n")
     }
 
     fn points(&self) -> Vec<&'static str> {
@@ -62,18 +65,18 @@ impl Kind {
     }
 }
 
-fn fail_at(sandbox: &Sandbox, variable: &str, point: &str) -> Ran {
+fn fail_at(sandbox: &TestRepo, variable: &str, point: &str) -> RunOutput {
     run(sandbox.runner_command(&["loop"]).env(variable, point))
 }
 
-fn crash_at(sandbox: &Sandbox, point: &str) {
+fn crash_at(sandbox: &TestRepo, point: &str) {
     let ran = fail_at(sandbox, "RUNNER_TEST_CRASH_AT", point);
     assert_eq!(ran.code, None, "{point} was not reached: {}{}", ran.stdout, ran.stderr);
 }
 
 /// After whatever happened: the loop ends by itself, every session's work is there once, and no session was
 /// repeated or forgotten. `interrupted` iterations are those whose session never ended.
-fn assert_goes_on(sandbox: &Sandbox, kind: &Kind, interrupted: usize, point: &str) {
+fn assert_goes_on(sandbox: &TestRepo, kind: &Kind, interrupted: usize, point: &str) {
     let ran = sandbox.runner(&["loop"]);
     assert_eq!(ran.code, Some(0), "{point}: {}{}", ran.stdout, ran.stderr);
     let outcomes = sandbox.outcomes();
@@ -185,11 +188,11 @@ fn a_disk_that_the_agent_or_the_guard_fills_costs_nothing() {
     let fill = "cat /dev/zero > ignored 2> /dev/null";
     let (agent, guard) = (FAILED_GUARD.agent, FAILED_GUARD.guard);
     let by_agent =
-        Setup::of(RUNNER).agent(&format!("{WORK}; test $nth -gt 1 || {fill}; {agent}")).guard(guard);
+        RunBuilder::of(RUNNER).agent(&format!("{WORK}; test $nth -gt 1 || {fill}; {agent}")).guard(guard);
     let filling = format!("test -e $HOME/../filled || {{ touch $HOME/../filled; {fill}; }}; {guard}");
-    let by_guard = Setup::of(RUNNER).agent(&format!("{WORK}; {agent}")).guard(&filling);
+    let by_guard = RunBuilder::of(RUNNER).agent(&format!("{WORK}; {agent}")).guard(&filling);
     for (who, setup) in [("agent", by_agent), ("guard", by_guard)] {
-        let sandbox = Sandbox::empty(RUNNER);
+        let sandbox = TestRepo::empty(RUNNER);
         let _disk = SmallDisk::mount(sandbox.root(), "4m");
         let sandbox = setup.file("old", "old\n").start_in(sandbox);
         let ran = sandbox.runner(&["loop"]);
@@ -204,7 +207,7 @@ fn a_disk_that_the_agent_or_the_guard_fills_costs_nothing() {
 }
 
 /// Ends all processes of a sandbox as one would with a container: none of them sees another one die.
-fn kill_all(sandbox: &Sandbox) {
+fn kill_all(sandbox: &TestRepo) {
     wait_for("everything to be dead", || {
         let all = processes_of(sandbox.outside());
         let pids = all.iter().filter_map(|line| line.trim_start_matches("/proc/").split(':').next());
@@ -223,7 +226,7 @@ fn a_session_survives_the_death_of_the_runner_and_of_everything() {
             "{WORK}; if test $nth = 1; then touch $AROUND/begun; setsid sleep 999; fi; {}",
             PASS.agent
         );
-        let sandbox = Setup::of(RUNNER).agent(&agent).file("old", "old\n").start();
+        let sandbox = RunBuilder::of(RUNNER).agent(&agent).file("old", "old\n").start();
         die_when(&sandbox, "begun", everything);
         assert_goes_on(&sandbox, &PASS, 1, "session");
         assert_eq!(sandbox.outcomes(), ["interrupted", "passed"]);
@@ -234,14 +237,14 @@ fn a_session_survives_the_death_of_the_runner_and_of_everything() {
 fn a_guard_survives_the_death_of_the_runner_and_of_everything() {
     for everything in [false, true] {
         let guard = "test -e $HOME/../guarded || { touch $HOME/../guarded; setsid sleep 999; }; test -e ok";
-        let setup = Setup::of(RUNNER).agent(&format!("{WORK}; {}", FAILED_GUARD.agent)).guard(guard);
+        let setup = RunBuilder::of(RUNNER).agent(&format!("{WORK}; {}", FAILED_GUARD.agent)).guard(guard);
         let sandbox = setup.file("old", "old\n").start();
         die_when(&sandbox, "guarded", everything);
         assert_goes_on(&sandbox, &FAILED_GUARD, 0, "guard");
     }
 }
 
-fn die_when(sandbox: &Sandbox, file: &str, everything: bool) {
+fn die_when(sandbox: &TestRepo, file: &str, everything: bool) {
     if !everything {
         sandbox.kill_when(&["loop"], file);
         return;

@@ -38,27 +38,27 @@ mod vandals;
 mod verify;
 mod volume;
 
-use testkit::repo::Sandbox;
+use testkit::repo::TestRepo;
 
 const RUNNER: &str = env!("CARGO_BIN_EXE_runner");
 
 /// A repository with one commit, set up and with a goal written.
-fn ready() -> Sandbox {
-    let sandbox = Sandbox::with_commit(RUNNER);
+fn ready() -> TestRepo {
+    let sandbox = TestRepo::with_commit(RUNNER);
     sandbox.runner(&["init"]).ok();
     sandbox.write(".runner/GOAL.md", GOAL);
     sandbox
 }
 
 /// A repository with a run.
-fn started() -> Sandbox {
+fn started() -> TestRepo {
     let sandbox = ready();
     sandbox.runner(&["start"]).ok();
     sandbox
 }
 
 /// The run that is checked out is proved from its first start on, with nothing left unchecked.
-fn assert_proved(sandbox: &Sandbox) {
+fn assert_proved(sandbox: &TestRepo) {
     let told = sandbox.runner(&["verify"]);
     assert!(told.code == Some(0) && !told.stdout.contains("unchecked="), "{}\n{}", told.stdout, told.stderr);
 }

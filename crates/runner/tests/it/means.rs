@@ -3,8 +3,8 @@
 use std::process::Stdio;
 
 use testkit::oracle::assert_sound;
-use testkit::repo::{Sandbox, run};
-use testkit::setup::{BRANCH, Setup};
+use testkit::repo::{TestRepo, run};
+use testkit::setup::{BRANCH, RunBuilder};
 
 use crate::RUNNER;
 use crate::loop_basics::show;
@@ -17,11 +17,11 @@ fn first_reports(report: &str) -> String {
     )
 }
 
-fn state(sandbox: &Sandbox) -> serde_json::Value {
+fn state(sandbox: &TestRepo) -> serde_json::Value {
     serde_json::from_str(&sandbox.read(".runner/state/run_state.json")).unwrap()
 }
 
-fn status(sandbox: &Sandbox) -> serde_json::Value {
+fn status(sandbox: &TestRepo) -> serde_json::Value {
     serde_json::from_str(&sandbox.runner(&["status", "--json"]).ok().stdout).unwrap()
 }
 
@@ -35,7 +35,7 @@ fn every_fault_of_a_provider_means_what_the_table_says() {
     ] {
         let scenario =
             format!("[[session]]\n[[session.do]]\nreport = {{ fault = \"{fault}\", why = \"so it is\" }}\n");
-        let sandbox = Setup::of(RUNNER).scenario(&scenario).start();
+        let sandbox = RunBuilder::of(RUNNER).scenario(&scenario).start();
         let ran = sandbox.runner(&["loop"]);
         assert_eq!(ran.code, Some(code), "{fault}: {}", show(&ran));
         let times = if fault == "not_logged_in" { 1 } else { 3 };
@@ -46,7 +46,8 @@ fn every_fault_of_a_provider_means_what_the_table_says() {
     }
     // What passes by itself is tried again, after a wait; how long, the plan says.
     for (fault, secs) in [("rate_limited", 5), ("overloaded", 5), ("disconnected", 5), ("usage_limit", 60)] {
-        let sandbox = Setup::of(RUNNER).scenario(&first_reports(&format!("fault = \"{fault}\""))).start();
+        let sandbox =
+            RunBuilder::of(RUNNER).scenario(&first_reports(&format!("fault = \"{fault}\""))).start();
         sandbox.runner(&["step"]).ok();
         let wait = &state(&sandbox)["wait"];
         assert_eq!((&wait["outcome"], &wait["secs"]), (&fault.into(), &secs.into()));
@@ -57,7 +58,7 @@ fn every_fault_of_a_provider_means_what_the_table_says() {
 #[test]
 fn a_usage_limit_is_waited_out_and_the_run_goes_on() {
     let report = "fault = \"usage_limit\", resets_in_secs = 2";
-    let sandbox = Setup::of(RUNNER).scenario(&first_reports(report)).start();
+    let sandbox = RunBuilder::of(RUNNER).scenario(&first_reports(report)).start();
     let ran = sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["usage_limit", "passed"]);
     let line = ran.stdout.lines().find(|line| line.starts_with("event=waiting ")).unwrap();
@@ -75,7 +76,7 @@ fn a_usage_limit_is_waited_out_and_the_run_goes_on() {
 #[test]
 fn a_wait_survives_the_runner_and_is_told_and_ends_at_once_when_asked() {
     let report = "fault = \"usage_limit\", resets_in_secs = 3000";
-    let sandbox = Setup::of(RUNNER).scenario(&first_reports(report)).start();
+    let sandbox = RunBuilder::of(RUNNER).scenario(&first_reports(report)).start();
     let waits = || {
         let mut child = sandbox.runner_command(&["loop"]).stdout(Stdio::piped()).spawn().unwrap();
         let out = std::io::BufReader::new(child.stdout.take().unwrap());
@@ -111,7 +112,7 @@ fn a_wait_survives_the_runner_and_is_told_and_ends_at_once_when_asked() {
 #[test]
 fn another_agent_does_not_wait_for_the_first_one() {
     let report = "fault = \"usage_limit\", resets_in_secs = 3000";
-    let sandbox = Setup::of(RUNNER).scenario(&first_reports(report)).start();
+    let sandbox = RunBuilder::of(RUNNER).scenario(&first_reports(report)).start();
     sandbox.runner(&["step"]).ok();
     let config = sandbox.read(".runner/state/config.toml");
     let other = sandbox.outside().join("other.toml");
@@ -135,7 +136,7 @@ fn a_budget_stops_the_run_names_its_limit_and_goes_on_when_raised() {
         ("leaf_usd = 0.5", "$0.50", "$0.50"),
     ] {
         let scenario = SPENDER.replace("COST", "cost_microdollars = 250000");
-        let sandbox = Setup::of(RUNNER).scenario(&scenario).more(&format!("[budget]\n{limit}")).start();
+        let sandbox = RunBuilder::of(RUNNER).scenario(&scenario).more(&format!("[budget]\n{limit}")).start();
         let ran = sandbox.runner(&["loop"]);
         assert_eq!((ran.code, sandbox.outcomes().len()), (Some(4), 2), "{limit}: {}", show(&ran));
         let key = limit.split(' ').next().unwrap();
@@ -159,14 +160,14 @@ fn a_budget_stops_the_run_names_its_limit_and_goes_on_when_raised() {
 #[test]
 fn a_cost_is_reported_or_estimated_or_unknown_and_a_blind_budget_is_told() {
     let prices = "[budget]\nrun_usd = 5\n[prices.script]\ninput = 1.0\ncached_input = 0.5\noutput = 10.0";
-    let estimated = Setup::of(RUNNER).scenario(&SPENDER.replace(", COST", "")).more(prices).start();
+    let estimated = RunBuilder::of(RUNNER).scenario(&SPENDER.replace(", COST", "")).more(prices).start();
     let ran = estimated.runner(&["step"]).ok();
     let meta = estimated.meta(1);
     assert_eq!((&meta["cost"]["basis"], &meta["cost"]["microdollars"]), (&"estimated".into(), &1900.into()));
     assert!(!ran.stdout.contains("budget_blind"), "{}", ran.stdout);
 
     let unknown =
-        Setup::of(RUNNER).scenario(&SPENDER.replace(", COST", "")).more("[budget]\nrun_usd = 5").start();
+        RunBuilder::of(RUNNER).scenario(&SPENDER.replace(", COST", "")).more("[budget]\nrun_usd = 5").start();
     let ran = unknown.runner(&["step"]).ok();
     assert_eq!(unknown.meta(1)["cost"]["basis"], "unknown");
     let warning = "the budget cannot hold: `run_usd` is set";
@@ -180,7 +181,7 @@ fn a_cost_is_reported_or_estimated_or_unknown_and_a_blind_budget_is_told() {
 fn what_was_spent_survives_a_kill() {
     let agent = r#"printf '{"usage": {"input_tokens": 70, "output_tokens": 7}}' > "$RUNNER_REPORT"
         touch $AROUND/begun; sleep 999"#;
-    let sandbox = Setup::of(RUNNER).agent(agent).more("[budget]\nrun_tokens = 100").start();
+    let sandbox = RunBuilder::of(RUNNER).agent(agent).more("[budget]\nrun_tokens = 100").start();
     sandbox.kill_when(&["loop"], "begun");
     sandbox.new_agent(r#"printf '{"usage": {"input_tokens": 50}}' > "$RUNNER_REPORT"; answer retry"#);
     let ran = sandbox.runner(&["loop"]);
@@ -198,8 +199,8 @@ fn what_was_spent_survives_a_kill() {
 }
 
 /// A ladder of two shell scripts: the first fails in some way, the second is done.
-fn ladder(first: &str, keys: &str, rung: &str) -> Sandbox {
-    let sandbox = Setup::of(RUNNER).agent(first).keys(keys).start();
+fn ladder(first: &str, keys: &str, rung: &str) -> TestRepo {
+    let sandbox = RunBuilder::of(RUNNER).agent(first).keys(keys).start();
     let second = sandbox.outside().join("second.sh");
     let answer = r#"printf '{"status": "done", "summary": "second"}' > "$RUNNER_OUTPUT""#;
     std::fs::write(&second, format!("echo second >> work; {answer}\n")).unwrap();
@@ -242,7 +243,7 @@ fn a_used_up_agent_makes_room_for_the_next_one() {
 #[test]
 fn what_an_agent_may_use_is_the_users_to_say() {
     let tools = ".runner/nodes/root/tools.json";
-    let sandbox = Setup::of(RUNNER).agent("answer done").start();
+    let sandbox = RunBuilder::of(RUNNER).agent("answer done").start();
     sandbox.write(tools, "{\"network\": true}");
     let refused = sandbox.runner(&["step"]).refused(2);
     assert!(refused.contains("runner start"), "{refused}");
@@ -271,7 +272,7 @@ fn a_node_takes_the_network_and_gives_folders_to_what_runs_in_a_sandbox() {
             (echo x > $AROUND/cache/x) 2> /dev/null && echo cache || echo no cache
         } > seen-$RUNNER_NODE_ID.txt
         answer done"#;
-    let sandbox = Setup::of(RUNNER).executor_keys("").agent(script).start();
+    let sandbox = RunBuilder::of(RUNNER).executor_keys("").agent(script).start();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     std::fs::write(sandbox.outside().join("home/port"), listener.local_addr().unwrap().port().to_string())
         .unwrap();
@@ -295,7 +296,7 @@ fn an_agent_that_writes_tools_gains_nothing() {
         echo '{"model": "largest"}' > .runner/nodes/b/tools.json
         echo kept > .runner/nodes/root/artifacts/log.txt; echo note > .runner/nodes/root/context.md
         answer retry"#;
-    let sandbox = Setup::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
     sandbox.runner(&["step"]).ok();
     let committed = sandbox.git(&["ls-tree", "-r", "--name-only", BRANCH, "--", ".runner/nodes"]);
     assert_eq!(committed, ".runner/nodes/root/artifacts/log.txt\n.runner/nodes/root/context.md");

@@ -5,8 +5,8 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use testkit::oracle::assert_sound;
 use testkit::processes::wait_for;
-use testkit::repo::{Sandbox, run};
-use testkit::setup::Setup;
+use testkit::repo::{TestRepo, run};
+use testkit::setup::RunBuilder;
 
 use crate::RUNNER;
 
@@ -17,7 +17,7 @@ struct Loop {
 }
 
 impl Loop {
-    fn start(sandbox: &Sandbox) -> Self {
+    fn start(sandbox: &TestRepo) -> Self {
         let mut child = sandbox.runner_command(&["loop", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
         Self { child, lines }
@@ -48,17 +48,17 @@ echo "$RUNNER_ITER" > work
 answer done
 "#;
 
-fn patient() -> Sandbox {
-    let sandbox = Setup::of(RUNNER).agent(PATIENT).start();
+fn patient() -> TestRepo {
+    let sandbox = RunBuilder::of(RUNNER).agent(PATIENT).start();
     sandbox.runner(&["node", "split", "root", "--into", "One", "--into", "Two"]).ok();
     sandbox
 }
 
-fn go(sandbox: &Sandbox, iter: u32) {
+fn go(sandbox: &TestRepo, iter: u32) {
     std::fs::write(sandbox.outside().join(format!("go-{iter:04}")), "").unwrap();
 }
 
-fn begun(sandbox: &Sandbox, iter: u32) {
+fn begun(sandbox: &TestRepo, iter: u32) {
     let file = sandbox.outside().join(format!("begun-{iter:04}"));
     wait_for("a session", || file.exists());
 }
@@ -98,7 +98,7 @@ fn a_paused_loop_lives_on_while_its_plan_is_edited() {
 
 #[test]
 fn a_loop_that_is_started_while_the_run_is_paused_waits() {
-    let sandbox = Setup::of(RUNNER).start();
+    let sandbox = RunBuilder::of(RUNNER).start();
     let told = sandbox.runner(&["pause", "--wait"]).ok().stdout;
     assert_eq!(told, "paused=true was_paused=false\n");
     let mut waiting = Loop::start(&sandbox);
@@ -112,7 +112,7 @@ fn a_loop_that_is_started_while_the_run_is_paused_waits() {
 
 #[test]
 fn a_paused_loop_ends_when_it_is_told_to() {
-    let sandbox = Setup::of(RUNNER).start();
+    let sandbox = RunBuilder::of(RUNNER).start();
     sandbox.runner(&["pause"]).ok();
     let mut waiting = Loop::start(&sandbox);
     waiting.until("paused");
@@ -140,12 +140,12 @@ fn what_another_command_left_unfinished_in_a_pause_is_finished_before_the_run_go
 #[test]
 fn a_wait_can_be_paused_and_is_not_longer_for_an_edit() {
     let agent = r#"printf '{"fault": {"fault": "rate_limited", "retry_after_secs": 3600}}' > "$RUNNER_REPORT"; exit 1"#;
-    let sandbox = Setup::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
     let mut waiting = Loop::start(&sandbox);
     waiting.until("waiting");
     sandbox.runner(&["pause", "--wait"]).ok();
     waiting.until("paused");
-    let ends = |sandbox: &Sandbox| {
+    let ends = |sandbox: &TestRepo| {
         let told: serde_json::Value =
             serde_json::from_str(&sandbox.runner(&["status", "--json"]).ok().stdout).unwrap();
         told["wait"]["ends_unix_ms"].as_u64().unwrap()

@@ -1,7 +1,7 @@
 //! `runner plan import` and `runner plan export`.
 
-use testkit::repo::{Sandbox, run};
-use testkit::setup::Setup;
+use testkit::repo::{TestRepo, run};
+use testkit::setup::RunBuilder;
 
 use crate::looking::on_terminal;
 use crate::{RUNNER, assert_proved, ready, started};
@@ -19,19 +19,19 @@ const LIST: &str = "# Plan
 - [ ] Show it
 ";
 
-fn subject_and_trailers(sandbox: &Sandbox) -> String {
+fn subject_and_trailers(sandbox: &TestRepo) -> String {
     sandbox.git(&["log", "-1", "--format=%B"])
 }
 
 /// Everything that an import could change.
-fn state(sandbox: &Sandbox) -> (Vec<String>, String, String) {
+fn state(sandbox: &TestRepo) -> (Vec<String>, String, String) {
     let status = sandbox.git(&["status", "--porcelain", "-uall"]);
     (sandbox.branches(), status, sandbox.read(".runner/state/tree.json"))
 }
 
 #[test]
 fn a_plan_is_one_commit_that_can_be_verified_and_worked_on() {
-    let sandbox = Setup::of(RUNNER).file("PLAN.md", LIST).start();
+    let sandbox = RunBuilder::of(RUNNER).file("PLAN.md", LIST).start();
     let before = state(&sandbox);
     let dry = sandbox.runner(&["plan", "import", "PLAN.md", "--dry-run"]).ok().stdout;
     assert!(dry.ends_with("format=markdown under=root nodes=4 skipped=1 dry_run=true\n"), "{dry}");

@@ -5,7 +5,7 @@
 use testkit::agents;
 use testkit::oracle::{assert_sound, processes_of};
 use testkit::repo::run;
-use testkit::setup::Setup;
+use testkit::setup::RunBuilder;
 
 use crate::RUNNER;
 use crate::real_agents::{command, model_of, started};
@@ -35,7 +35,7 @@ fn works(preset: &str, model: &str, path: &str, tells: Tells) {
         program.display(),
         server.url()
     );
-    let setup = Setup::of(RUNNER).executor(&keys).executor_keys("").guard("grep -qx hello hello.txt");
+    let setup = RunBuilder::of(RUNNER).executor(&keys).executor_keys("").guard("grep -qx hello hello.txt");
     let sandbox = started(&setup.keys("iteration_timeout_secs = 110"));
     let step = run(&mut command(&sandbox, &["step"]));
     let log = format!("{}\n{}", sandbox.logged(1, "executor.log"), sandbox.logged(1, "executor.err.log"));

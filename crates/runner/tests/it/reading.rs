@@ -1,6 +1,6 @@
 //! `validate`, `select`, `status`, `tree` and `doctor`: what they say, and that they change nothing.
 
-use testkit::repo::Sandbox;
+use testkit::repo::TestRepo;
 
 use crate::{RUNNER, ready, started};
 
@@ -71,7 +71,7 @@ fn a_broken_tree_is_told_by_every_command_that_needs_it() {
 
 #[test]
 fn a_repository_that_is_not_set_up_is_told_how() {
-    let sandbox = Sandbox::with_commit(RUNNER);
+    let sandbox = TestRepo::with_commit(RUNNER);
     for command in ["validate", "select", "status", "tree"] {
         assert!(sandbox.runner(&[command]).refused(2).contains("runner init"), "{command}");
     }
@@ -108,7 +108,7 @@ fn doctor_says_what_is_missing_and_how_to_get_it() {
     let found = "check=agent verdict=bad found=\"`codex` is not on the PATH\" fix=\"install it with 'npm install -g @openai/codex'";
     assert!(fresh.code == Some(1) && fresh.stdout.contains(found), "{}", fresh.stdout);
     assert!(fresh.stdout.contains("'codex login'"), "{}", fresh.stdout);
-    let nowhere = Sandbox::empty(RUNNER).runner(&["doctor"]);
+    let nowhere = TestRepo::empty(RUNNER).runner(&["doctor"]);
     assert!(
         nowhere.code == Some(1) && nowhere.stdout.contains("check=repository verdict=bad"),
         "{}",
@@ -165,7 +165,7 @@ fn doctor_knows_the_versions_of_agents() {
 #[test]
 fn reading_changes_nothing() {
     let sandbox = started();
-    let stamp = |sandbox: &Sandbox| {
+    let stamp = |sandbox: &TestRepo| {
         let listing = run_find(sandbox);
         (listing, sandbox.branches())
     };
@@ -178,7 +178,7 @@ fn reading_changes_nothing() {
 }
 
 /// Every file with its size, change time and number, the folder `.git` included.
-fn run_find(sandbox: &Sandbox) -> String {
+fn run_find(sandbox: &TestRepo) -> String {
     let mut find = sandbox.command("find");
     find.args([".", "-printf", "%p %s %C@ %i\n"]);
     testkit::repo::run(&mut find).ok().stdout

@@ -4,13 +4,13 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use scripted_model::{Script, ScriptedModel};
+use scripted_model::{ModelScript, ScriptedModel};
 use serde_json::Value;
 use testkit::agents;
 use testkit::oracle::{assert_sound, processes_of};
 use testkit::processes::wait_for;
-use testkit::repo::{Ran, Sandbox, run};
-use testkit::setup::Setup;
+use testkit::repo::{RunOutput, TestRepo, run};
+use testkit::setup::RunBuilder;
 
 use crate::RUNNER;
 
@@ -19,11 +19,11 @@ const GUARD: &str = "test ! -e two.txt || grep -qx right two.txt";
 pub(crate) const BOTH: [&str; 2] = ["codex", "claude"];
 
 pub(crate) fn model_of(script: &str) -> ScriptedModel {
-    ScriptedModel::start(Script::parse(script).unwrap()).unwrap()
+    ScriptedModel::start(ModelScript::parse(script).unwrap()).unwrap()
 }
 
 /// A run of an agent whose provider is at this address.
-pub(crate) fn setup(kind: &str, url: &str) -> Setup {
+pub(crate) fn setup(kind: &str, url: &str) -> RunBuilder {
     let program = agents::program(kind);
     let (url, model) =
         if kind == "codex" { (format!("{url}/v1"), "gpt-5.5") } else { (url.to_owned(), "scripted") };
@@ -31,26 +31,26 @@ pub(crate) fn setup(kind: &str, url: &str) -> Setup {
         "kind = \"{kind}\"\nprogram = \"{}\"\nmodel = \"{model}\"\nbase_url = \"{url}\"\nkey_env = \"OWN_KEY\"\nretries = 0",
         program.display()
     );
-    Setup::of(RUNNER).executor(&keys).executor_keys("").guard(GUARD)
+    RunBuilder::of(RUNNER).executor(&keys).executor_keys("").guard(GUARD)
 }
 
 /// A repository on a disk: Codex's own sandbox hides what is in memory.
-pub(crate) fn started(setup: &Setup) -> Sandbox {
+pub(crate) fn started(setup: &RunBuilder) -> TestRepo {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    setup.start_in(Sandbox::empty_in(RUNNER, folder))
+    setup.start_in(TestRepo::empty_in(RUNNER, folder))
 }
 
-pub(crate) fn command(sandbox: &Sandbox, args: &[&str]) -> Command {
+pub(crate) fn command(sandbox: &TestRepo, args: &[&str]) -> Command {
     let mut command = sandbox.runner_command(args);
     command.env("OWN_KEY", "sk-dummy").env("TERM", "dumb");
     command
 }
 
-pub(crate) fn ran(sandbox: &Sandbox, args: &[&str]) -> Ran {
+pub(crate) fn ran(sandbox: &TestRepo, args: &[&str]) -> RunOutput {
     run(&mut command(sandbox, args))
 }
 
-fn whole_run(kind: &str) -> Sandbox {
+fn whole_run(kind: &str) -> TestRepo {
     let model = model_of(WHOLE_RUN);
     let sandbox = started(&setup(kind, &model.url()));
     let ended = ran(&sandbox, &["loop"]);
@@ -180,7 +180,7 @@ const LEAVES_A_PROCESS: &str = "[[part]]\n[[part.step]]\n\
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
 /// A run whose session is in the middle of a command that started a process in a session of its own.
-fn in_the_middle(kind: &str) -> (Sandbox, ScriptedModel, Child) {
+fn in_the_middle(kind: &str) -> (TestRepo, ScriptedModel, Child) {
     let model = model_of(LEAVES_A_PROCESS);
     let sandbox = started(&setup(kind, &model.url()));
     let child = command(&sandbox, &["loop"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -189,12 +189,12 @@ fn in_the_middle(kind: &str) -> (Sandbox, ScriptedModel, Child) {
     (sandbox, model, child)
 }
 
-fn assert_gone_since(sandbox: &Sandbox, since: Instant, kind: &str) {
+fn assert_gone_since(sandbox: &TestRepo, since: Instant, kind: &str) {
     wait_for("the session's end", || processes_of(sandbox.outside()).is_empty());
     assert!(since.elapsed() < GONE_WITHIN, "{kind}: {:?}", since.elapsed());
 }
 
-fn assert_interrupted(sandbox: &Sandbox, kind: &str) {
+fn assert_interrupted(sandbox: &TestRepo, kind: &str) {
     assert_eq!(sandbox.outcomes(), ["interrupted"], "{kind}");
     assert_eq!(sandbox.git(&["show", "HEAD:partial.txt"]), "partial", "{kind}");
     assert_sound(sandbox);

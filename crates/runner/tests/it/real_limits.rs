@@ -2,7 +2,7 @@
 
 use scripted_model::ScriptedModel;
 use testkit::oracle::assert_sound;
-use testkit::repo::Sandbox;
+use testkit::repo::TestRepo;
 
 use crate::real_agents::{BOTH, model_of, ran, setup, started};
 
@@ -12,7 +12,7 @@ const RETRY: &str = "[[part.step]]\ndo.final = { status = 'retry', summary = 'tr
 const TOOLS: &str = ".runner/nodes/root/tools.json";
 
 /// One session that tries these steps, with this on what it may use.
-fn tried(kind: &str, tools: &str, steps: &str) -> (Sandbox, ScriptedModel) {
+fn tried(kind: &str, tools: &str, steps: &str) -> (TestRepo, ScriptedModel) {
     let model = model_of(&format!("[[part]]\n{steps}{RETRY}"));
     let port = model.url().rsplit(':').next().unwrap().to_owned();
     let sandbox = started(&setup(kind, &model.url()).file("port.txt", port));

@@ -6,13 +6,13 @@ use std::fs;
 use std::path::PathBuf;
 
 use runner_core::replay::{Recording, replay};
-use testkit::repo::{Sandbox, run};
-use testkit::setup::Setup;
+use testkit::repo::{TestRepo, run};
+use testkit::setup::RunBuilder;
 
 use crate::RUNNER;
 
 /// How a run is made to end: its name, and its making.
-type Ending = (&'static str, fn() -> Sandbox);
+type Ending = (&'static str, fn() -> TestRepo);
 
 const ENDINGS: &[Ending] = &[
     ("complete", || {
@@ -22,50 +22,53 @@ case "$RUNNER_ITER" in
 0002) sed -i 's/"title": "b"/"title": "the rest"/' "$RUNNER_TREE"; echo '- it is small' >> .runner/state/assumptions.md; answer done ;;
 *) echo "$RUNNER_ITER" > ok; answer done "made it" ;;
 esac"#;
-        looped(&Setup::of(RUNNER).agent(agent).guard("echo checked; test -e ok"))
+        looped(&RunBuilder::of(RUNNER).agent(agent).guard("echo checked; test -e ok"))
     }),
     ("red_before", || {
         let agent = r#"[ "$RUNNER_ITER" = 0002 ] && echo 1 > ok; answer done"#;
         looped(
-            &Setup::of(RUNNER).agent(agent).guard("echo checked; test -e ok").guard_keys("baseline = true"),
+            &RunBuilder::of(RUNNER)
+                .agent(agent)
+                .guard("echo checked; test -e ok")
+                .guard_keys("baseline = true"),
         )
     }),
     ("steered", || {
-        let sandbox = Setup::of(RUNNER).agent("answer done").start();
+        let sandbox = RunBuilder::of(RUNNER).agent("answer done").start();
         sandbox.runner(&["node", "split", "root", "--into", "One", "--into", "Two"]).ok();
         sandbox.runner(&["loop", "--max-iterations", "1"]);
         sandbox.runner(&["note", "be quick"]).ok();
         sandbox.runner(&["loop"]).ok();
         sandbox
     }),
-    ("stuck", || looped(&Setup::of(RUNNER).agent("answer retry 'not yet'"))),
-    ("limit", || looped(&Setup::of(RUNNER).agent("answer retry").keys("max_iterations = 1"))),
+    ("stuck", || looped(&RunBuilder::of(RUNNER).agent("answer retry 'not yet'"))),
+    ("limit", || looped(&RunBuilder::of(RUNNER).agent("answer retry").keys("max_iterations = 1"))),
     ("repaired", || {
         let agent = r#"case "$RUNNER_MODE" in repair) answer retry ;; *) [ "$RUNNER_ITER" = 0001 ] && echo '{' > "$RUNNER_TREE"; answer done ;; esac"#;
-        looped(&Setup::of(RUNNER).agent(agent))
+        looped(&RunBuilder::of(RUNNER).agent(agent))
     }),
     ("repair_given_up", || {
         let agent = r#"[ "$RUNNER_ITER" -lt 4 ] && printf '{"version": \377}' > "$RUNNER_TREE"; answer done"#;
-        looped(&Setup::of(RUNNER).agent(agent))
+        looped(&RunBuilder::of(RUNNER).agent(agent))
     }),
     ("rule_broken", || {
         let agent = r#"case "$RUNNER_ITER" in 0001) split ;; 0002) answer done ;; 0003) sed -i 's/"title": "a"/"title": "A"/' "$RUNNER_TREE"; answer done ;; *) answer done ;; esac"#;
-        looped(&Setup::of(RUNNER).agent(agent))
+        looped(&RunBuilder::of(RUNNER).agent(agent))
     }),
     ("guard_files", || {
         let agent = r#"[ "$RUNNER_ITER" = 0001 ] && echo exit 0 > guard.sh; answer done"#;
-        looped(&Setup::of(RUNNER).agent(agent).guard_keys("protect = \"reject\""))
+        looped(&RunBuilder::of(RUNNER).agent(agent).guard_keys("protect = \"reject\""))
     }),
     ("replanned", || {
         let agent = r#"case "$RUNNER_MODE" in replan) split ;; *) case "$RUNNER_NODE_ID" in root) answer retry ;; *) answer done ;; esac ;; esac"#;
-        looped(&Setup::of(RUNNER).agent(agent).keys("on_stuck = \"replan\""))
+        looped(&RunBuilder::of(RUNNER).agent(agent).keys("on_stuck = \"replan\""))
     }),
-    ("timed_out", || looped(&Setup::of(RUNNER).agent("sleep 60").keys("iteration_timeout_secs = 1"))),
-    ("failures", || looped(&Setup::of(RUNNER).agent("exit 3"))),
-    ("no_agent", || looped(&Setup::of(RUNNER).no_agent())),
+    ("timed_out", || looped(&RunBuilder::of(RUNNER).agent("sleep 60").keys("iteration_timeout_secs = 1"))),
+    ("failures", || looped(&RunBuilder::of(RUNNER).agent("exit 3"))),
+    ("no_agent", || looped(&RunBuilder::of(RUNNER).no_agent())),
     ("interrupted", || {
         let sandbox =
-            Setup::of(RUNNER).agent("echo 1 > begun.txt; touch \"$AROUND/begun\"; sleep 60").start();
+            RunBuilder::of(RUNNER).agent("echo 1 > begun.txt; touch \"$AROUND/begun\"; sleep 60").start();
         sandbox.kill_when(&["loop"], "begun");
         sandbox.new_agent("answer done");
         sandbox.runner(&["loop"]).ok();
@@ -73,7 +76,7 @@ esac"#;
     }),
 ];
 
-fn looped(setup: &Setup) -> Sandbox {
+fn looped(setup: &RunBuilder) -> TestRepo {
     let sandbox = setup.start();
     sandbox.runner(&["loop"]);
     sandbox
@@ -120,7 +123,7 @@ fn every_ending_can_be_recorded_and_replayed() {
 
 #[test]
 fn a_difference_is_named_with_its_line() {
-    let sandbox = looped(&Setup::of(RUNNER).agent("answer retry"));
+    let sandbox = looped(&RunBuilder::of(RUNNER).agent("answer retry"));
     let exported = sandbox.outside().join("run.json");
     sandbox.runner(&["replay", "--export", exported.to_str().unwrap()]).ok();
     let forged =

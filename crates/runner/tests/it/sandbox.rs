@@ -6,8 +6,8 @@ use std::os::unix::fs::symlink;
 
 use testkit::oracle::{assert_sound, processes_of};
 use testkit::processes::wait_for;
-use testkit::repo::{Sandbox, run};
-use testkit::setup::{BRANCH, Setup};
+use testkit::repo::{TestRepo, run};
+use testkit::setup::{BRANCH, RunBuilder};
 
 use crate::RUNNER;
 
@@ -41,9 +41,9 @@ try 'see the runner' 'read pid start < $HOME/pid && grep -qs " $start " /proc/$p
 rm -f x.toml
 "#;
 
-fn setup(script: &str) -> Setup {
+fn setup(script: &str) -> RunBuilder {
     let guard = "! grep -q '^could [^n]' tried.txt";
-    Setup::of(RUNNER).executor_keys("").agent(&format!("{TRY}{script}")).guard(guard)
+    RunBuilder::of(RUNNER).executor_keys("").agent(&format!("{TRY}{script}")).guard(guard)
 }
 
 fn not_done(tried: &str) -> Vec<&str> {
@@ -181,7 +181,7 @@ fn an_agent_that_dies_of_a_signal_in_a_sandbox_has_crashed() {
 fn the_scripted_agent_runs_in_the_sandbox_too() {
     let scenario = "[[session]]\nanswer = { status = \"done\", summary = \"x\" }\n[[session.do]]\n\
         run = { argv = [\"sh\", \"-c\", \"echo x > .git/x; echo y > y.txt\"] }\n";
-    let sandbox = Setup::of(RUNNER).executor_keys("").scenario(scenario).start();
+    let sandbox = RunBuilder::of(RUNNER).executor_keys("").scenario(scenario).start();
     sandbox.runner(&["step"]).ok();
     assert_eq!((sandbox.read("y.txt"), sandbox.path(".git/x").exists()), ("y\n".to_owned(), false));
     assert_eq!(sandbox.meta(1)["sandbox"], "bubblewrap");
@@ -202,7 +202,7 @@ fn the_git_folder_of_a_linked_work_tree_is_read_only_wherever_it_lies() {
 }
 
 /// A folder with links to the programs that a step needs, and no bubblewrap among them.
-fn path_without_bubblewrap(sandbox: &Sandbox) -> String {
+fn path_without_bubblewrap(sandbox: &TestRepo) -> String {
     let folder = sandbox.outside().join("bin");
     fs::create_dir(&folder).unwrap();
     for name in ["git", "sh", "true", "dirname"] {
@@ -251,10 +251,10 @@ fn where_there_is_no_bubblewrap_auto_goes_without_and_says_so() {
 
 #[test]
 fn where_the_commands_of_claude_cannot_be_wrapped_the_record_says_so() {
-    let odd = Sandbox::empty(RUNNER);
+    let odd = TestRepo::empty(RUNNER);
     let root = odd.outside().join("a -b");
     fs::create_dir(&root).unwrap();
-    let odd = Setup::of(RUNNER)
+    let odd = RunBuilder::of(RUNNER)
         .executor("kind = \"claude\"\nprogram = \"/bin/true\"")
         .executor_keys("sandbox = \"auto\"")
         .start_in(odd.at(root));

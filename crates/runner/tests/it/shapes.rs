@@ -3,12 +3,12 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use testkit::repo::{Sandbox, run};
+use testkit::repo::{TestRepo, run};
 
 use crate::{GOAL, RUNNER, ready};
 
 /// Starts, starts again, and looks at everything, from the root and from a folder below it.
-fn works_here(sandbox: &Sandbox) {
+fn works_here(sandbox: &TestRepo) {
     sandbox.runner(&["init"]).ok();
     sandbox.write(".runner/GOAL.md", GOAL);
     let started = sandbox.runner(&["start"]).ok();
@@ -24,7 +24,7 @@ fn works_here(sandbox: &Sandbox) {
 
 #[test]
 fn a_path_with_spaces_and_bytes_that_are_no_text() {
-    let sandbox = Sandbox::empty(RUNNER);
+    let sandbox = TestRepo::empty(RUNNER);
     let odd = sandbox.outside().join(OsStr::from_bytes(b"a b\xff'\"$x"));
     std::fs::create_dir(&odd).unwrap();
     let sandbox = sandbox.at(odd);
@@ -36,7 +36,7 @@ fn a_path_with_spaces_and_bytes_that_are_no_text() {
 
 #[test]
 fn a_linked_work_tree() {
-    let sandbox = Sandbox::with_commit(RUNNER);
+    let sandbox = TestRepo::with_commit(RUNNER);
     let linked = sandbox.outside().join("linked tree");
     sandbox.git(&["worktree", "add", "-q", "-b", "side", linked.to_str().unwrap()]);
     works_here(&sandbox.at(linked));
@@ -44,8 +44,8 @@ fn a_linked_work_tree() {
 
 #[test]
 fn a_submodule_as_the_root() {
-    let library = Sandbox::with_commit(RUNNER);
-    let sandbox = Sandbox::with_commit(RUNNER);
+    let library = TestRepo::with_commit(RUNNER);
+    let sandbox = TestRepo::with_commit(RUNNER);
     let from = library.root().to_str().unwrap();
     sandbox.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", from, "lib"]);
     sandbox.commit_all("with a library");
@@ -55,7 +55,7 @@ fn a_submodule_as_the_root() {
 
 #[test]
 fn a_repository_of_sha256_objects() {
-    let sandbox = Sandbox::empty(RUNNER);
+    let sandbox = TestRepo::empty(RUNNER);
     sandbox.git(&["init", "-q", "-b", "main", "--object-format=sha256"]);
     sandbox.commit_all("root");
     works_here(&sandbox);
@@ -63,7 +63,7 @@ fn a_repository_of_sha256_objects() {
 
 #[test]
 fn references_in_a_table() {
-    let sandbox = Sandbox::empty(RUNNER);
+    let sandbox = TestRepo::empty(RUNNER);
     sandbox.git(&["init", "-q", "-b", "main", "--ref-format=reftable"]);
     sandbox.commit_all("root");
     works_here(&sandbox);
@@ -71,9 +71,9 @@ fn references_in_a_table() {
 
 #[test]
 fn a_shallow_clone() {
-    let origin = Sandbox::with_commit(RUNNER);
+    let origin = TestRepo::with_commit(RUNNER);
     origin.commit_all("second");
-    let sandbox = Sandbox::empty(RUNNER);
+    let sandbox = TestRepo::empty(RUNNER);
     let url = format!("file://{}", origin.root().display());
     sandbox.git(&["clone", "-q", "--depth=1", &url, "clone"]);
     let clone = sandbox.path("clone");
@@ -82,7 +82,7 @@ fn a_shallow_clone() {
 
 #[test]
 fn a_sparse_checkout_and_an_index_of_its_own_kind() {
-    let sandbox = Sandbox::with_commit(RUNNER);
+    let sandbox = TestRepo::with_commit(RUNNER);
     sandbox.write("in/a", "a");
     sandbox.write("out/b", "b");
     sandbox.commit_all("folders");
@@ -95,7 +95,7 @@ fn a_sparse_checkout_and_an_index_of_its_own_kind() {
 
 #[test]
 fn line_endings_that_git_converts() {
-    let sandbox = Sandbox::with_commit(RUNNER);
+    let sandbox = TestRepo::with_commit(RUNNER);
     sandbox.git(&["config", "core.autocrlf", "true"]);
     sandbox.write(".gitattributes", "* text=auto eol=crlf\n");
     sandbox.commit_all("attributes");
@@ -109,7 +109,7 @@ fn line_endings_that_git_converts() {
 
 #[test]
 fn variables_of_another_repository_in_the_environment() {
-    let other = Sandbox::with_commit(RUNNER);
+    let other = TestRepo::with_commit(RUNNER);
     let sandbox = ready();
     let before = other.branches();
     let mut command = sandbox.runner_command(&["start"]);
@@ -136,7 +136,7 @@ fn a_fresh_clone_of_a_run() {
     let origin = ready();
     origin.runner(&["start"]).ok();
     let branch = origin.git(&["branch", "--show-current"]);
-    let sandbox = Sandbox::empty(RUNNER);
+    let sandbox = TestRepo::empty(RUNNER);
     sandbox.git(&["clone", "-q", origin.root().to_str().unwrap(), "clone"]);
     let clone = sandbox.path("clone");
     let sandbox = sandbox.at(clone);
@@ -147,7 +147,7 @@ fn a_fresh_clone_of_a_run() {
 
 #[test]
 fn no_repository_a_bare_one_and_no_folder_at_all() {
-    let sandbox = Sandbox::empty(RUNNER);
+    let sandbox = TestRepo::empty(RUNNER);
     for command in ["init", "start", "validate", "select", "status", "tree"] {
         let refused = sandbox.runner(&[command]).refused(2);
         assert!(refused.contains("is not in a git repository") && refused.contains("git init"), "{refused}");

@@ -1,10 +1,10 @@
 //! `runner init` and `runner start`: identity, branches, what is committed and what is refused.
 
-use testkit::repo::Sandbox;
+use testkit::repo::TestRepo;
 
 use crate::{GOAL, RUNNER, ready, started};
 
-fn short_head(sandbox: &Sandbox) -> String {
+fn short_head(sandbox: &TestRepo) -> String {
     sandbox.git(&["rev-parse", "--short=8", "HEAD"])
 }
 
@@ -160,7 +160,7 @@ fn a_new_run_gets_a_new_tree_or_the_open_part_of_the_old_one() {
 
 #[test]
 fn a_goal_written_after_the_first_start_makes_the_root() {
-    let sandbox = Sandbox::with_commit(RUNNER);
+    let sandbox = TestRepo::with_commit(RUNNER);
     assert_eq!(sandbox.runner(&["start"]).ok().value("goal_written"), Some("false"));
     let goal = sandbox.read(".runner/GOAL.md").replace("# Goal", "# Fly to the moon");
     sandbox.write(".runner/GOAL.md", goal);
@@ -171,7 +171,7 @@ fn a_goal_written_after_the_first_start_makes_the_root() {
 
 #[test]
 fn a_goal_can_be_given_on_the_command_line() {
-    let sandbox = Sandbox::with_commit(RUNNER);
+    let sandbox = TestRepo::with_commit(RUNNER);
     sandbox.runner(&["start", "--goal", "Make it fast"]).ok();
     assert!(sandbox.read(".runner/GOAL.md").ends_with("---\n\nMake it fast\n"));
     sandbox.runner(&["start", "--goal", "Make it fast"]).ok();
@@ -179,7 +179,7 @@ fn a_goal_can_be_given_on_the_command_line() {
     assert!(refused.contains("GOAL.md already holds a goal") && refused.contains("hint:"), "{refused}");
     assert!(sandbox.runner(&["start", "--goal", " "]).refused(2).contains("empty"));
 
-    let other = Sandbox::with_commit(RUNNER);
+    let other = TestRepo::with_commit(RUNNER);
     let file = other.outside().join("plan.md");
     std::fs::write(&file, "# Plan\n\nBuild it.\n").unwrap();
     other.runner(&["start", "--goal-file", file.to_str().unwrap()]).ok();
@@ -189,7 +189,7 @@ fn a_goal_can_be_given_on_the_command_line() {
 
 #[test]
 fn a_repository_without_a_commit_is_told_what_to_do() {
-    let sandbox = Sandbox::empty(RUNNER);
+    let sandbox = TestRepo::empty(RUNNER);
     sandbox.git(&["init", "-q", "-b", "main"]);
     sandbox.runner(&["init"]).ok();
     let refused = sandbox.runner(&["start"]).refused(2);
@@ -358,7 +358,7 @@ fn a_switch_that_would_lose_changes_is_refused() {
 
 #[test]
 fn init_writes_what_is_missing_and_keeps_what_is_there() {
-    let sandbox = Sandbox::with_commit(RUNNER);
+    let sandbox = TestRepo::with_commit(RUNNER);
     sandbox.write(".runner/GOAL.md", GOAL);
     let first = sandbox.runner(&["init"]).ok().stdout;
     assert!(

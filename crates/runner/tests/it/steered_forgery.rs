@@ -2,7 +2,7 @@
 
 use runner_core::verify::Rule;
 use testkit::oracle::assert_sound;
-use testkit::repo::Sandbox;
+use testkit::repo::TestRepo;
 
 use crate::forgery::Forgery::{
     Append, Drop, File, Insert, Mended, Merge, Message, Remove, Swap, Trailer, Twice,
@@ -15,7 +15,7 @@ const QUESTIONS: &str = ".runner/state/questions.md";
 const FEEDBACK: &str = ".runner/state/feedback.md";
 
 /// Place 0 is the start, 1 and 2 are iterations, and from 3 on there is an edit of every kind; 12 is an iteration again.
-fn steered() -> Sandbox {
+fn steered() -> TestRepo {
     let sandbox = half_done();
     let edits: &[&[&str]] = &[
         &["node", "add", "root", "--title", "New", "--goal", "Be new"],

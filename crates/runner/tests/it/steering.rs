@@ -3,8 +3,8 @@
 
 use testkit::oracle::assert_sound;
 use testkit::processes::wait_for;
-use testkit::repo::{Sandbox, run};
-use testkit::setup::Setup;
+use testkit::repo::{TestRepo, run};
+use testkit::setup::RunBuilder;
 
 use crate::RUNNER;
 
@@ -28,14 +28,14 @@ pub(crate) const POINTS: [&str; 7] = [
 ];
 
 /// A run in which a passed and b is open.
-pub(crate) fn half_done() -> Sandbox {
-    let sandbox = Setup::of(RUNNER).agent(AGENT).start();
+pub(crate) fn half_done() -> TestRepo {
+    let sandbox = RunBuilder::of(RUNNER).agent(AGENT).start();
     sandbox.runner(&["loop", "--max-iterations", "2"]);
     assert_eq!(sandbox.outcomes(), ["decomposed", "passed"]);
     sandbox
 }
 
-fn children(sandbox: &Sandbox, of: &str) -> String {
+fn children(sandbox: &TestRepo, of: &str) -> String {
     fn find(node: &serde_json::Value, id: &str) -> Option<serde_json::Value> {
         let children = node["children"].as_array().unwrap();
         if node["id"] == id { Some(node.clone()) } else { children.iter().find_map(|child| find(child, id)) }
@@ -148,7 +148,7 @@ fn a_node_with_something_passed_below_it_is_not_removed() {
 
 #[test]
 fn a_run_that_is_stuck_says_which_command_goes_on() {
-    let sandbox = Setup::of(RUNNER).agent("answer retry").keys("max_attempts_default = 1").start();
+    let sandbox = RunBuilder::of(RUNNER).agent("answer retry").keys("max_attempts_default = 1").start();
     let stuck = sandbox.runner(&["loop"]);
     assert_eq!(stuck.code, Some(3));
     assert!(stuck.stdout.contains("next=\"runner node allow root "), "{}", stuck.stdout);
@@ -195,7 +195,7 @@ fn changes_that_are_not_committed_are_not_swallowed() {
 
 #[test]
 fn while_an_iteration_is_made_an_edit_is_refused_with_the_way_out() {
-    let sandbox = Setup::of(RUNNER)
+    let sandbox = RunBuilder::of(RUNNER)
         .agent("touch $AROUND/begun; while [ ! -e $AROUND/go ]; do sleep 0.01; done; answer done")
         .start();
     let mut child = sandbox.runner_command(&["step"]).stdout(std::process::Stdio::null()).spawn().unwrap();

@@ -3,10 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use testkit::repo::{Sandbox, run};
+use testkit::repo::{TestRepo, run};
 
 /// A copy of the runner with a program beside it that tells its arguments.
-fn installed(sandbox: &Sandbox, name: &str) -> std::path::PathBuf {
+fn installed(sandbox: &TestRepo, name: &str) -> std::path::PathBuf {
     let folder = sandbox.outside().join(name);
     fs::create_dir(&folder).unwrap();
     fs::copy(env!("CARGO_BIN_EXE_runner"), folder.join("runner")).unwrap();
@@ -25,7 +25,7 @@ fn put_program(folder: &std::path::Path, name: &str, says: &str) {
 
 #[test]
 fn ui_is_the_program_beside_the_runner_and_gets_what_was_typed() {
-    let sandbox = Sandbox::with_commit(env!("CARGO_BIN_EXE_runner"));
+    let sandbox = TestRepo::with_commit(env!("CARGO_BIN_EXE_runner"));
     let folder = installed(&sandbox, "bin");
     put_companion(&folder, "beside");
     let ran =
@@ -44,7 +44,7 @@ fn ui_is_the_program_beside_the_runner_and_gets_what_was_typed() {
 
 #[test]
 fn ui_is_found_on_the_path_and_else_missed_with_a_hint() {
-    let sandbox = Sandbox::with_commit(env!("CARGO_BIN_EXE_runner"));
+    let sandbox = TestRepo::with_commit(env!("CARGO_BIN_EXE_runner"));
     let (folder, other) = (installed(&sandbox, "bin"), sandbox.outside().join("other"));
     fs::create_dir(&other).unwrap();
     put_companion(&other, "path");
@@ -60,7 +60,7 @@ fn ui_is_found_on_the_path_and_else_missed_with_a_hint() {
 
 #[test]
 fn eval_is_the_program_beside_the_runner_and_gets_what_was_typed() {
-    let sandbox = Sandbox::with_commit(env!("CARGO_BIN_EXE_runner"));
+    let sandbox = TestRepo::with_commit(env!("CARGO_BIN_EXE_runner"));
     let folder = installed(&sandbox, "bin");
     let told =
         run(sandbox.command(folder.join("runner")).args(["eval", "list"]).env("PATH", "/usr/bin:/bin"));

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 
 use testkit::oracle::{assert_sound, processes_of};
 use testkit::processes::wait_for;
-use testkit::repo::{Ran, Sandbox, run};
-use testkit::setup::{BRANCH, Setup};
+use testkit::repo::{RunOutput, TestRepo, run};
+use testkit::setup::{BRANCH, RunBuilder};
 
 use crate::RUNNER;
 
@@ -39,19 +39,19 @@ fn agent_of(script: &str) -> String {
     AROUND.replace("SCRIPT", script)
 }
 
-fn setup(script: &str) -> Setup {
-    Setup::of(RUNNER).agent(&agent_of(script)).file("src/lib.txt", "one\n").file("src/deep/x.txt", "x\n")
+fn setup(script: &str) -> RunBuilder {
+    RunBuilder::of(RUNNER).agent(&agent_of(script)).file("src/lib.txt", "one\n").file("src/deep/x.txt", "x\n")
 }
 
 /// A run, with branches and a tag of the user's beside it.
-fn started(setup: &Setup) -> Sandbox {
+fn started(setup: &RunBuilder) -> TestRepo {
     let sandbox = setup.start();
     sandbox.git(&["branch", "other", "main"]);
     sandbox.git(&["tag", "v1", "main"]);
     sandbox
 }
 
-fn user_refs(sandbox: &Sandbox) -> BTreeSet<String> {
+fn user_refs(sandbox: &TestRepo) -> BTreeSet<String> {
     let listed =
         sandbox.git(&["for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/tags"]);
     let runs = format!("refs/heads/{BRANCH} ");
@@ -59,7 +59,7 @@ fn user_refs(sandbox: &Sandbox) -> BTreeSet<String> {
 }
 
 /// Git on an index of the test's own.
-fn with_index(sandbox: &Sandbox, work_tree: &Path, args: &[&str]) -> String {
+fn with_index(sandbox: &TestRepo, work_tree: &Path, args: &[&str]) -> String {
     let mut command: Command = sandbox.command("git");
     command.args(["-c", "core.hooksPath=/dev/null", "-c", "advice.addEmbeddedRepo=false"]).args(args);
     command.env("GIT_INDEX_FILE", sandbox.outside().join("index"));
@@ -68,7 +68,7 @@ fn with_index(sandbox: &Sandbox, work_tree: &Path, args: &[&str]) -> String {
 }
 
 /// The tree of what a session left, the runner's folder aside; and the same of a commit.
-fn left_and_committed(sandbox: &Sandbox) -> (String, String) {
+fn left_and_committed(sandbox: &TestRepo) -> (String, String) {
     let left = sandbox.outside().join("left");
     with_index(sandbox, &left, &["read-tree", &format!("{BRANCH}^")]);
     with_index(sandbox, &left, &["add", "-A"]);
@@ -79,7 +79,7 @@ fn left_and_committed(sandbox: &Sandbox) -> (String, String) {
 }
 
 /// Everything that must be so after the vandal's iteration.
-fn assert_unharmed(sandbox: &Sandbox, base: &str, refs: &BTreeSet<String>) {
+fn assert_unharmed(sandbox: &TestRepo, base: &str, refs: &BTreeSet<String>) {
     assert!(!sandbox.outside().join("sprung").exists(), "something planted was run");
     assert_eq!(sandbox.git(&["rev-parse", &format!("{BRANCH}^")]), base, "one commit on top of the last");
     let now = user_refs(sandbox);
@@ -99,16 +99,16 @@ fn assert_unharmed(sandbox: &Sandbox, base: &str, refs: &BTreeSet<String>) {
     assert_sound(sandbox);
 }
 
-fn show(ran: &Ran) -> String {
+fn show(ran: &RunOutput) -> String {
     format!("{}{}", ran.stdout, ran.stderr)
 }
 
 /// Lets a vandal loose, and asserts that nothing came of it but its work.
-fn let_loose(script: &str) -> Sandbox {
+fn let_loose(script: &str) -> TestRepo {
     let_loose_in(started(&setup(script)))
 }
 
-fn let_loose_in(sandbox: Sandbox) -> Sandbox {
+fn let_loose_in(sandbox: TestRepo) -> TestRepo {
     let base = sandbox.git(&["rev-parse", BRANCH]);
     let refs = user_refs(&sandbox);
     let ran = sandbox.runner(&["step"]);
@@ -286,7 +286,7 @@ fn names_that_git_does_not_take_are_set_aside() {
 /// and the run goes on.
 #[test]
 fn changes_inside_of_a_submodule_stop_nothing() {
-    let sandbox = Sandbox::empty(RUNNER);
+    let sandbox = TestRepo::empty(RUNNER);
     let module = sandbox.outside().join("module");
     let make = "git init -q -b main $0 && cd $0 && echo m > m && git add m && git -c user.name=x -c user.email=x commit -qm m";
     run(sandbox.command("sh").arg("-c").arg(make).arg(&module)).ok();
@@ -338,7 +338,7 @@ fn rules_that_an_agent_writes_do_not_count() {
 fn nothing_of_the_session_lives_when_the_guard_runs() {
     let script = "(while true; do date > $AROUND/alive; sleep 0.01; done) & answer done";
     let guard = "rm -f $HOME/../alive; sleep 0.2; test ! -e $HOME/../alive";
-    let sandbox = Setup::of(RUNNER).agent(script).guard(guard).start();
+    let sandbox = RunBuilder::of(RUNNER).agent(script).guard(guard).start();
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["passed"]);
     assert_sound(&sandbox);

@@ -3,8 +3,8 @@
 use std::fs;
 
 use testkit::oracle::assert_verified;
-use testkit::repo::{Sandbox, run};
-use testkit::setup::{RUN, Setup};
+use testkit::repo::{TestRepo, run};
+use testkit::setup::{RUN, RunBuilder};
 
 use crate::RUNNER;
 
@@ -15,8 +15,8 @@ root) split ;;
 esac
 "#;
 
-fn complete() -> Sandbox {
-    let sandbox = Setup::of(RUNNER)
+fn complete() -> TestRepo {
+    let sandbox = RunBuilder::of(RUNNER)
         .agent(AGENT)
         .guard("test ! -e \"$(dirname \"$HOME\")/broken\" || { echo red; exit 3; }")
         .start();
@@ -25,7 +25,7 @@ fn complete() -> Sandbox {
 }
 
 /// A clone beside the work tree.
-fn clone(sandbox: &Sandbox, name: &str, more: &[&str]) -> std::path::PathBuf {
+fn clone(sandbox: &TestRepo, name: &str, more: &[&str]) -> std::path::PathBuf {
     let place = sandbox.outside().join(name);
     let url = format!("file://{}", sandbox.root().display());
     sandbox.git(&[&["clone", "-q"], more, &[&url, place.to_str().unwrap()]].concat());
@@ -71,13 +71,13 @@ fn what_is_no_run_is_refused() {
     assert!(told.contains("no run and no commit `dmeo`") && told.contains("did you mean `demo`?"), "{told}");
     assert!(sandbox.runner(&["verify", "main"]).refused(2).contains("`main` is no run"));
     assert!(sandbox.runner(&["verify", "nothing..HEAD"]).refused(2).contains("`nothing` names no commit"));
-    let other = Sandbox::with_commit(RUNNER);
+    let other = TestRepo::with_commit(RUNNER);
     assert!(other.runner(&["verify"]).refused(2).contains("this repository has no run"));
 }
 
 #[test]
 fn commits_of_the_users_own_are_taken_in_by_the_next_commit_of_the_runner() {
-    let sandbox = Setup::of(RUNNER).agent(AGENT).start();
+    let sandbox = RunBuilder::of(RUNNER).agent(AGENT).start();
     sandbox.runner(&["step"]).ok();
     sandbox.write("mine", "1");
     sandbox.commit_all("mine");
@@ -106,7 +106,7 @@ fn commits_of_the_users_own_are_taken_in_by_the_next_commit_of_the_runner() {
 #[test]
 fn a_guard_that_the_user_committed_is_the_runs_from_the_next_start_on() {
     let agent = r#"case "$RUNNER_NODE_ID" in root) split ;; *) echo true > more.sh; answer done ;; esac"#;
-    let sandbox = Setup::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
     let config = sandbox.read(".runner/state/config.toml");
     sandbox.write(
         ".runner/state/config.toml",

@@ -2,26 +2,29 @@
 
 use serde_json::{Value, json};
 
-use super::{Act, Asked, Event, Offered, Turn, Written, arguments_of, list, said_by, text_at};
+use super::{
+    EncodedAnswer, ModelRequest, ModelTurn, OfferedTool, SseEvent, TurnAction, arguments_of, list, said_by,
+    text_at,
+};
 
-pub(super) fn read(body: &Value) -> Asked {
+pub(super) fn read(body: &Value) -> ModelRequest {
     let messages = list(body, "messages");
     let name = |tool: &Value| {
         let function = tool.get("function").map(|function| text_at(function, "name"));
         function.unwrap_or_else(|| text_at(tool, "name"))
     };
     let tools = list(body, "tools").iter();
-    Asked {
-        tools: tools.map(|tool| Offered { name: name(tool), takes_text: false }).collect(),
+    ModelRequest {
+        tools: tools.map(|tool| OfferedTool { name: name(tool), takes_text: false }).collect(),
         results: messages.iter().filter(|message| text_at(message, "role") == "tool").count(),
         prompt: said_by(messages, "user", "content"),
         last: messages.last().map(ToString::to_string).unwrap_or_default(),
         session: text_at(body, "user"),
-        ..Asked::default()
+        ..ModelRequest::default()
     }
 }
 
-pub(super) fn write(turn: &Turn, asked: &Asked) -> Written {
+pub(super) fn write(turn: &ModelTurn, asked: &ModelRequest) -> EncodedAnswer {
     let tokens = turn.tokens;
     let usage = json!({
         "prompt_tokens": tokens.input,
@@ -35,11 +38,11 @@ pub(super) fn write(turn: &Turn, asked: &Asked) -> Written {
         json!({ "index": 0, "id": format!("call_{}", turn.number), "type": "function", "function": function })
     });
     let (content, finish) = match &turn.act {
-        Act::Text(text) => {
+        TurnAction::Text(text) => {
             let said = turn.say.as_ref().map(|said| format!("{said}\n")).unwrap_or_default();
             (Some(said + text), "stop")
         }
-        Act::Call { .. } | Act::Custom { .. } => (turn.say.clone(), "tool_calls"),
+        TurnAction::Call { .. } | TurnAction::Custom { .. } => (turn.say.clone(), "tool_calls"),
     };
     let document = |object: &str, choices: Value, usage: Option<&Value>| {
         json!({
@@ -49,7 +52,7 @@ pub(super) fn write(turn: &Turn, asked: &Asked) -> Written {
     };
     let chunk = |delta: Value, finish: Option<&str>| {
         let choices = json!([{ "index": 0, "delta": delta, "finish_reason": finish }]);
-        Event::unnamed(&document("chat.completion.chunk", choices, None))
+        SseEvent::unnamed(&document("chat.completion.chunk", choices, None))
     };
     let mut events = vec![chunk(json!({ "role": "assistant", "content": content }), None)];
     if let Some(call) = &call {
@@ -57,12 +60,12 @@ pub(super) fn write(turn: &Turn, asked: &Asked) -> Written {
     }
     let half = events.len();
     events.push(chunk(json!({}), Some(finish)));
-    events.push(Event::unnamed(&document("chat.completion.chunk", json!([]), Some(&usage))));
-    events.push(Event { name: None, data: "[DONE]".to_owned() });
+    events.push(SseEvent::unnamed(&document("chat.completion.chunk", json!([]), Some(&usage))));
+    events.push(SseEvent { name: None, data: "[DONE]".to_owned() });
     let mut message = json!({ "role": "assistant", "content": content });
     if let (Some(message), Some(call)) = (message.as_object_mut(), call) {
         message.insert("tool_calls".to_owned(), json!([call]));
     }
     let choices = json!([{ "index": 0, "message": message, "finish_reason": finish }]);
-    Written { whole: document("chat.completion", choices, Some(&usage)), events, half }
+    EncodedAnswer { whole: document("chat.completion", choices, Some(&usage)), events, half }
 }

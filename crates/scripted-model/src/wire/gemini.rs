@@ -2,32 +2,35 @@
 
 use serde_json::{Value, json};
 
-use super::{Act, Asked, Event, Offered, Turn, Written, arguments_of, list, said_by, text_at};
+use super::{
+    EncodedAnswer, ModelRequest, ModelTurn, OfferedTool, SseEvent, TurnAction, arguments_of, list, said_by,
+    text_at,
+};
 
-pub(super) fn read(path: &str, body: &Value) -> Asked {
+pub(super) fn read(path: &str, body: &Value) -> ModelRequest {
     let contents = list(body, "contents");
     let declared = list(body, "tools").iter().flat_map(|tool| list(tool, "functionDeclarations"));
     let parts = contents.iter().flat_map(|content| list(content, "parts"));
     let path = path.split('?').next().unwrap_or_default();
     let model = path.rsplit('/').next().and_then(|last| last.split(':').next()).unwrap_or_default();
-    Asked {
-        tools: declared.map(|tool| Offered { name: text_at(tool, "name"), takes_text: false }).collect(),
+    ModelRequest {
+        tools: declared.map(|tool| OfferedTool { name: text_at(tool, "name"), takes_text: false }).collect(),
         results: parts.filter(|part| part.get("functionResponse").is_some()).count(),
         prompt: said_by(contents, "user", "parts"),
         last: contents.last().map(ToString::to_string).unwrap_or_default(),
         model: model.to_owned(),
         is_stream: path.ends_with(":streamGenerateContent"),
-        ..Asked::default()
+        ..ModelRequest::default()
     }
 }
 
-pub(super) fn write(turn: &Turn) -> Written {
+pub(super) fn write(turn: &ModelTurn) -> EncodedAnswer {
     let tokens = turn.tokens;
     let said = turn.say.as_ref().map(|text| json!({ "text": text }));
     let act = match (&turn.act, arguments_of(&turn.act)) {
         (_, Some((name, arguments))) => json!({ "functionCall": { "name": name, "args": arguments } }),
-        (Act::Text(text), _) => json!({ "text": text }),
-        (Act::Call { .. } | Act::Custom { .. }, None) => Value::Null,
+        (TurnAction::Text(text), _) => json!({ "text": text }),
+        (TurnAction::Call { .. } | TurnAction::Custom { .. }, None) => Value::Null,
     };
     let parts: Vec<Value> = said.into_iter().chain([act]).collect();
     let document = |parts: &[Value], finish: Option<&str>| {
@@ -50,8 +53,8 @@ pub(super) fn write(turn: &Turn) -> Written {
     };
     // The answer, and then that it is the whole answer.
     let events = vec![
-        Event::unnamed(&document(&parts, None)),
-        Event::unnamed(&document(&[json!({ "text": "" })], Some("STOP"))),
+        SseEvent::unnamed(&document(&parts, None)),
+        SseEvent::unnamed(&document(&[json!({ "text": "" })], Some("STOP"))),
     ];
-    Written { whole: document(&parts, Some("STOP")), events, half: 1 }
+    EncodedAnswer { whole: document(&parts, Some("STOP")), events, half: 1 }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use scripted_model::{Kind, ScriptedModel};
+use scripted_model::{RequestKind, ScriptedModel};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::agents;
@@ -121,7 +121,7 @@ impl Scene {
 }
 
 fn steps(model: &ScriptedModel) -> Vec<Option<usize>> {
-    let of_script = |request: &scripted_model::Request| request.kind == Kind::Step;
+    let of_script = |request: &scripted_model::LoggedRequest| request.kind == RequestKind::Step;
     model.requests().iter().filter(|request| of_script(request)).map(|request| request.step).collect()
 }
 
@@ -188,7 +188,7 @@ fn claude_asks_again_without_a_stream_when_its_first_block_was_cut() {
     scene.assert_made(&scene.claude(&model));
     assert_eq!(steps(&model), [Some(0), Some(0), Some(1)]);
     let requests = model.requests();
-    let of_script = requests.iter().filter(|request| request.kind == Kind::Step);
+    let of_script = requests.iter().filter(|request| request.kind == RequestKind::Step);
     assert_eq!(
         of_script.map(|request| request.body["stream"] == true).collect::<Vec<_>>(),
         [true, false, true]

@@ -8,11 +8,11 @@ mod program;
 mod script;
 mod wires;
 
-use scripted_model::{Script, ScriptedModel};
+use scripted_model::{ModelScript, ScriptedModel};
 
 /// A server that plays this script.
 fn playing(script: &str) -> ScriptedModel {
-    ScriptedModel::start(Script::parse(script).unwrap()).unwrap()
+    ScriptedModel::start(ModelScript::parse(script).unwrap()).unwrap()
 }
 
 /// One shell step and a final answer.

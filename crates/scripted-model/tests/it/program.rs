@@ -45,7 +45,7 @@ fn it_ends_when_it_is_dropped() {
 fn no_key_is_ever_written_down() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("requests.jsonl");
-    let script = scripted_model::Script::parse(HELLO).unwrap();
+    let script = scripted_model::ModelScript::parse(HELLO).unwrap();
     let model = scripted_model::ScriptedModel::start_at(script, 0, Some(&log)).unwrap();
     let head = "POST /v1beta/models/m:generateContent?key=sk-secret&alt=sse HTTP/1.1\r\nauthorization: Bearer sk-secret\r\n\
         x-api-key: sk-secret\r\nX-Goog-Api-Key: sk-secret\r\nuser-agent: me\r\ncontent-length: 2\r\n";

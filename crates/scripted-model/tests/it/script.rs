@@ -1,9 +1,9 @@
 //! The script's format: strict, and every fault in words.
 
-use scripted_model::Script;
+use scripted_model::ModelScript;
 
 fn told(text: &str) -> String {
-    Script::parse(text).err().map(|error| error.to_string()).unwrap_or_default()
+    ModelScript::parse(text).err().map(|error| error.to_string()).unwrap_or_default()
 }
 
 #[test]

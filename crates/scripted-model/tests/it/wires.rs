@@ -1,17 +1,17 @@
 //! Every wire format: how requests are read, and how answers are written.
 
-use scripted_model::{Kind, Wire};
+use scripted_model::{RequestKind, WireFormat};
 use serde_json::{Value, json};
 
 use crate::client::{ask, post};
 use crate::{HELLO, playing};
 
 /// A request in each format: after `results` tool results, with these tools.
-fn asking(wire: Wire, tools: &[&str], results: usize, prompt: &str) -> (&'static str, Value) {
+fn asking(wire: WireFormat, tools: &[&str], results: usize, prompt: &str) -> (&'static str, Value) {
     let each = |one: Value| vec![one; results];
     let named = |shape: &dyn Fn(&str) -> Value| tools.iter().map(|name| shape(name)).collect::<Vec<_>>();
     match wire {
-        Wire::Responses => {
+        WireFormat::Responses => {
             let mut input = vec![
                 json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": prompt }] }),
             ];
@@ -19,7 +19,7 @@ fn asking(wire: Wire, tools: &[&str], results: usize, prompt: &str) -> (&'static
             let tools = named(&|name| json!({ "type": "function", "name": name }));
             ("/v1/responses", json!({ "model": "m", "input": input, "tools": tools, "stream": true }))
         }
-        Wire::Messages => {
+        WireFormat::Messages => {
             let mut messages = vec![json!({ "role": "user", "content": prompt })];
             messages.extend(each(json!({ "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "t", "content": "leaf x" }] })));
             let tools = named(&|name| json!({ "name": name }));
@@ -28,7 +28,7 @@ fn asking(wire: Wire, tools: &[&str], results: usize, prompt: &str) -> (&'static
                 json!({ "model": "m", "messages": messages, "tools": tools, "stream": true }),
             )
         }
-        Wire::Chat => {
+        WireFormat::Chat => {
             let mut messages = vec![
                 json!({ "role": "system", "content": "leaf x" }),
                 json!({ "role": "user", "content": [{ "type": "text", "text": prompt }] }),
@@ -40,7 +40,7 @@ fn asking(wire: Wire, tools: &[&str], results: usize, prompt: &str) -> (&'static
                 json!({ "model": "m", "messages": messages, "tools": tools, "stream": true }),
             )
         }
-        Wire::Gemini => {
+        WireFormat::Gemini => {
             let mut contents = vec![json!({ "role": "user", "parts": [{ "text": prompt }] })];
             contents.extend(each(
                 json!({ "role": "user", "parts": [{ "functionResponse": { "name": "s", "response": {} } }] }),
@@ -54,7 +54,8 @@ fn asking(wire: Wire, tools: &[&str], results: usize, prompt: &str) -> (&'static
     }
 }
 
-const ALL: [Wire; 4] = [Wire::Responses, Wire::Messages, Wire::Chat, Wire::Gemini];
+const ALL: [WireFormat; 4] =
+    [WireFormat::Responses, WireFormat::Messages, WireFormat::Chat, WireFormat::Gemini];
 
 fn without_stream(path: &str, mut body: Value) -> (String, Value) {
     body.as_object_mut().unwrap().remove("stream");
@@ -69,7 +70,7 @@ fn a_step_is_chosen_by_the_results_in_the_request_in_every_format() {
             let (path, body) = asking(wire, &["bash"], results, "go");
             assert_eq!(post(model.address(), path, &body).status, Some(200));
             let request = model.requests().pop().unwrap();
-            assert_eq!((request.wire, request.kind), (Some(wire), Kind::Step));
+            assert_eq!((request.wire, request.kind), (Some(wire), RequestKind::Step));
             assert_eq!((request.part, request.step, request.fault), (Some(0), Some(step), None));
             assert_eq!(request.tools, ["bash"]);
         }
@@ -106,7 +107,7 @@ fn a_part_is_chosen_by_what_the_user_said_and_not_by_what_a_tool_printed() {
 #[test]
 fn responses_stream_the_call_and_the_answer() {
     let model = playing(HELLO);
-    let (path, body) = asking(Wire::Responses, &["exec_command"], 0, "go");
+    let (path, body) = asking(WireFormat::Responses, &["exec_command"], 0, "go");
     let reply = post(model.address(), path, &body);
     assert!(reply.is_whole);
     let events = reply.events();
@@ -128,7 +129,7 @@ fn responses_stream_the_call_and_the_answer() {
         assert_eq!(&data["type"], name);
     }
 
-    let (path, body) = asking(Wire::Responses, &["exec_command"], 1, "go");
+    let (path, body) = asking(WireFormat::Responses, &["exec_command"], 1, "go");
     let completed = post(model.address(), path, &body).events().pop().unwrap().1;
     assert_eq!(
         completed["response"]["usage"],
@@ -162,7 +163,7 @@ fn code_mode_gets_a_program_that_calls_the_shell() {
 #[test]
 fn messages_stream_the_call_and_the_structured_answer() {
     let model = playing(HELLO);
-    let (path, body) = asking(Wire::Messages, &["Read", "Bash", "StructuredOutput"], 0, "go");
+    let (path, body) = asking(WireFormat::Messages, &["Read", "Bash", "StructuredOutput"], 0, "go");
     let reply = post(model.address(), path, &body);
     assert_eq!(
         reply.names(),
@@ -187,14 +188,14 @@ fn messages_stream_the_call_and_the_structured_answer() {
     assert!(events[5].1["delta"]["partial_json"].as_str().unwrap().contains("echo hello > hello.txt"));
     assert_eq!(events[7].1["delta"]["stop_reason"], "tool_use");
 
-    let (path, body) = asking(Wire::Messages, &["Bash", "StructuredOutput"], 1, "go");
+    let (path, body) = asking(WireFormat::Messages, &["Bash", "StructuredOutput"], 1, "go");
     let (path, body) = without_stream(path, body);
     let whole = post(model.address(), &path, &body).json();
     assert_eq!(whole["content"][0]["name"], "StructuredOutput");
     assert_eq!(whole["content"][0]["input"], json!({ "status": "done", "summary": "made it" }));
     let usage = json!({ "input_tokens": 2000, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 3000, "output_tokens": 70 });
     assert_eq!(whole["usage"], usage);
-    let (path, body) = asking(Wire::Messages, &["Bash"], 1, "go");
+    let (path, body) = asking(WireFormat::Messages, &["Bash"], 1, "go");
     let (path, body) = without_stream(path, body);
     let whole = post(model.address(), &path, &body).json();
     assert_eq!((&whole["content"][0]["type"], &whole["stop_reason"]), (&json!("text"), &json!("end_turn")));
@@ -203,7 +204,7 @@ fn messages_stream_the_call_and_the_structured_answer() {
 #[test]
 fn chat_completions_stream_the_call_and_the_answer() {
     let model = playing(HELLO);
-    let (path, body) = asking(Wire::Chat, &["bash"], 0, "go");
+    let (path, body) = asking(WireFormat::Chat, &["bash"], 0, "go");
     let events = post(model.address(), path, &body).events();
     assert_eq!(events[0].1["choices"][0]["delta"]["content"], "first a file");
     let call = &events[1].1["choices"][0]["delta"]["tool_calls"][0]["function"];
@@ -212,7 +213,7 @@ fn chat_completions_stream_the_call_and_the_answer() {
     assert_eq!(events[3].1["usage"]["prompt_tokens"], 1000);
     assert_eq!(events[4].1, "[DONE]");
 
-    let (path, body) = asking(Wire::Chat, &["bash", "structured_output"], 1, "go");
+    let (path, body) = asking(WireFormat::Chat, &["bash", "structured_output"], 1, "go");
     let (path, body) = without_stream(path, body);
     let whole = post(model.address(), &path, &body).json();
     let call = &whole["choices"][0]["message"]["tool_calls"][0]["function"];
@@ -226,7 +227,7 @@ fn chat_completions_stream_the_call_and_the_answer() {
 #[test]
 fn gemini_answers_in_events_in_a_list_and_at_once() {
     let model = playing(HELLO);
-    let (path, body) = asking(Wire::Gemini, &["run_shell_command"], 0, "go");
+    let (path, body) = asking(WireFormat::Gemini, &["run_shell_command"], 0, "go");
     let events = post(model.address(), path, &body).events();
     let part = |event: &Value, index: usize| event["candidates"][0]["content"]["parts"][index].clone();
     assert_eq!(part(&events[0].1, 0)["text"], "first a file");
@@ -235,7 +236,7 @@ fn gemini_answers_in_events_in_a_list_and_at_once() {
 
     let listed = post(model.address(), &path.replace("?alt=sse", ""), &body).json();
     assert_eq!(part(&listed[0], 0)["text"], "first a file");
-    let (path, body) = asking(Wire::Gemini, &["run_shell_command"], 1, "go");
+    let (path, body) = asking(WireFormat::Gemini, &["run_shell_command"], 1, "go");
     let (path, body) = without_stream(path, body);
     let whole = post(model.address(), &path, &body).json();
     assert_eq!(part(&whole, 0)["text"], r#"{"status":"done","summary":"made it"}"#);
@@ -254,7 +255,7 @@ fn a_shell_step_takes_whatever_shell_there_is_and_says_when_there_is_none() {
         ("run_shell_command", "command"),
     ] {
         let model = playing(HELLO);
-        let (path, body) = asking(Wire::Chat, &["read", tool], 0, "go");
+        let (path, body) = asking(WireFormat::Chat, &["read", tool], 0, "go");
         let (path, body) = without_stream(path, body);
         let call =
             post(model.address(), &path, &body).json()["choices"][0]["message"]["tool_calls"][0]["function"]
@@ -264,7 +265,7 @@ fn a_shell_step_takes_whatever_shell_there_is_and_says_when_there_is_none() {
         assert!(arguments[key].to_string().contains("echo hello > hello.txt"), "{arguments}");
     }
     let model = playing(HELLO);
-    let (path, body) = asking(Wire::Chat, &["read", "write"], 0, "go");
+    let (path, body) = asking(WireFormat::Chat, &["read", "write"], 0, "go");
     let reply = post(model.address(), path, &body);
     assert_eq!(reply.status, Some(400));
     assert!(
@@ -284,25 +285,28 @@ fn exact_tools_and_tools_that_take_text_are_called_by_name() {
         let (path, body) = without_stream(path, body);
         post(model.address(), &path, &body).json()
     };
-    assert_eq!(answer(Wire::Messages, 0)["content"][0]["input"], json!({ "path": "a" }));
-    assert_eq!(answer(Wire::Messages, 1)["content"][0]["input"], json!({ "input": "*** Begin" }));
-    assert_eq!(answer(Wire::Responses, 1)["output"][0]["input"], "*** Begin");
+    assert_eq!(answer(WireFormat::Messages, 0)["content"][0]["input"], json!({ "path": "a" }));
+    assert_eq!(answer(WireFormat::Messages, 1)["content"][0]["input"], json!({ "input": "*** Begin" }));
+    assert_eq!(answer(WireFormat::Responses, 1)["output"][0]["input"], "*** Begin");
 }
 
 #[test]
 fn questions_beside_the_work_are_answered_and_are_no_steps() {
     let model = playing(HELLO);
-    for (wire, text) in
-        [(Wire::Messages, "ok"), (Wire::Chat, "ok"), (Wire::Responses, "ok"), (Wire::Gemini, "ok")]
-    {
+    for (wire, text) in [
+        (WireFormat::Messages, "ok"),
+        (WireFormat::Chat, "ok"),
+        (WireFormat::Responses, "ok"),
+        (WireFormat::Gemini, "ok"),
+    ] {
         let (path, body) = asking(wire, &[], 0, "a title, please");
         assert!(post(model.address(), path, &body).body.contains(text));
-        assert_eq!(model.requests().pop().unwrap().kind, Kind::Aside);
+        assert_eq!(model.requests().pop().unwrap().kind, RequestKind::Aside);
     }
-    let (path, body) = asking(Wire::Messages, &["Bash"], 0, "… followed by a <summary> block");
+    let (path, body) = asking(WireFormat::Messages, &["Bash"], 0, "… followed by a <summary> block");
     assert!(post(model.address(), path, &body).body.contains("what happened so far"));
     let request = model.requests().pop().unwrap();
-    assert_eq!((request.kind, request.step), (Kind::Summary, None));
+    assert_eq!((request.kind, request.step), (RequestKind::Summary, None));
 }
 
 #[test]
@@ -315,8 +319,8 @@ fn probes_are_answered() {
     assert_eq!(post(address, "/v1beta/models/m:countTokens", &json!({})).json()["totalTokens"], 1000);
     let upgrade = "GET /v1/responses HTTP/1.1\r\nupgrade: websocket\r\n";
     assert_eq!(ask(address, upgrade, "").status, Some(426));
-    assert!(model.requests().iter().all(|request| request.kind == Kind::Probe));
+    assert!(model.requests().iter().all(|request| request.kind == RequestKind::Probe));
     assert_eq!(ask(address, "GET /nowhere HTTP/1.1\r\n", "").status, Some(404));
     assert_eq!(ask(address, "POST /v1/responses HTTP/1.1\r\ncontent-length: 3\r\n", "no!").status, Some(400));
-    assert!(model.requests().iter().skip(5).all(|request| request.kind == Kind::Refused));
+    assert!(model.requests().iter().skip(5).all(|request| request.kind == RequestKind::Refused));
 }

@@ -13,11 +13,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use runner_host::process::{
-    self, Control, Ended, How, Input, Launch, Limits, Log, Output, Polite, Reach, Stop, Supervision,
+    self, CancelHandle, ExitReason, OutputLog, OutputTarget, ProcessInput, ProcessResult, ProcessSpec,
+    SignalTarget, StopPolicy, StopSignal, SupervisorSlot, TimeLimits,
 };
-use runner_host::signals::{self, Listener};
+use runner_host::signals::{self, SignalListener};
 use serde_json::{Value, json};
-use testkit::processes::{Spec, kilobytes};
+use testkit::processes::{LaunchSpec, kilobytes};
 use testkit::seven;
 
 fn main() -> ExitCode {
@@ -33,10 +34,10 @@ fn main() -> ExitCode {
 }
 
 fn run(order: &str) -> ExitCode {
-    let spec: Spec = serde_json::from_slice(&std::fs::read(order).unwrap()).unwrap();
+    let spec: LaunchSpec = serde_json::from_slice(&std::fs::read(order).unwrap()).unwrap();
     signals::survive_file_size_limit().unwrap();
-    let control = Control::new().unwrap();
-    let listener = Listener::begin(&control).unwrap();
+    let control = CancelHandle::new().unwrap();
+    let listener = SignalListener::begin(&control).unwrap();
     let asked = control.clone();
     std::thread::spawn(move || {
         for line in std::io::stdin().lines().map_while(Result::ok) {
@@ -49,7 +50,7 @@ fn run(order: &str) -> ExitCode {
     let changes = Cell::new(spec.changes);
     let has_changed_files = || changes.replace(changes.get().saturating_sub(1)) > 0;
     let before = kilobytes("self", "VmRSS");
-    let ended = process::run(&launch_of(&spec, &has_changed_files), &control, &Supervision::default());
+    let ended = process::run(&launch_of(&spec, &has_changed_files), &control, &SupervisorSlot::default());
     let grown = kilobytes("self", "VmHWM").saturating_sub(before);
     println!(
         "{}",
@@ -58,43 +59,43 @@ fn run(order: &str) -> ExitCode {
     listener.caught().map_or(ExitCode::SUCCESS, |caught| caught.exit_code().into())
 }
 
-fn launch_of<'a>(spec: &Spec, has_changed_files: &'a dyn Fn() -> bool) -> Launch<'a> {
-    let log = |name: &str| Log { path: spec.logs.join(name), bytes_max: spec.bytes_max };
+fn launch_of<'a>(spec: &LaunchSpec, has_changed_files: &'a dyn Fn() -> bool) -> ProcessSpec<'a> {
+    let log = |name: &str| OutputLog { path: spec.logs.join(name), bytes_max: spec.bytes_max };
     let output = if spec.is_together {
-        Output::Together(log("both"))
+        OutputTarget::Together(log("both"))
     } else {
-        Output::Apart { stdout: log("stdout"), stderr: log("stderr") }
+        OutputTarget::Apart { stdout: log("stdout"), stderr: log("stderr") }
     };
     let (polite, reach) = match spec.is_agent {
-        true => (Polite::Interrupt, Reach::Program),
-        false => (Polite::Terminate, Reach::Group),
+        true => (StopSignal::Interrupt, SignalTarget::Program),
+        false => (StopSignal::Terminate, SignalTarget::Group),
     };
-    Launch {
+    ProcessSpec {
         argv: spec.argv.iter().map(Into::into).collect(),
         folder: spec.folder.clone(),
         environment: spec.environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
-        input: spec.input.clone().map_or(Input::Nothing, Input::File),
+        input: spec.input.clone().map_or(ProcessInput::Nothing, ProcessInput::File),
         output,
         stream: Some(log("stream")),
-        limits: Limits {
+        limits: TimeLimits {
             wall: Duration::from_millis(spec.wall_ms),
             idle: Duration::from_millis(spec.idle_ms),
         },
-        stop: Stop { polite, reach, grace: Duration::from_millis(spec.grace_ms), is_wrapped: false },
+        stop: StopPolicy { polite, reach, grace: Duration::from_millis(spec.grace_ms), is_wrapped: false },
         has_changed_files,
         hear: &|_, _| (),
     }
 }
 
-fn told(ended: &Ended, grown: u64) -> Value {
+fn told(ended: &ProcessResult, grown: u64) -> Value {
     let how = match &ended.how {
-        How::Exited(code) => json!({"exited": code}),
-        How::Signalled(signal) => json!({"signalled": signal}),
-        How::CouldNotStart(error) => json!({"could_not_start": format!("{:?}", error.kind())}),
-        How::TimedOut => json!("timed out"),
-        How::Idle => json!("idle"),
-        How::Stopped => json!("stopped"),
-        How::Lost => json!("lost"),
+        ExitReason::Exited(code) => json!({"exited": code}),
+        ExitReason::Signalled(signal) => json!({"signalled": signal}),
+        ExitReason::CouldNotStart(error) => json!({"could_not_start": format!("{:?}", error.kind())}),
+        ExitReason::TimedOut => json!("timed out"),
+        ExitReason::Idle => json!("idle"),
+        ExitReason::Stopped => json!("stopped"),
+        ExitReason::Lost => json!("lost"),
     };
     json!({
         "how": how,

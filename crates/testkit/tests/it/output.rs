@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use testkit::processes::{Scene, wait_for};
+use testkit::processes::{ProcessFixture, wait_for};
 
 use crate::LAUNCH;
 
@@ -13,7 +13,7 @@ const GROWTH_KB_MAX: u64 = 8 << 10;
 #[test]
 fn a_flood_fills_neither_memory_nor_disk() {
     let script = "head -c 300000000 /dev/zero | tr '\\0' x; grep VmHWM /proc/$PPID/status >&2";
-    let mut scene = Scene::sh(LAUNCH, script);
+    let mut scene = ProcessFixture::sh(LAUNCH, script);
     scene.spec.bytes_max = 10 << 20;
     let ended = scene.run();
     assert_eq!((&ended["how"], &ended["fault"]), (&json!({"exited": 0}), &Value::Null));
@@ -32,7 +32,7 @@ fn a_flood_fills_neither_memory_nor_disk() {
 
 #[test]
 fn a_flood_of_short_lines_fills_no_memory_either() {
-    let mut scene = Scene::sh(LAUNCH, "yes | head -c 20000000");
+    let mut scene = ProcessFixture::sh(LAUNCH, "yes | head -c 20000000");
     scene.spec.bytes_max = 4 << 20;
     let ended = scene.run();
     assert!(ended["grown_kb"].as_u64().unwrap() <= GROWTH_KB_MAX, "{ended}");
@@ -48,7 +48,7 @@ fn a_character_on_any_cut_stays_readable() {
     for shift in 0..5 {
         let script =
             format!("printf '%{shift}s' ''; i=0; while [ $i -lt 400 ]; do printf '🦀é€'; i=$((i+1)); done");
-        let mut scene = Scene::sh(LAUNCH, &script);
+        let mut scene = ProcessFixture::sh(LAUNCH, &script);
         scene.spec.bytes_max = 1_000;
         let ended = scene.run();
         let log = scene.log("stdout");
@@ -60,12 +60,12 @@ fn a_character_on_any_cut_stays_readable() {
 #[test]
 fn streams_go_apart_or_together_in_order() {
     let script = "i=0; while [ $i -lt 100 ]; do echo out $i; echo err $i >&2; i=$((i+1)); done";
-    let apart = Scene::sh(LAUNCH, script);
+    let apart = ProcessFixture::sh(LAUNCH, script);
     let ended = apart.run();
     let expected = |word: &str| (0..100).map(|i| format!("{word} {i}\n")).collect::<String>();
     assert_eq!((apart.log("stdout"), apart.log("stderr")), (expected("out"), expected("err")));
     assert_eq!((&ended["stdout"], &ended["stderr"]), (&json!([690, 0]), &json!([690, 0])));
-    let mut together = Scene::sh(LAUNCH, script);
+    let mut together = ProcessFixture::sh(LAUNCH, script);
     together.spec.is_together = true;
     let ended = together.run();
     assert_eq!(together.log("both"), (0..100).map(|i| format!("out {i}\nerr {i}\n")).collect::<String>());
@@ -74,7 +74,8 @@ fn streams_go_apart_or_together_in_order() {
 
 #[test]
 fn the_stream_holds_every_line_with_its_time() {
-    let scene = Scene::sh(LAUNCH, "echo '{\"type\": \"item\"}'; sleep 0.3; echo plain; printf '{\"half'");
+    let scene =
+        ProcessFixture::sh(LAUNCH, "echo '{\"type\": \"item\"}'; sleep 0.3; echo plain; printf '{\"half'");
     scene.run();
     let stream = scene.log("stream");
     let lines: Vec<Value> = stream.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -86,7 +87,7 @@ fn the_stream_holds_every_line_with_its_time() {
 
 #[test]
 fn output_can_be_followed_while_the_program_runs() {
-    let scene = Scene::sh(LAUNCH, "echo '{\"early\": 1}'; sleep 1000");
+    let scene = ProcessFixture::sh(LAUNCH, "echo '{\"early\": 1}'; sleep 1000");
     let mut runner = scene.start();
     wait_for("the first line", || {
         scene.has_written("stdout", "{\"early\": 1}\n") && scene.has_written("stream", "{\"early\": 1}}\n")
@@ -105,7 +106,7 @@ fn a_long_prompt_reaches_every_kind_of_reader() {
             ("head -c 10 >/dev/null; exec <&-; head -c 1000000 /dev/zero", 1_000_000),
         ];
         for (script, noise) in scripts {
-            let mut scene = Scene::sh(LAUNCH, script);
+            let mut scene = ProcessFixture::sh(LAUNCH, script);
             let prompt = scene.path("prompt.md");
             fs::write(&prompt, vec![b'p'; size]).unwrap();
             scene.spec.input = Some(prompt);
@@ -123,14 +124,14 @@ fn a_long_prompt_reaches_every_kind_of_reader() {
 
 #[test]
 fn without_an_input_there_is_nothing_to_read() {
-    let scene = Scene::sh(LAUNCH, "wc -c");
+    let scene = ProcessFixture::sh(LAUNCH, "wc -c");
     scene.run();
     assert_eq!(scene.log("stdout").trim(), "0");
 }
 
 #[test]
 fn nothing_is_written_through_what_was_planted() {
-    let scene = Scene::sh(LAUNCH, "echo mine");
+    let scene = ProcessFixture::sh(LAUNCH, "echo mine");
     let victim = scene.path("victim");
     fs::write(&victim, "precious").unwrap();
     std::os::unix::fs::symlink(&victim, scene.path("stdout")).unwrap();

@@ -5,15 +5,17 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
-use testkit::processes::{Scene, alive, wait_for};
+use testkit::processes::{ProcessFixture, alive, wait_for};
 
 use crate::LAUNCH;
 
 #[test]
 fn the_first_signal_stops_politely_and_the_exit_code_names_it() {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
-        let mut scene =
-            Scene::sh(LAUNCH, "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done");
+        let mut scene = ProcessFixture::sh(
+            LAUNCH,
+            "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done",
+        );
         scene.spec.grace_ms = 60_000;
         let runner = scene.start();
         wait_for("the program", || scene.has_written("stdout", "ready\n"));
@@ -28,7 +30,7 @@ fn the_first_signal_stops_politely_and_the_exit_code_names_it() {
 #[test]
 fn the_second_signal_ends_at_once() {
     let script = "trap 'echo asked' TERM; echo ready; while :; do sleep 0.01; done";
-    let mut scene = Scene::sh(LAUNCH, script);
+    let mut scene = ProcessFixture::sh(LAUNCH, script);
     scene.spec.grace_ms = 600_000;
     let runner = scene.start();
     wait_for("the program", || scene.has_written("stdout", "ready\n"));
@@ -41,7 +43,7 @@ fn the_second_signal_ends_at_once() {
 
 #[test]
 fn nohup_means_what_it_says() {
-    let scene = Scene::sh(LAUNCH, "echo ready; while [ ! -e go ]; do sleep 0.01; done");
+    let scene = ProcessFixture::sh(LAUNCH, "echo ready; while [ ! -e go ]; do sleep 0.01; done");
     let runner = scene.start_with(Command::new("nohup").arg(LAUNCH).stderr(std::process::Stdio::null()));
     wait_for("the program", || scene.has_written("stdout", "ready\n"));
     runner.signal(Signal::HUP);
@@ -51,7 +53,7 @@ fn nohup_means_what_it_says() {
 
 #[test]
 fn a_limit_on_file_sizes_is_told_and_stops_neither_runner_nor_program() {
-    let mut scene = Scene::sh(LAUNCH, "head -c 5000000 /dev/zero; echo end >&2");
+    let mut scene = ProcessFixture::sh(LAUNCH, "head -c 5000000 /dev/zero; echo end >&2");
     scene.spec.bytes_max = 10 << 20;
     let mut command = Command::new("/bin/sh");
     command.args(["-c", "ulimit -f 1000 && exec \"$0\" \"$@\"", LAUNCH]);
@@ -64,7 +66,7 @@ fn a_limit_on_file_sizes_is_told_and_stops_neither_runner_nor_program() {
 #[test]
 fn while_the_runner_stands_still_so_does_the_program_and_its_time() {
     let script = "echo ready; while [ ! -e go ]; do sleep 0.01; done; exit 5";
-    let mut scene = Scene::sh(LAUNCH, script);
+    let mut scene = ProcessFixture::sh(LAUNCH, script);
     (scene.spec.wall_ms, scene.spec.idle_ms) = (8_000, 8_000);
     let runner = scene.start();
     wait_for("the program", || scene.has_written("stdout", "ready\n"));

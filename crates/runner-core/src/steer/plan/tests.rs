@@ -1,7 +1,7 @@
 //! Facts of edits of the tree.
 
 use super::*;
-use crate::steer::{Steered, TEXT_BYTES_MAX};
+use crate::steer::{EditableDocs, TEXT_BYTES_MAX};
 use crate::tree::sample::{inner, leaf, passed, tree};
 
 fn id(text: &str) -> NodeId {
@@ -19,8 +19,8 @@ fn start() -> Tree {
     tree(inner("root", vec![at(1, a), at(2, passed("d")), at(3, leaf("e")), at(4, leaf("f"))]))
 }
 
-fn apply(edit: &UserEdit) -> Result<Tree, SteerFault> {
-    let before = Steered { tree: start(), questions: Vec::new(), feedback: Vec::new() };
+fn apply(edit: &UserEdit) -> Result<Tree, EditError> {
+    let before = EditableDocs { tree: start(), questions: Vec::new(), feedback: Vec::new() };
     edit.apply(&before).map(|after| after.tree)
 }
 
@@ -31,89 +31,92 @@ fn children(tree: &Tree, of: &str) -> String {
     told.collect::<Vec<_>>().join(" ")
 }
 
-fn add(under: &str, place: Place) -> Result<Tree, SteerFault> {
+fn add(under: &str, place: SiblingPosition) -> Result<Tree, EditError> {
     apply(&UserEdit::Add { under: id(under), node: new("n"), place })
 }
 
 #[test]
 fn a_new_node_goes_where_it_is_wanted_and_its_open_neighbours_make_room() {
     let at = |place| children(&add("root", place).unwrap(), "root");
-    assert_eq!(at(Place::Last), "a1 d2 e3 f4 n5");
-    assert_eq!(at(Place::Before(id("a"))), "n0 a1 d2 e3 f4");
-    assert_eq!(at(Place::After(id("d"))), "a1 d2 n3 e4 f5");
-    assert_eq!(at(Place::Before(id("f"))), "a1 d2 e3 n4 f5");
-    assert_eq!(at(Place::After(id("a"))), "a0 n1 d2 e3 f4", "d passed, and a makes room");
-    assert_eq!(at(Place::Order(3)), "a1 d2 e3 n3 f4");
-    assert_eq!(children(&add("e", Place::Last).unwrap(), "e"), "n1");
+    assert_eq!(at(SiblingPosition::Last), "a1 d2 e3 f4 n5");
+    assert_eq!(at(SiblingPosition::Before(id("a"))), "n0 a1 d2 e3 f4");
+    assert_eq!(at(SiblingPosition::After(id("d"))), "a1 d2 n3 e4 f5");
+    assert_eq!(at(SiblingPosition::Before(id("f"))), "a1 d2 e3 n4 f5");
+    assert_eq!(at(SiblingPosition::After(id("a"))), "a0 n1 d2 e3 f4", "d passed, and a makes room");
+    assert_eq!(at(SiblingPosition::Order(3)), "a1 d2 e3 n3 f4");
+    assert_eq!(children(&add("e", SiblingPosition::Last).unwrap(), "e"), "n1");
 }
 
 #[test]
 fn a_place_that_is_none_is_refused() {
-    assert_eq!(add("d", Place::Last), Err(SteerFault::UnderPassed("root/d".to_owned())));
-    assert_eq!(add("x", Place::Last), Err(SteerFault::NoSuchNode(id("x"))));
-    let sibling = SteerFault::NotASibling { sibling: id("b"), under: id("root") };
-    assert_eq!(add("root", Place::After(id("b"))), Err(sibling));
-    let twice = UserEdit::Add { under: id("root"), node: new("b"), place: Place::Last };
-    assert_eq!(apply(&twice), Err(SteerFault::Taken(id("b"))));
+    assert_eq!(add("d", SiblingPosition::Last), Err(EditError::UnderPassed("root/d".to_owned())));
+    assert_eq!(add("x", SiblingPosition::Last), Err(EditError::NoSuchNode(id("x"))));
+    let sibling = EditError::NotASibling { sibling: id("b"), under: id("root") };
+    assert_eq!(add("root", SiblingPosition::After(id("b"))), Err(sibling));
+    let twice = UserEdit::Add { under: id("root"), node: new("b"), place: SiblingPosition::Last };
+    assert_eq!(apply(&twice), Err(EditError::Taken(id("b"))));
     let between = tree(inner("root", vec![passed("a"), passed("b"), leaf("c")]));
-    let between = Steered { tree: between, questions: Vec::new(), feedback: Vec::new() };
-    let edit = UserEdit::Add { under: id("root"), node: new("n"), place: Place::After(id("a")) };
-    assert_eq!(edit.apply(&between), Err(SteerFault::NoRoom(id("a"))));
+    let between = EditableDocs { tree: between, questions: Vec::new(), feedback: Vec::new() };
+    let edit = UserEdit::Add { under: id("root"), node: new("n"), place: SiblingPosition::After(id("a")) };
+    assert_eq!(edit.apply(&between), Err(EditError::NoRoom(id("a"))));
 }
 
 #[test]
 fn what_passed_is_left_alone() {
-    let to = Rewording { title: Some("x".to_owned()), ..Rewording::default() };
-    assert_eq!(apply(&UserEdit::Edit { node: id("d"), to }), Err(SteerFault::Passed("root/d".to_owned())));
+    let to = NodeChanges { title: Some("x".to_owned()), ..NodeChanges::default() };
+    assert_eq!(apply(&UserEdit::Edit { node: id("d"), to }), Err(EditError::Passed("root/d".to_owned())));
     let remove = |node: &str| apply(&UserEdit::Remove { node: id(node) });
-    assert_eq!(remove("b"), Err(SteerFault::Passed("root/a/b".to_owned())));
-    let below = SteerFault::PassedBelow { node: "root/a".to_owned(), below: "root/a/b".to_owned() };
+    assert_eq!(remove("b"), Err(EditError::Passed("root/a/b".to_owned())));
+    let below = EditError::PassedBelow { node: "root/a".to_owned(), below: "root/a/b".to_owned() };
     assert_eq!(remove("a"), Err(below));
     let split = UserEdit::Split { node: id("d"), into: vec![new("x"), new("y")] };
-    assert_eq!(apply(&split), Err(SteerFault::Passed("root/d".to_owned())));
+    assert_eq!(apply(&split), Err(EditError::Passed("root/d".to_owned())));
     let into = |under: &str, node: &str| {
-        apply(&UserEdit::Move { node: id(node), under: id(under), place: Place::Last })
+        apply(&UserEdit::Move { node: id(node), under: id(under), place: SiblingPosition::Last })
     };
-    assert_eq!(into("e", "b"), Err(SteerFault::Passed("root/a/b".to_owned())));
-    assert_eq!(into("d", "e"), Err(SteerFault::UnderPassed("root/d".to_owned())));
+    assert_eq!(into("e", "b"), Err(EditError::Passed("root/a/b".to_owned())));
+    assert_eq!(into("d", "e"), Err(EditError::UnderPassed("root/d".to_owned())));
     assert_eq!(
         apply(&UserEdit::Allow { node: id("b"), more: 1 }),
-        Err(SteerFault::Passed("root/a/b".to_owned()))
+        Err(EditError::Passed("root/a/b".to_owned()))
     );
 }
 
 #[test]
 fn the_root_stays_and_nothing_goes_below_itself() {
-    let root = Err(SteerFault::Root(id("root")));
+    let root = Err(EditError::Root(id("root")));
     assert_eq!(apply(&UserEdit::Remove { node: id("root") }), root);
     let into = |node: &str, under: &str| {
-        apply(&UserEdit::Move { node: id(node), under: id(under), place: Place::Last })
+        apply(&UserEdit::Move { node: id(node), under: id(under), place: SiblingPosition::Last })
     };
     assert_eq!(into("root", "e"), root);
-    assert_eq!(into("a", "c"), Err(SteerFault::UnderItself { node: "root/a".to_owned() }));
-    assert_eq!(into("a", "a"), Err(SteerFault::UnderItself { node: "root/a".to_owned() }));
+    assert_eq!(into("a", "c"), Err(EditError::UnderItself { node: "root/a".to_owned() }));
+    assert_eq!(into("a", "a"), Err(EditError::UnderItself { node: "root/a".to_owned() }));
 }
 
 #[test]
 fn a_node_moves_with_what_is_below_it() {
-    let edit = UserEdit::Move { node: id("a"), under: id("e"), place: Place::Last };
+    let edit = UserEdit::Move { node: id("a"), under: id("e"), place: SiblingPosition::Last };
     let after = apply(&edit).unwrap();
     assert_eq!(
         (children(&after, "root"), children(&after, "a")),
         ("d2 e3 f4".to_owned(), "b1 c2".to_owned())
     );
-    let first = UserEdit::Move { node: id("f"), under: id("root"), place: Place::Before(id("a")) };
+    let first = UserEdit::Move { node: id("f"), under: id("root"), place: SiblingPosition::Before(id("a")) };
     assert_eq!(children(&apply(&first).unwrap(), "root"), "f0 a1 d2 e3");
-    let here = UserEdit::Move { node: id("f"), under: id("root"), place: Place::Order(4) };
-    assert_eq!(apply(&here), Err(SteerFault::Nothing));
+    let here = UserEdit::Move { node: id("f"), under: id("root"), place: SiblingPosition::Order(4) };
+    assert_eq!(apply(&here), Err(EditError::Nothing));
 }
 
 #[test]
 fn a_parent_whose_open_children_go_passes_with_the_rest_or_is_a_leaf_again() {
     let after = apply(&UserEdit::Remove { node: id("c") }).unwrap();
     assert!(after.path_to(&id("a")).unwrap().last().unwrap().passes);
-    let alone =
-        Steered { tree: tree(inner("root", vec![leaf("x")])), questions: Vec::new(), feedback: Vec::new() };
+    let alone = EditableDocs {
+        tree: tree(inner("root", vec![leaf("x")])),
+        questions: Vec::new(),
+        feedback: Vec::new(),
+    };
     let after = UserEdit::Remove { node: id("x") }.apply(&alone).unwrap().tree;
     assert!(after.root().is_leaf() && !after.root().passes);
 }
@@ -124,11 +127,11 @@ fn a_split_leaf_keeps_what_was_counted() {
     let after = split(vec![new("x"), new("y"), new("z")]).unwrap();
     assert_eq!(children(&after, "c"), "x1 y2 z3");
     assert_eq!(after.path_to(&id("c")).unwrap().last().unwrap().attempts, 2);
-    assert_eq!(split(vec![new("x")]), Err(SteerFault::TooFewParts));
-    assert_eq!(split(vec![new("x"), new("b")]), Err(SteerFault::Taken(id("b"))));
-    assert!(matches!(split(vec![new("x"), new("x")]), Err(SteerFault::Tree(_))));
+    assert_eq!(split(vec![new("x")]), Err(EditError::TooFewParts));
+    assert_eq!(split(vec![new("x"), new("b")]), Err(EditError::Taken(id("b"))));
+    assert!(matches!(split(vec![new("x"), new("x")]), Err(EditError::Tree(_))));
     let inner = UserEdit::Split { node: id("a"), into: vec![new("x"), new("y")] };
-    assert_eq!(apply(&inner), Err(SteerFault::NotALeaf("root/a".to_owned())));
+    assert_eq!(apply(&inner), Err(EditError::NotALeaf("root/a".to_owned())));
 }
 
 #[test]
@@ -138,36 +141,36 @@ fn attempts_are_allowed_and_never_taken_away() {
     };
     assert_eq!(max(&UserEdit::Allow { node: id("c"), more: 4 }), Ok(7));
     assert_eq!(max(&UserEdit::Allow { node: id("c"), more: u32::MAX }), Ok(1_000_000));
-    assert_eq!(max(&UserEdit::Allow { node: id("c"), more: 0 }), Err(SteerFault::Nothing));
+    assert_eq!(max(&UserEdit::Allow { node: id("c"), more: 0 }), Err(EditError::Nothing));
     assert_eq!(
         max(&UserEdit::Allow { node: id("a"), more: 1 }),
-        Err(SteerFault::NotALeaf("root/a".to_owned()))
+        Err(EditError::NotALeaf("root/a".to_owned()))
     );
     let to = |max| UserEdit::Edit {
         node: id("c"),
-        to: Rewording { max_attempts: Some(max), ..Rewording::default() },
+        to: NodeChanges { max_attempts: Some(max), ..NodeChanges::default() },
     };
     assert_eq!(max(&to(2)), Ok(2));
-    let below = SteerFault::BelowAttempts { node: "root/a/c".to_owned(), attempts: 2 };
+    let below = EditError::BelowAttempts { node: "root/a/c".to_owned(), attempts: 2 };
     assert_eq!(max(&to(1)), Err(below));
-    assert!(matches!(max(&to(2_000_000)), Err(SteerFault::Tree(_))));
+    assert!(matches!(max(&to(2_000_000)), Err(EditError::Tree(_))));
 }
 
 #[test]
 fn texts_are_there_and_bounded() {
     let edit = |to| apply(&UserEdit::Edit { node: id("c"), to });
     assert_eq!(
-        edit(Rewording { title: Some(" ".to_owned()), ..Rewording::default() }),
-        Err(SteerFault::NoTitle)
+        edit(NodeChanges { title: Some(" ".to_owned()), ..NodeChanges::default() }),
+        Err(EditError::NoTitle)
     );
-    let goal = |bytes: usize| Rewording { goal: Some("x".repeat(bytes)), ..Rewording::default() };
+    let goal = |bytes: usize| NodeChanges { goal: Some("x".repeat(bytes)), ..NodeChanges::default() };
     let bytes = TEXT_BYTES_MAX + 1;
-    assert_eq!(edit(goal(bytes)), Err(SteerFault::TooLong { bytes }));
+    assert_eq!(edit(goal(bytes)), Err(EditError::TooLong { bytes }));
     let longest = edit(goal(TEXT_BYTES_MAX)).unwrap();
     assert_eq!(longest.path_to(&id("c")).unwrap().last().unwrap().goal.len(), TEXT_BYTES_MAX);
-    assert_eq!(edit(Rewording::default()), Err(SteerFault::Nothing));
+    assert_eq!(edit(NodeChanges::default()), Err(EditError::Nothing));
     let note = UserEdit::Note { text: "\n".to_owned() };
-    assert_eq!(apply(&note), Err(SteerFault::NoText));
+    assert_eq!(apply(&note), Err(EditError::NoText));
 }
 
 #[test]
@@ -187,14 +190,17 @@ fn the_texts_of_a_new_node_are_safe_to_show() {
 
 /// One edit of every kind, and the node that it is about.
 fn edits() -> Vec<(UserEdit, Option<NodeId>)> {
-    let to = Rewording { acceptance: Some(vec!["x\ny".to_owned()]), ..Rewording::default() };
+    let to = NodeChanges { acceptance: Some(vec!["x\ny".to_owned()]), ..NodeChanges::default() };
     let (c, split) = (|| id("c"), vec![new("x"), new("y")]);
     vec![
-        (UserEdit::Add { under: id("root"), node: new("n"), place: Place::After(id("d")) }, Some(id("n"))),
+        (
+            UserEdit::Add { under: id("root"), node: new("n"), place: SiblingPosition::After(id("d")) },
+            Some(id("n")),
+        ),
         (UserEdit::Edit { node: c(), to }, Some(c())),
         (UserEdit::Split { node: c(), into: split }, Some(c())),
         (UserEdit::Remove { node: c() }, Some(c())),
-        (UserEdit::Move { node: c(), under: id("e"), place: Place::Order(-3) }, Some(c())),
+        (UserEdit::Move { node: c(), under: id("e"), place: SiblingPosition::Order(-3) }, Some(c())),
         (UserEdit::Allow { node: c(), more: 2 }, Some(c())),
         (UserEdit::Answer { question: 2, text: "é \"so\"\nx".to_owned() }, None),
         (UserEdit::Note { text: "x".to_owned() }, None),

@@ -10,23 +10,23 @@ struct Hearing {
 }
 
 impl World for Hearing {
-    type Error = PromptFault;
+    type Error = PromptError;
 
-    fn load(&mut self) -> Result<Snapshot, PromptFault> {
+    fn load(&mut self) -> Result<Snapshot, PromptError> {
         Ok(self.snapshot.clone())
     }
 
-    fn run_agent(&mut self, _: &Job) -> Result<Attempt, PromptFault> {
+    fn run_agent(&mut self, _: &Job) -> Result<Attempt, PromptError> {
         Ok(self.sessions.remove(0))
     }
 
-    fn run_guard(&mut self, _: &Job, _: &[RepoPath]) -> Result<Verdict, PromptFault> {
+    fn run_guard(&mut self, _: &Job, _: &[RepoPath]) -> Result<GuardRun, PromptError> {
         Ok(ended(0))
     }
 
-    fn commit(&mut self, _: &Job, transition: &Transition) -> Result<Record, PromptFault> {
+    fn commit(&mut self, _: &Job, transition: &Transition) -> Result<IterationRecord, PromptError> {
         self.snapshot = after(&self.snapshot, transition);
-        Ok(Record { commit: "c0ffee".to_owned() })
+        Ok(IterationRecord { commit: "c0ffee".to_owned() })
     }
 
     fn announce(&mut self, event: &Event) {
@@ -36,12 +36,12 @@ impl World for Hearing {
     }
 }
 
-impl Pace for Hearing {
-    fn end_of(&mut self, wait: &Wait) -> Result<u64, PromptFault> {
+impl LoopWorld for Hearing {
+    fn end_of(&mut self, wait: &Wait) -> Result<u64, PromptError> {
         Ok(wait.end_ms(1_000))
     }
 
-    fn pause(&mut self, _: Option<&Wait>) -> Result<Option<Stop>, PromptFault> {
+    fn pause(&mut self, _: Option<&Wait>) -> Result<Option<StopReason>, PromptError> {
         Ok(None)
     }
 }
@@ -49,14 +49,14 @@ impl Pace for Hearing {
 #[test]
 fn a_loop_announces_every_stage_and_why_it_stops() {
     let snapshot = snapshot();
-    let overloaded = Exit::Provider { fault: ProviderFault::Overloaded };
+    let overloaded = SessionExit::Provider { fault: ProviderError::Overloaded };
     let overloaded =
-        Attempt { exit: overloaded, answer: FileLeft::Missing, ..attempt("done", snapshot.tree.root()) };
+        Attempt { exit: overloaded, answer: LeftFile::Missing, ..attempt("done", snapshot.tree.root()) };
     let done = attempt("done", snapshot.tree.root());
-    let timed_out = Attempt { exit: Exit::TimedOut, ..overloaded.clone() };
+    let timed_out = Attempt { exit: SessionExit::TimedOut, ..overloaded.clone() };
     let mut world = Hearing { snapshot, sessions: vec![overloaded, done, timed_out], heard: Vec::new() };
     let stop = run_loop(&mut world, None).unwrap();
-    assert_eq!(stop, Stop::Time { outcome: Outcome::TimedOut });
+    assert_eq!(stop, StopReason::Time { outcome: Outcome::TimedOut });
     let names: Vec<&str> = world.heard.iter().filter_map(|event| event["event"].as_str()).collect();
     let silent = ["planned", "agent_ended", "judged", "settled", "committed"];
     let done = ["planned", "agent_ended", "judged", "guard_started", "guard_ended", "settled", "committed"];
@@ -82,6 +82,6 @@ fn a_loop_makes_no_more_iterations_than_it_was_asked_for() {
     let snapshot = snapshot();
     let retry = attempt("retry", snapshot.tree.root());
     let mut world = Hearing { snapshot, sessions: vec![retry.clone(), retry], heard: Vec::new() };
-    assert_eq!(run_loop(&mut world, Some(1)), Ok(Stop::LoopIterations { max: 1 }));
+    assert_eq!(run_loop(&mut world, Some(1)), Ok(StopReason::LoopIterations { max: 1 }));
     assert_eq!(world.sessions.len(), 1);
 }

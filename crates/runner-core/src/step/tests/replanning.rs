@@ -6,34 +6,37 @@ use super::*;
 fn an_invalid_tree_goes_back_and_is_repaired_a_bounded_number_of_times() {
     let mut now = snapshot();
     let broken =
-        || Attempt { tree: FileLeft::Bytes(b"{\"version\": 1".to_vec()), ..attempt("done", now.tree.root()) };
+        || Attempt { tree: LeftFile::Bytes(b"{\"version\": 1".to_vec()), ..attempt("done", now.tree.root()) };
     let spoiled = broken();
-    let transition = settled(&now, spoiled.clone(), &Verdict::Skipped);
+    let transition = settled(&now, spoiled.clone(), &GuardRun::Skipped);
     assert_eq!(transition.outcome, Outcome::InvalidTree);
     assert_eq!(leaf(&transition.tree, "second").attempts, 1, "it costs the leaf an attempt");
     assert!(!interpret(&now, &job(&now), spoiled.clone()).wants_guard(&job(&now)));
     now = after(&now, &transition);
     for (nth, outcome) in [(1, Outcome::RepairFailed), (2, Outcome::RepairGivenUp)] {
         let job = job(&now);
-        assert_eq!((job.aim.mode(), job.aim.node(), job.attempt), (Mode::Repair, None, Nth { nth, of: 2 }));
+        assert_eq!(
+            (job.aim.mode(), job.aim.node(), job.attempt),
+            (SessionMode::Repair, None, Ordinal { nth, of: 2 })
+        );
         assert!(job.prompt.text.contains("{\"version\": 1"));
-        let transition = settled(&now, spoiled.clone(), &Verdict::Skipped);
-        assert_eq!((transition.outcome, transition.meta.charge), (outcome, Charge::Free));
+        let transition = settled(&now, spoiled.clone(), &GuardRun::Skipped);
+        assert_eq!((transition.outcome, transition.meta.charge), (outcome, AttemptCharge::Free));
         let subject = transition.message.lines().next().unwrap();
         assert!(subject.ends_with(" repair status=retry guard=skipped"), "{subject}");
         now = after(&now, &transition);
     }
-    assert_eq!(job(&now).aim, Aim::Leaf(id("second")), "the loop goes on from the last valid tree");
+    assert_eq!(job(&now).aim, SessionTarget::Leaf(id("second")), "the loop goes on from the last valid tree");
 }
 
 #[test]
 fn a_repair_takes_a_valid_tree() {
     let first = snapshot();
-    let spoiled = Attempt { tree: FileLeft::Missing, ..attempt("decomposed", first.tree.root()) };
-    let now = after(&first, &settled(&first, spoiled, &Verdict::Skipped));
+    let spoiled = Attempt { tree: LeftFile::Missing, ..attempt("decomposed", first.tree.root()) };
+    let now = after(&first, &settled(&first, spoiled, &GuardRun::Skipped));
     let mut root = now.tree.root().clone();
     root.children[1].children.push(node("part", 0, Vec::new()));
-    let transition = settled(&now, attempt("done", &root), &Verdict::Skipped);
+    let transition = settled(&now, attempt("done", &root), &GuardRun::Skipped);
     assert_eq!((transition.outcome, &transition.state.repair), (Outcome::Repaired, &None));
     assert_eq!(job(&after(&now, &transition)).path, "root/second/part");
 }
@@ -42,27 +45,31 @@ fn a_repair_takes_a_valid_tree() {
 fn a_stuck_leaf_is_replanned_once_and_must_change() {
     let mut stuck = with_root(snapshot(), |root| root.children[1].attempts = 3);
     stuck.config.on_stuck = OnStuck::Replan;
-    assert_eq!(job(&stuck).aim, Aim::Replan(id("second")));
-    let same = settled(&stuck, attempt("retry", stuck.tree.root()), &Verdict::Skipped);
+    assert_eq!(job(&stuck).aim, SessionTarget::Replan(id("second")));
+    let same = settled(&stuck, attempt("retry", stuck.tree.root()), &GuardRun::Skipped);
     assert_eq!(same.outcome, Outcome::ReplanRefused);
-    assert_eq!(same.next, Next::Stop(Stop::Stuck { node: id("second") }));
-    assert_eq!(stop(&after(&stuck, &same)), Stop::Stuck { node: id("second") });
+    assert_eq!(same.next, NextAction::Stop(StopReason::Stuck { node: id("second") }));
+    assert_eq!(stop(&after(&stuck, &same)), StopReason::Stuck { node: id("second") });
 
     let mut root = stuck.tree.root().clone();
     root.children[1].goal = "a smaller goal".to_owned();
-    let rewritten = settled(&stuck, attempt("retry", &root), &Verdict::Skipped);
-    assert_eq!((rewritten.outcome, rewritten.meta.charge), (Outcome::Replanned, Charge::Free));
+    let rewritten = settled(&stuck, attempt("retry", &root), &GuardRun::Skipped);
+    assert_eq!((rewritten.outcome, rewritten.meta.charge), (Outcome::Replanned, AttemptCharge::Free));
     assert_eq!(leaf(&rewritten.tree, "second").max_attempts, 6, "new attempts for a new goal");
-    assert_eq!(job(&after(&stuck, &rewritten)).aim, Aim::Leaf(id("second")));
+    assert_eq!(job(&after(&stuck, &rewritten)).aim, SessionTarget::Leaf(id("second")));
 
     root.children[1].children.push(node("part", 0, Vec::new()));
-    let split = settled(&stuck, attempt("decomposed", &root), &Verdict::Skipped);
+    let split = settled(&stuck, attempt("decomposed", &root), &GuardRun::Skipped);
     assert_eq!(split.outcome, Outcome::Replanned);
     assert_eq!(leaf(&split.tree, "second").max_attempts, 3);
     assert_eq!(job(&after(&stuck, &split)).path, "root/second/part");
-    let crashed = Attempt { exit: Exit::TimedOut, ..attempt("retry", &root) };
-    let crashed = settled(&stuck, crashed, &Verdict::Skipped);
-    assert_eq!(job(&after(&stuck, &crashed)).aim, Aim::Replan(id("second")), "no answer, no replanning used");
+    let crashed = Attempt { exit: SessionExit::TimedOut, ..attempt("retry", &root) };
+    let crashed = settled(&stuck, crashed, &GuardRun::Skipped);
+    assert_eq!(
+        job(&after(&stuck, &crashed)).aim,
+        SessionTarget::Replan(id("second")),
+        "no answer, no replanning used"
+    );
 }
 
 #[test]
@@ -73,15 +80,15 @@ fn a_repair_of_a_replanning_grants_what_the_replanning_would_have() {
         stuck
     };
     let spoil = |now: &Snapshot| {
-        let spoiled = Attempt { tree: FileLeft::Missing, ..attempt("retry", now.tree.root()) };
-        let now = after(now, &settled(now, spoiled, &Verdict::Skipped));
-        assert_eq!(job(&now).aim.mode(), Mode::Repair);
+        let spoiled = Attempt { tree: LeftFile::Missing, ..attempt("retry", now.tree.root()) };
+        let now = after(now, &settled(now, spoiled, &GuardRun::Skipped));
+        assert_eq!(job(&now).aim.mode(), SessionMode::Repair);
         now
     };
     let rewritten = |now: &Snapshot| {
         let mut root = now.tree.root().clone();
         root.children[1].goal = "a smaller goal".to_owned();
-        let transition = settled(now, attempt("retry", &root), &Verdict::Skipped);
+        let transition = settled(now, attempt("retry", &root), &GuardRun::Skipped);
         assert_eq!(transition.outcome, Outcome::Repaired);
         let edits: Vec<&NodeId> = transition.meta.plan_edits.iter().map(|edit| &edit.node).collect();
         assert_eq!(edits, [&id("second")], "what the repair changed is on record");
@@ -89,7 +96,7 @@ fn a_repair_of_a_replanning_grants_what_the_replanning_would_have() {
     };
     let mended = spoil(&replanning);
     assert_eq!(leaf(&rewritten(&mended).tree, "second").max_attempts, 6, "new attempts for a new goal");
-    let same = settled(&mended, attempt("retry", mended.tree.root()), &Verdict::Skipped);
+    let same = settled(&mended, attempt("retry", mended.tree.root()), &GuardRun::Skipped);
     assert_eq!(leaf(&same.tree, "second").max_attempts, 3, "the same goal has had its attempts");
     assert_eq!((same.outcome, same.meta.plan_edits.is_empty()), (Outcome::Repaired, true));
     let of_a_leaf = rewritten(&spoil(&snapshot()));

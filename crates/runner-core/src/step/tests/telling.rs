@@ -1,26 +1,26 @@
 //! What a step tells of a session, and what it keeps of it: in bounds, and about nothing else.
 
 use super::*;
-use crate::spending::LeafSpent;
+use crate::spending::LeafSpending;
 use crate::step::bookkeeping::{NOTES_MAX, guard_output};
 
 /// What the runner says of a session that ended so and left no answer.
-fn findings(exit: Exit) -> Vec<String> {
+fn findings(exit: SessionExit) -> Vec<String> {
     let snapshot = snapshot();
-    let silent = Attempt { exit, answer: FileLeft::Missing, ..attempt("done", snapshot.tree.root()) };
-    settled(&snapshot, silent, &Verdict::Skipped).meta.findings
+    let silent = Attempt { exit, answer: LeftFile::Missing, ..attempt("done", snapshot.tree.root()) };
+    settled(&snapshot, silent, &GuardRun::Skipped).meta.findings
 }
 
 #[test]
 fn a_session_without_an_answer_is_told_with_its_reason() {
     let no_answer = "the agent left no answer";
     let why = || "as it said".to_owned();
-    let cases: [(Exit, &[&str]); 5] = [
-        (Exit::Finished { code: 0 }, &[no_answer]),
-        (Exit::Finished { code: 7 }, &["the agent exited with code 7", no_answer]),
-        (Exit::Killed { signal: 9 }, &["the agent was ended by signal 9", no_answer]),
-        (Exit::NotStarted { why: why() }, &["as it said"]),
-        (Exit::TimedOut, &[]),
+    let cases: [(SessionExit, &[&str]); 5] = [
+        (SessionExit::Finished { code: 0 }, &[no_answer]),
+        (SessionExit::Finished { code: 7 }, &["the agent exited with code 7", no_answer]),
+        (SessionExit::Killed { signal: 9 }, &["the agent was ended by signal 9", no_answer]),
+        (SessionExit::NotStarted { why: why() }, &["as it said"]),
+        (SessionExit::TimedOut, &[]),
     ];
     for (exit, told) in cases {
         let shown = format!("{exit:?}");
@@ -28,15 +28,19 @@ fn a_session_without_an_answer_is_told_with_its_reason() {
         assert_eq!(found.iter().take(told.len()).collect::<Vec<_>>(), told, "{shown}");
     }
     let faults = [
-        (ProviderFault::Refused { why: why() }, "as it said"),
-        (ProviderFault::ContextFull, "the session filled the model's context"),
-        (ProviderFault::RateLimited { retry_after_secs: None }, "the provider had too many requests"),
-        (ProviderFault::Overloaded, "the provider was overloaded"),
-        (ProviderFault::Disconnected, "there was no connection to the provider"),
-        (ProviderFault::UsageLimit { resets_unix_secs: None }, "the agent's allowance is used up"),
+        (ProviderError::Refused { why: why() }, "as it said"),
+        (ProviderError::ContextFull, "the session filled the model's context"),
+        (ProviderError::RateLimited { retry_after_secs: None }, "the provider had too many requests"),
+        (ProviderError::Overloaded, "the provider was overloaded"),
+        (ProviderError::Disconnected, "there was no connection to the provider"),
+        (ProviderError::UsageLimit { resets_unix_secs: None }, "the agent's allowance is used up"),
     ];
     for (fault, told) in faults {
-        assert_eq!(findings(Exit::Provider { fault }), [told], "a provider's fault needs no second line");
+        assert_eq!(
+            findings(SessionExit::Provider { fault }),
+            [told],
+            "a provider's fault needs no second line"
+        );
     }
 }
 
@@ -44,7 +48,7 @@ fn a_session_without_an_answer_is_told_with_its_reason() {
 fn of_what_a_guard_printed_a_quarter_is_its_beginning() {
     let of = |text: &str| {
         let output = text.as_bytes().to_vec();
-        guard_output(&Verdict::Ended { exit: GuardExit::Code(1), output }).unwrap()
+        guard_output(&GuardRun::Ended { exit: GuardExit::Code(1), output }).unwrap()
     };
     let full = "x".repeat(GUARD_OUTPUT_BYTES_MAX);
     assert_eq!(of(&full), full);
@@ -62,7 +66,7 @@ fn of_too_many_findings_the_rest_is_counted() {
         let mut root = snapshot.tree.root().clone();
         root.children[1].children =
             (0..count).map(|nth| node("twice", i64::try_from(nth).unwrap(), Vec::new())).collect();
-        settled(&snapshot, attempt("decomposed", &root), &Verdict::Skipped).meta.findings
+        settled(&snapshot, attempt("decomposed", &root), &GuardRun::Skipped).meta.findings
     };
     let exact = found(NOTES_MAX + 1);
     assert!(!exact.last().unwrap().starts_with("and "), "{exact:?}");
@@ -73,9 +77,9 @@ fn of_too_many_findings_the_rest_is_counted() {
 #[test]
 fn what_cost_nothing_is_not_on_the_books() {
     let mut snapshot = snapshot();
-    let nothing = |name: &str| LeafSpent { node: id(name), tokens: amount(0), microdollars: amount(0) };
+    let nothing = |name: &str| LeafSpending { node: id(name), tokens: amount(0), microdollars: amount(0) };
     snapshot.state.spent_by_leaf = vec![nothing("third")];
-    let transition = settled(&snapshot, attempt("retry", snapshot.tree.root()), &Verdict::Skipped);
+    let transition = settled(&snapshot, attempt("retry", snapshot.tree.root()), &GuardRun::Skipped);
     assert_eq!(transition.state.spent_by_leaf, []);
 }
 
@@ -99,7 +103,7 @@ fn a_passed_node_that_gains_a_child_is_told_with_that_child() {
     let snapshot = with_root(snapshot(), |root| root.children[0].children = vec![part]);
     let mut root = snapshot.tree.root().clone();
     root.children[0].children.push(node("more", 2, Vec::new()));
-    let found = settled(&snapshot, attempt("retry", &root), &Verdict::Skipped).meta.findings;
+    let found = settled(&snapshot, attempt("retry", &root), &GuardRun::Skipped).meta.findings;
     let gained: Vec<&String> = found.iter().filter(|told| told.contains("root/first")).collect();
     assert!(gained.iter().any(|told| told.contains("more")), "{found:?}");
     assert!(!gained.iter().any(|told| told.contains("part")), "{found:?}");
@@ -116,13 +120,17 @@ fn of_too_many_guard_files_the_rest_is_counted() {
             exists: true,
         };
         let protected = (0..count).map(file).collect();
-        settled(&snapshot, Attempt { protected, ..attempt("retry", snapshot.tree.root()) }, &Verdict::Skipped)
-            .meta
-            .marks
+        settled(
+            &snapshot,
+            Attempt { protected, ..attempt("retry", snapshot.tree.root()) },
+            &GuardRun::Skipped,
+        )
+        .meta
+        .marks
     };
-    assert!(matches!(marks(20).last(), Some(Mark::GuardFileRestored { .. })));
+    assert!(matches!(marks(20).last(), Some(Annotation::GuardFileRestored { .. })));
     let many = marks(23);
-    assert_eq!((many.len(), many.last()), (21, Some(&Mark::GuardFilesUnnamed { count: 3 })));
+    assert_eq!((many.len(), many.last()), (21, Some(&Annotation::GuardFilesUnnamed { count: 3 })));
 }
 
 #[test]
@@ -131,9 +139,9 @@ fn who_rewords_the_goal_it_was_given_is_marked() {
     let marks = |edit: fn(&mut Node)| {
         let mut root = snapshot.tree.root().clone();
         edit(&mut root);
-        settled(&snapshot, attempt("retry", &root), &Verdict::Skipped).meta.marks
+        settled(&snapshot, attempt("retry", &root), &GuardRun::Skipped).meta.marks
     };
-    let reworded = |marks: &[Mark]| marks.contains(&Mark::SelectedReworded);
+    let reworded = |marks: &[Annotation]| marks.contains(&Annotation::SelectedReworded);
     assert!(reworded(&marks(|root| root.children[1].goal = "less".to_owned())));
     assert!(reworded(&marks(|root| root.children[1].acceptance.clear())));
     assert!(!reworded(&marks(|root| root.children[1].title = "other".to_owned())));
@@ -144,7 +152,7 @@ fn who_rewords_the_goal_it_was_given_is_marked() {
 fn commits_of_the_users_own_are_counted_in_the_message() {
     let message = |own_commits| {
         let snapshot = Snapshot { own_commits, ..snapshot() };
-        settled(&snapshot, attempt("retry", snapshot.tree.root()), &Verdict::Skipped).message
+        settled(&snapshot, attempt("retry", snapshot.tree.root()), &GuardRun::Skipped).message
     };
     assert!(message(2).contains("\nRunner-Taken-In: 2\n"), "{}", message(2));
     assert!(!message(0).contains("Runner-Taken-In"), "{}", message(0));
@@ -153,7 +161,7 @@ fn commits_of_the_users_own_are_counted_in_the_message() {
 #[test]
 fn no_idle_limit_is_none() {
     let mut snapshot = snapshot();
-    snapshot.config.idle_timeout_secs = Int::new(0).unwrap();
+    snapshot.config.idle_timeout_secs = BoundedInt::new(0).unwrap();
     assert_eq!(job(&snapshot).limits.idle_secs, None);
 }
 
@@ -163,9 +171,9 @@ fn a_replanning_is_recorded_with_its_edits() {
     snapshot.config.on_stuck = OnStuck::Replan;
     let mut root = snapshot.tree.root().clone();
     root.children[1].children.push(node("part", 0, Vec::new()));
-    let transition = settled(&snapshot, attempt("decomposed", &root), &Verdict::Skipped);
+    let transition = settled(&snapshot, attempt("decomposed", &root), &GuardRun::Skipped);
     assert_eq!(transition.outcome, Outcome::Replanned);
-    let added = PlanEdit { node: id("part"), edit: Edit::Added { under: Some(id("second")) } };
+    let added = PlanEdit { node: id("part"), edit: EditKind::Added { under: Some(id("second")) } };
     assert_eq!(transition.meta.plan_edits, [added]);
 }
 
@@ -176,23 +184,23 @@ fn after_a_used_up_allowance_the_next_agent_is_asked_or_the_first_to_be_ready_wa
         let mut snapshot = snapshot();
         snapshot.config = Config::decode(text.as_bytes()).unwrap();
         snapshot.state.usage_limits = limits;
-        let fault = ProviderFault::UsageLimit { resets_unix_secs: Some(resets) };
+        let fault = ProviderError::UsageLimit { resets_unix_secs: Some(resets) };
         let used_up = Attempt {
-            exit: Exit::Provider { fault },
-            answer: FileLeft::Missing,
+            exit: SessionExit::Provider { fault },
+            answer: LeftFile::Missing,
             ..attempt("done", snapshot.tree.root())
         };
-        settled(&snapshot, used_up, &Verdict::Skipped).next
+        settled(&snapshot, used_up, &GuardRun::Skipped).next
     };
     let until = |agent: &str, secs| {
-        Next::Wait(Wait { agent: agent.to_owned(), ..waits(Outcome::UsageLimit, 0, Some(secs)) })
+        NextAction::Wait(Wait { agent: agent.to_owned(), ..waits(Outcome::UsageLimit, 0, Some(secs)) })
     };
     let claude = |secs| UsageLimit {
         agent: "claude".to_owned(),
         node: id("second"),
         resets_unix_secs: Some(amount(secs)),
     };
-    assert_eq!(next(ladder, Vec::new(), 900), Next::Go);
+    assert_eq!(next(ladder, Vec::new(), 900), NextAction::Go);
     assert_eq!(next(&ladder.replace("\"next\"", "\"wait\""), Vec::new(), 900), until("codex", 900));
     assert_eq!(next(ladder, vec![claude(500)], 900), until("claude", 500));
     assert_eq!(next(ladder, vec![claude(1500)], 900), until("codex", 900));

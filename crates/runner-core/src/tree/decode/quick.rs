@@ -8,29 +8,29 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use crate::tree::problem::{Found, Position};
-use crate::tree::rules::Rules;
+use crate::tree::problem::{FaultCollector, Position};
+use crate::tree::rules::TreeRules;
 use crate::tree::written::{escapes, escapes_below};
 use crate::tree::{BYTES_MAX, Node, VERSION};
 
 /// The root, if the fields stand in the order in which the runner writes them and every rule holds.
 pub(super) fn good_root(text: &str) -> Option<Node> {
     let escapes = (text.len() > BYTES_MAX / 4).then_some(0);
-    let mut pass = Pass { escapes, ..Pass::default() };
+    let mut pass = FastPass { escapes, ..FastPass::default() };
     let mut json = serde_json::Deserializer::from_str(text);
-    let root = DocumentSeed(&mut pass).deserialize(&mut json).ok()?;
+    let root = FastDocumentSeed(&mut pass).deserialize(&mut json).ok()?;
     json.end().ok()?;
-    let Pass { rules, mut broken, escapes, .. } = pass;
+    let FastPass { rules, mut broken, escapes, .. } = pass;
     rules.of_the_whole(&root, || escapes.unwrap_or_else(|| escapes_below(&root)), &mut broken);
     broken.is_empty().then_some(root)
 }
 
 /// What is carried through the pass.
 #[derive(Default)]
-struct Pass {
+struct FastPass {
     /// The rules, looked at as soon as a node is read, while it is at hand.
-    rules: Rules,
-    broken: Found,
+    rules: TreeRules,
+    broken: FaultCollector,
     /// The node that is being read.
     position: Position,
     /// What the escapes in the texts of a large document cost, for the same reason. Whether a small one is too long once
@@ -56,9 +56,9 @@ fn unusual<E: Error>() -> E {
     E::custom("unusual")
 }
 
-struct DocumentSeed<'r>(&'r mut Pass);
+struct FastDocumentSeed<'r>(&'r mut FastPass);
 
-impl<'de> DeserializeSeed<'de> for DocumentSeed<'_> {
+impl<'de> DeserializeSeed<'de> for FastDocumentSeed<'_> {
     type Value = Node;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
@@ -66,7 +66,7 @@ impl<'de> DeserializeSeed<'de> for DocumentSeed<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for DocumentSeed<'_> {
+impl<'de> Visitor<'de> for FastDocumentSeed<'_> {
     type Value = Node;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -77,14 +77,14 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
         if next::<_, i64>(&mut map, "version")? != VERSION {
             return Err(unusual());
         }
-        next_with(&mut map, "root", NodeSeed(self.0))
+        next_with(&mut map, "root", FastNodeSeed(self.0))
     }
 }
 
 /// One node with all below it.
-struct NodeSeed<'r>(&'r mut Pass);
+struct FastNodeSeed<'r>(&'r mut FastPass);
 
-impl<'de> DeserializeSeed<'de> for NodeSeed<'_> {
+impl<'de> DeserializeSeed<'de> for FastNodeSeed<'_> {
     type Value = Node;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
@@ -92,7 +92,7 @@ impl<'de> DeserializeSeed<'de> for NodeSeed<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for NodeSeed<'_> {
+impl<'de> Visitor<'de> for FastNodeSeed<'_> {
     type Value = Node;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -110,7 +110,7 @@ impl<'de> Visitor<'de> for NodeSeed<'_> {
             passes: next(map, "passes")?,
             attempts: next(map, "attempts")?,
             max_attempts: next(map, "max_attempts")?,
-            children: next_with(map, "children", ChildrenSeed(self.0))?,
+            children: next_with(map, "children", FastChildrenSeed(self.0))?,
         };
         self.0.rules.see(&node, &self.0.position, &mut self.0.broken);
         Ok(node)
@@ -118,9 +118,9 @@ impl<'de> Visitor<'de> for NodeSeed<'_> {
 }
 
 /// A list of nodes.
-struct ChildrenSeed<'r>(&'r mut Pass);
+struct FastChildrenSeed<'r>(&'r mut FastPass);
 
-impl<'de> DeserializeSeed<'de> for ChildrenSeed<'_> {
+impl<'de> DeserializeSeed<'de> for FastChildrenSeed<'_> {
     type Value = Vec<Node>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<Node>, D::Error> {
@@ -128,7 +128,7 @@ impl<'de> DeserializeSeed<'de> for ChildrenSeed<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for ChildrenSeed<'_> {
+impl<'de> Visitor<'de> for FastChildrenSeed<'_> {
     type Value = Vec<Node>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -139,7 +139,7 @@ impl<'de> Visitor<'de> for ChildrenSeed<'_> {
         let mut children = Vec::new();
         loop {
             self.0.position.push(children.len());
-            let child = seq.next_element_seed(NodeSeed(self.0))?;
+            let child = seq.next_element_seed(FastNodeSeed(self.0))?;
             self.0.position.pop();
             match child {
                 Some(child) => children.push(child),
@@ -150,7 +150,7 @@ impl<'de> Visitor<'de> for ChildrenSeed<'_> {
 }
 
 /// A list of texts.
-struct TextsSeed<'r>(&'r mut Pass);
+struct TextsSeed<'r>(&'r mut FastPass);
 
 impl<'de> DeserializeSeed<'de> for TextsSeed<'_> {
     type Value = Vec<String>;
@@ -177,7 +177,7 @@ impl<'de> Visitor<'de> for TextsSeed<'_> {
 }
 
 /// A text.
-struct TextSeed<'r>(&'r mut Pass);
+struct TextSeed<'r>(&'r mut FastPass);
 
 impl<'de> DeserializeSeed<'de> for TextSeed<'_> {
     type Value = String;

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::document::whole_number;
-use crate::tree::problem::{Kind, TreeFault};
+use crate::tree::problem::{JsonKind, TreeError};
 
 /// A value of a field that holds no nodes; what lies inside lists and objects is passed over.
 pub(super) enum Scalar {
@@ -20,43 +20,43 @@ pub(super) enum Scalar {
 }
 
 impl Scalar {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> JsonKind {
         match self {
-            Self::Null => Kind::Null,
-            Self::Bool(_) => Kind::Bool,
-            Self::Int(_) => Kind::Whole,
-            Self::Float(_) => Kind::Number,
-            Self::String(_) => Kind::String,
-            Self::Array => Kind::Array,
-            Self::Object => Kind::Object,
+            Self::Null => JsonKind::Null,
+            Self::Bool(_) => JsonKind::Bool,
+            Self::Int(_) => JsonKind::Whole,
+            Self::Float(_) => JsonKind::Number,
+            Self::String(_) => JsonKind::String,
+            Self::Array => JsonKind::Array,
+            Self::Object => JsonKind::Object,
         }
     }
 
     /// The fault of a field that holds this value and should hold one of another kind.
-    pub(super) fn not(&self, wanted: Kind, field: impl Into<String>) -> TreeFault {
-        TreeFault::WrongKind { field: field.into(), wanted, found: self.kind() }
+    pub(super) fn not(&self, wanted: JsonKind, field: impl Into<String>) -> TreeError {
+        TreeError::WrongKind { field: field.into(), wanted, found: self.kind() }
     }
 
-    pub(super) fn string(self, field: &'static str) -> Result<String, TreeFault> {
-        if let Self::String(text) = self { Ok(text) } else { Err(self.not(Kind::String, field)) }
+    pub(super) fn string(self, field: &'static str) -> Result<String, TreeError> {
+        if let Self::String(text) = self { Ok(text) } else { Err(self.not(JsonKind::String, field)) }
     }
 
-    pub(super) fn bool(&self, field: &'static str) -> Result<bool, TreeFault> {
-        if let Self::Bool(value) = self { Ok(*value) } else { Err(self.not(Kind::Bool, field)) }
+    pub(super) fn bool(&self, field: &'static str) -> Result<bool, TreeError> {
+        if let Self::Bool(value) = self { Ok(*value) } else { Err(self.not(JsonKind::Bool, field)) }
     }
 
     /// A whole number within bounds, however it is written.
-    pub(super) fn whole(&self, field: &'static str, bounds: RangeInclusive<i64>) -> Result<i64, TreeFault> {
+    pub(super) fn whole(&self, field: &'static str, bounds: RangeInclusive<i64>) -> Result<i64, TreeError> {
         let (number, shown): (_, &dyn fmt::Display) = match self {
             Self::Int(number) => (Some(*number), number),
             Self::Float(number) if number.fract() == 0.0 => (whole_number(*number), number),
             Self::Null | Self::Bool(_) | Self::Float(_) | Self::String(_) | Self::Array | Self::Object => {
-                return Err(self.not(Kind::Whole, field));
+                return Err(self.not(JsonKind::Whole, field));
             }
         };
         match number.filter(|number| bounds.contains(number)) {
             Some(number) => Ok(number),
-            None => Err(TreeFault::OutOfRange { field, bounds, found: shown.to_string() }),
+            None => Err(TreeError::OutOfRange { field, bounds, found: shown.to_string() }),
         }
     }
 }
@@ -122,33 +122,33 @@ pub(super) struct KeySeed<K: 'static> {
 }
 
 /// A key, by its place among the known ones; an unknown one as it stands.
-pub(super) enum Key<K> {
+pub(super) enum FieldKey<K> {
     Known(usize, &'static str, K),
     Unknown(String),
 }
 
 impl<'de, K: Copy> DeserializeSeed<'de> for KeySeed<K> {
-    type Value = Key<K>;
+    type Value = FieldKey<K>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Key<K>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<FieldKey<K>, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
 impl<K: Copy> Visitor<'_> for KeySeed<K> {
-    type Value = Key<K>;
+    type Value = FieldKey<K>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a key")
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Key<K>, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<FieldKey<K>, E> {
         let in_turn =
             self.known.get(self.next).filter(|(name, _)| *name == text).map(|known| (self.next, known));
         let known = in_turn.or_else(|| self.known.iter().enumerate().find(|(_, (name, _))| *name == text));
         Ok(known.map_or_else(
-            || Key::Unknown(text.to_owned()),
-            |(place, (name, key))| Key::Known(place, name, *key),
+            || FieldKey::Unknown(text.to_owned()),
+            |(place, (name, key))| FieldKey::Known(place, name, *key),
         ))
     }
 }

@@ -1,7 +1,7 @@
 //! Scripted agents of every temper. Each gives what a session would leave, as values.
 
 use runner_core::id::NodeId;
-use runner_core::step::{Exit, FileLeft, Interruption, Job, Mode, ProviderFault};
+use runner_core::step::{Interruption, Job, LeftFile, ProviderError, SessionExit, SessionMode};
 use runner_core::tree::{Node, Tree};
 use serde::Serialize;
 
@@ -113,9 +113,9 @@ impl Temper {
 
 /// What a session leaves.
 pub(super) struct Session {
-    pub(super) exit: Exit,
-    pub(super) answer: FileLeft,
-    pub(super) tree: FileLeft,
+    pub(super) exit: SessionExit,
+    pub(super) answer: LeftFile,
+    pub(super) tree: LeftFile,
     /// Whether the node's work was really done.
     pub(super) did_the_work: bool,
     /// Whether any file outside `.runner/` was changed.
@@ -130,13 +130,13 @@ struct Document<'t> {
     root: &'t Node,
 }
 
-fn written(root: &Node) -> FileLeft {
-    FileLeft::Bytes(serde_json::to_vec(&Document { version: 1, root }).unwrap())
+fn written(root: &Node) -> LeftFile {
+    LeftFile::Bytes(serde_json::to_vec(&Document { version: 1, root }).unwrap())
 }
 
-fn answer(status: &str, summary: &str) -> FileLeft {
+fn answer(status: &str, summary: &str) -> LeftFile {
     let text = serde_json::json!({ "status": status, "summary": summary });
-    FileLeft::Bytes(text.to_string().into_bytes())
+    LeftFile::Bytes(text.to_string().into_bytes())
 }
 
 fn node(id: &str, order: i64) -> Node {
@@ -190,7 +190,7 @@ fn new_id(root: &Node, job: &Job, nth: usize) -> String {
 pub(super) fn play(temper: Temper, job: &Job, before: &Tree, random: &mut Random) -> Session {
     let root = before.root().clone();
     let usual = Session {
-        exit: Exit::Finished { code: 0 },
+        exit: SessionExit::Finished { code: 0 },
         answer: answer("done", "did it\n\nRunner-Outcome: passed"),
         tree: written(&root),
         did_the_work: false,
@@ -198,9 +198,9 @@ pub(super) fn play(temper: Temper, job: &Job, before: &Tree, random: &mut Random
         guard_files: Vec::new(),
     };
     match (temper, job.aim.mode()) {
-        (Temper::Honest, Mode::Leaf) => Session { did_the_work: true, ..usual },
-        (Temper::Honest, Mode::Repair) => Session { changed_files: false, ..usual },
-        (Temper::Honest, Mode::Replan) => rewritten(job, root, usual),
+        (Temper::Honest, SessionMode::Leaf) => Session { did_the_work: true, ..usual },
+        (Temper::Honest, SessionMode::Repair) => Session { changed_files: false, ..usual },
+        (Temper::Honest, SessionMode::Replan) => rewritten(job, root, usual),
         (Temper::SlowLearner, _) => {
             let done = random.percent(40);
             let status = if done { "done" } else { "retry" };
@@ -212,8 +212,8 @@ pub(super) fn play(temper: Temper, job: &Job, before: &Tree, random: &mut Random
             Session { answer: answer(status, ""), changed_files: false, ..usual }
         }
         (Temper::Crasher, _) => Session {
-            exit: Exit::Killed { signal: 11 },
-            answer: if random.percent(20) { usual.answer } else { FileLeft::Missing },
+            exit: SessionExit::Killed { signal: 11 },
+            answer: if random.percent(20) { usual.answer } else { LeftFile::Missing },
             ..usual
         },
         (Temper::Vandal, _) => Session { guard_files: vec![("justfile", "true")], ..usual },
@@ -330,46 +330,46 @@ fn spoil(temper: Spoil, job: &Job, mut root: Node, usual: Session, random: &mut 
     let text = String::from_utf8(serde_json::to_vec(&Document { version: 1, root: &root }).unwrap()).unwrap();
     let tree = match temper {
         Spoil::SchemaBreaker => {
-            FileLeft::Bytes(text.replacen("\"title\"", "\"titel\"", 1 + random.below(3)).into_bytes())
+            LeftFile::Bytes(text.replacen("\"title\"", "\"titel\"", 1 + random.below(3)).into_bytes())
         }
-        Spoil::Babbler => FileLeft::Bytes(b"I am done \xff\xfe".to_vec()),
-        Spoil::TreeRemover => FileLeft::Missing,
-        Spoil::TreeLinker => FileLeft::NotAFile,
-        Spoil::TreeBloater => FileLeft::TooLarge(1 << 40),
+        Spoil::Babbler => LeftFile::Bytes(b"I am done \xff\xfe".to_vec()),
+        Spoil::TreeRemover => LeftFile::Missing,
+        Spoil::TreeLinker => LeftFile::NotAFile,
+        Spoil::TreeBloater => LeftFile::TooLarge(1 << 40),
         Spoil::BadIds => {
             root.children.push(node(&new_id(&root, job, 1), 0));
             let text = String::from_utf8(serde_json::to_vec(&Document { version: 1, root: &root }).unwrap());
-            FileLeft::Bytes(text.unwrap().replace("\"id\":\"n", "\"id\":\"../").into_bytes())
+            LeftFile::Bytes(text.unwrap().replace("\"id\":\"n", "\"id\":\"../").into_bytes())
         }
     };
     Session { tree, ..usual }
 }
 
 fn fail(temper: Fail, usual: Session, random: &mut Random) -> Session {
-    let provider = |fault| Exit::Provider { fault };
+    let provider = |fault| SessionExit::Provider { fault };
     let exit = match temper {
-        Fail::Sleeper => Exit::TimedOut,
-        Fail::Mute => Exit::Idle,
-        Fail::NotThere => Exit::NotStarted { why: "my-agent: not found".to_owned() },
+        Fail::Sleeper => SessionExit::TimedOut,
+        Fail::Mute => SessionExit::Idle,
+        Fail::NotThere => SessionExit::NotStarted { why: "my-agent: not found".to_owned() },
         Fail::RateLimited => {
-            provider(ProviderFault::RateLimited { retry_after_secs: random.percent(50).then_some(17) })
+            provider(ProviderError::RateLimited { retry_after_secs: random.percent(50).then_some(17) })
         }
-        Fail::Overloaded => provider(ProviderFault::Overloaded),
-        Fail::Disconnected => provider(ProviderFault::Disconnected),
-        Fail::UsedUp => provider(ProviderFault::UsageLimit {
+        Fail::Overloaded => provider(ProviderError::Overloaded),
+        Fail::Disconnected => provider(ProviderError::Disconnected),
+        Fail::UsedUp => provider(ProviderError::UsageLimit {
             resets_unix_secs: random.percent(50).then_some(1_800_000_000),
         }),
-        Fail::Refused => provider(ProviderFault::Refused { why: "no such model".to_owned() }),
-        Fail::LoggedOut => provider(ProviderFault::NotLoggedIn { why: "no key".to_owned() }),
-        Fail::TooLong => provider(ProviderFault::ContextFull),
-        Fail::Formless => provider(ProviderFault::SchemaBroken { why: "no answer in the form".to_owned() }),
-        Fail::Stopped => Exit::Interrupted {
+        Fail::Refused => provider(ProviderError::Refused { why: "no such model".to_owned() }),
+        Fail::LoggedOut => provider(ProviderError::NotLoggedIn { why: "no key".to_owned() }),
+        Fail::TooLong => provider(ProviderError::ContextFull),
+        Fail::Formless => provider(ProviderError::SchemaBroken { why: "no answer in the form".to_owned() }),
+        Fail::Stopped => SessionExit::Interrupted {
             by: *random.pick(&[Interruption::Int, Interruption::Term, Interruption::Hup]).unwrap(),
         },
-        Fail::NoAnswer | Fail::BadAnswer => Exit::Finished { code: 1 },
+        Fail::NoAnswer | Fail::BadAnswer => SessionExit::Finished { code: 1 },
     };
     let answer = match temper {
-        Fail::BadAnswer => FileLeft::Bytes(br#"{"status": "finished"}"#.to_vec()),
+        Fail::BadAnswer => LeftFile::Bytes(br#"{"status": "finished"}"#.to_vec()),
         // Written before the end came: it must not count.
         Fail::Sleeper | Fail::Stopped => usual.answer,
         Fail::Mute
@@ -382,7 +382,7 @@ fn fail(temper: Fail, usual: Session, random: &mut Random) -> Session {
         | Fail::Refused
         | Fail::LoggedOut
         | Fail::TooLong
-        | Fail::Formless => FileLeft::Missing,
+        | Fail::Formless => LeftFile::Missing,
     };
     Session { exit, answer, ..usual }
 }

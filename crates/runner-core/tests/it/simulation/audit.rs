@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use runner_core::config::Config;
 use runner_core::id::RunId;
 use runner_core::layout::Doc;
-use runner_core::step::Work;
-use runner_core::verify::{Auditor, Base, Change, Checked, Commit, Ending, Now, is_read};
+use runner_core::step::ChangeScope;
+use runner_core::verify::{
+    AuditBase, AuditSummary, AuditedCommit, Auditor, CommitAudit, CommitChange, FileAfter, is_read,
+};
 
 use serde_json::Value;
 
@@ -53,29 +55,31 @@ fn files_of(commit: &world::Commit, number: usize) -> Files {
         commit.guard_files.iter().map(|(name, text)| (name.as_bytes().to_vec(), text.as_bytes().to_vec()));
     let mut files: Files =
         docs.into_iter().map(|(doc, bytes)| (doc.path().into(), bytes)).chain(guard).collect();
-    if commit.work == Work::Execute {
+    if commit.work == ChangeScope::Execute {
         files.insert(WORK.to_vec(), number.to_string().into_bytes());
     }
     files
 }
 
 /// What git would say of one tree after another.
-fn changes(before: &Files, after: &Files, protected: &BTreeSet<Vec<u8>>) -> Vec<Change> {
+fn changes(before: &Files, after: &Files, protected: &BTreeSet<Vec<u8>>) -> Vec<CommitChange> {
     let paths: BTreeSet<&Vec<u8>> = before.keys().chain(after.keys()).collect();
     let changed = paths.into_iter().filter(|path| before.get(*path) != after.get(*path));
     changed
-        .map(|path| Change {
+        .map(|path| CommitChange {
             path: path.clone(),
-            now: after.get(path).map_or(Now::Gone, |bytes| Now::File(is_read(path).then(|| bytes.clone()))),
+            now: after
+                .get(path)
+                .map_or(FileAfter::Gone, |bytes| FileAfter::File(is_read(path).then(|| bytes.clone()))),
             is_protected: protected.contains(path),
         })
         .collect()
 }
 
 /// The history as commits, with a start wherever the configuration is another one than before.
-pub(super) fn commits(history: &[world::Commit]) -> Vec<Commit> {
+pub(super) fn commits(history: &[world::Commit]) -> Vec<AuditedCommit> {
     let mut before = Files::new();
-    let mut commits: Vec<Commit> = Vec::new();
+    let mut commits: Vec<AuditedCommit> = Vec::new();
     let names = history.iter().flat_map(|commit| commit.guard_files.keys());
     let names: BTreeSet<Vec<u8>> = names.map(|name| name.as_bytes().to_vec()).collect();
     let mut push = |message: &str, after: &Files, before: &Files| {
@@ -84,7 +88,7 @@ pub(super) fn commits(history: &[world::Commit]) -> Vec<Commit> {
         let protected: BTreeSet<Vec<u8>> =
             after.keys().filter(|path| names.contains(*path)).cloned().collect();
         let is_start = message.starts_with("chore(loop): start");
-        commits.push(Commit {
+        commits.push(AuditedCommit {
             id,
             parents,
             message: message.into(),
@@ -119,8 +123,8 @@ pub(super) fn commits(history: &[world::Commit]) -> Vec<Commit> {
 }
 
 /// What an audit says of a history.
-pub(super) fn audit(history: &[world::Commit]) -> (Vec<Checked>, Ending) {
-    let mut auditor = Auditor::new(RunId::new("sim").unwrap(), Base::default());
+pub(super) fn audit(history: &[world::Commit]) -> (Vec<CommitAudit>, AuditSummary) {
+    let mut auditor = Auditor::new(RunId::new("sim").unwrap(), AuditBase::default());
     let checked = commits(history).iter().map(|commit| auditor.check(commit)).collect();
     (checked, auditor.finish())
 }

@@ -6,7 +6,7 @@ use runner_core::config::{Config, Executor, OnUsageLimit, TokenLimit, Usd};
 use runner_core::id::NodeId;
 use runner_core::run_state::RunState;
 use runner_core::spending::Amount;
-use runner_core::step::{Aim, Exit, Job, Next, Outcome, Transition, Usage};
+use runner_core::step::{Job, NextAction, Outcome, SessionExit, SessionTarget, Transition, Usage};
 use runner_core::tree::Tree;
 
 use super::agent::all_nodes;
@@ -33,8 +33,8 @@ impl Books {
     ) {
         let seen = &mut self.seen;
         let leaf = match &job.aim {
-            Aim::Leaf(node) | Aim::Replan(node) => node,
-            Aim::Repair(repair) => &repair.node,
+            SessionTarget::Leaf(node) | SessionTarget::Replan(node) => node,
+            SessionTarget::Repair(repair) => &repair.node,
         };
         assert_eq!(transition.meta.usage, usage, "what is recorded is what was used");
         check_agent(job, (before, state), leaf, config, seen);
@@ -123,7 +123,7 @@ fn check_agent(
 fn check_wait(job: &Job, transition: &Transition, config: &Config, seen: &mut Branches) {
     let on_record = transition.state.wait.as_ref();
     let outcome = transition.outcome;
-    if let Next::Wait(wait) = &transition.next {
+    if let NextAction::Wait(wait) = &transition.next {
         assert_eq!(on_record, Some(wait));
         let passes_by_itself =
             [Outcome::RateLimited, Outcome::Overloaded, Outcome::Disconnected, Outcome::UsageLimit];
@@ -143,7 +143,8 @@ fn check_wait(job: &Job, transition: &Transition, config: &Config, seen: &mut Br
 /// Tokens and millionths of a dollar of a session, as far as they are known.
 fn cost(job: &Job, transition: &Transition, config: &Config, seen: &mut Branches) -> (u64, u64) {
     let usage = transition.meta.usage;
-    let turned_away = matches!(transition.meta.exit, Exit::NotStarted { .. } | Exit::Provider { .. });
+    let turned_away =
+        matches!(transition.meta.exit, SessionExit::NotStarted { .. } | SessionExit::Provider { .. });
     let (input, output) = (usage.input_tokens.unwrap_or(0), usage.output_tokens.unwrap_or(0));
     let price = config.prices.get(job.executor.model.as_deref().unwrap_or("codex"));
     let (word, dollars) = match (usage.cost_microdollars, price) {

@@ -7,12 +7,12 @@ use runner_core::digest::Sha256;
 use runner_core::fork;
 use runner_core::id::{NodeId, RunId};
 use runner_core::layout::Doc;
-use runner_core::plan::Format;
+use runner_core::plan::PlanFormat;
 use runner_core::run_state::{Baseline, GuardResult, RunState, SEMANTICS};
 use runner_core::start;
-use runner_core::steer::{self, NewNode, Place, Steered, UserEdit};
+use runner_core::steer::{self, EditableDocs, NewNode, SiblingPosition, UserEdit};
 use runner_core::tree::Tree;
-use runner_core::verify::{Auditor, Base, Change, Commit, Finding, Now};
+use runner_core::verify::{AuditBase, AuditFinding, AuditedCommit, Auditor, CommitChange, FileAfter};
 use serde_json::{Value, json};
 
 use super::{audit, run};
@@ -27,14 +27,14 @@ const COMMITS_MAX: usize = 14;
 /// An iteration that is forged, and the audit just before it.
 struct Target {
     auditor: Auditor,
-    commit: Commit,
-    next: Option<Commit>,
+    commit: AuditedCommit,
+    next: Option<AuditedCommit>,
     /// The files that an audit reads, as the commit leaves them.
     files: Files,
 }
 
 impl Target {
-    fn findings(&self, commits: &[&Commit]) -> Vec<Finding> {
+    fn findings(&self, commits: &[&AuditedCommit]) -> Vec<AuditFinding> {
         let mut auditor = self.auditor.clone();
         commits.iter().flat_map(|commit| auditor.check(commit).findings).collect()
     }
@@ -53,7 +53,7 @@ fn targets() -> Vec<Target> {
     let mut seen = BTreeSet::new();
     let mut targets = Vec::new();
     for seed in 0..RUNS {
-        let mut auditor = Auditor::new(RunId::new("sim").unwrap(), Base::default());
+        let mut auditor = Auditor::new(RunId::new("sim").unwrap(), AuditBase::default());
         let commits = audit::commits(&run(seed).commits);
         let mut files = Files::new();
         for (at, commit) in commits.iter().enumerate().take(COMMITS_MAX) {
@@ -72,31 +72,31 @@ fn targets() -> Vec<Target> {
 }
 
 /// Takes the changes of a commit into the files.
-fn apply(files: &mut Files, commit: &Commit) {
+fn apply(files: &mut Files, commit: &AuditedCommit) {
     for change in &commit.changes {
         match &change.now {
-            Now::File(Some(bytes)) => files.insert(change.path.clone(), bytes.clone()),
-            Now::File(None) | Now::Gone | Now::Other => files.remove(&change.path),
+            FileAfter::File(Some(bytes)) => files.insert(change.path.clone(), bytes.clone()),
+            FileAfter::File(None) | FileAfter::Gone | FileAfter::Other => files.remove(&change.path),
         };
     }
 }
 
-type Forgeries = Vec<(String, Commit)>;
+type Forgeries = Vec<(String, AuditedCommit)>;
 
-fn with_message(target: &Target, text: &str) -> Commit {
-    Commit { message: text.as_bytes().to_vec(), ..target.commit.clone() }
+fn with_message(target: &Target, text: &str) -> AuditedCommit {
+    AuditedCommit { message: text.as_bytes().to_vec(), ..target.commit.clone() }
 }
 
-fn with_change(target: &Target, path: &str, now: Now, is_protected: bool) -> Commit {
+fn with_change(target: &Target, path: &str, now: FileAfter, is_protected: bool) -> AuditedCommit {
     let mut commit = target.commit.clone();
     commit.changes.retain(|change| change.path != path.as_bytes());
-    commit.changes.push(Change { path: path.as_bytes().to_vec(), now, is_protected });
+    commit.changes.push(CommitChange { path: path.as_bytes().to_vec(), now, is_protected });
     commit.changes.sort_by(|one, other| one.path.cmp(&other.path));
     commit
 }
 
 /// With other bytes in a document, and with digests in the message that agree.
-fn with_doc(target: &Target, doc: Doc, bytes: &[u8]) -> Commit {
+fn with_doc(target: &Target, doc: Doc, bytes: &[u8]) -> AuditedCommit {
     let key = if doc == Doc::Tree { "Runner-Tree: " } else { "Runner-State: " };
     let mut text = String::new();
     for line in target.message().split_inclusive('\n') {
@@ -105,8 +105,8 @@ fn with_doc(target: &Target, doc: Doc, bytes: &[u8]) -> Commit {
             false => text.push_str(line),
         }
     }
-    let forged = with_change(target, doc.path(), Now::File(Some(bytes.to_vec())), false);
-    Commit { message: text.into_bytes(), ..forged }
+    let forged = with_change(target, doc.path(), FileAfter::File(Some(bytes.to_vec())), false);
+    AuditedCommit { message: text.into_bytes(), ..forged }
 }
 
 fn written(document: &Value) -> Vec<u8> {
@@ -225,15 +225,15 @@ fn of_documents(target: &Target) -> Forgeries {
     }
     for (name, doc) in [("tree", Doc::Tree), ("state", Doc::RunState)] {
         forgeries.push((format!("{name}: no document"), with_doc(target, doc, b"{")));
-        forgeries.push((format!("{name}: gone"), with_change(target, doc.path(), Now::Gone, false)));
-        forgeries.push((format!("{name}: a link"), with_change(target, doc.path(), Now::Other, false)));
+        forgeries.push((format!("{name}: gone"), with_change(target, doc.path(), FileAfter::Gone, false)));
+        forgeries.push((format!("{name}: a link"), with_change(target, doc.path(), FileAfter::Other, false)));
     }
     forgeries
 }
 
 /// Changes of other files, and of where the commit hangs.
 fn of_surroundings(target: &Target) -> Forgeries {
-    let file = |text: &str| Now::File(Some(text.as_bytes().to_vec()));
+    let file = |text: &str| FileAfter::File(Some(text.as_bytes().to_vec()));
     let mut forgeries = vec![
         (
             "the goal has another id".to_owned(),
@@ -253,14 +253,14 @@ fn of_surroundings(target: &Target) -> Forgeries {
         ),
         (
             "a file of the runner's".to_owned(),
-            with_change(target, Doc::TreeSchema.path(), Now::File(None), false),
+            with_change(target, Doc::TreeSchema.path(), FileAfter::File(None), false),
         ),
-        ("a protected file".to_owned(), with_change(target, "justfile", Now::File(None), true)),
-        ("a protected file is gone".to_owned(), with_change(target, "justfile", Now::Gone, true)),
-        ("a new protected file".to_owned(), with_change(target, "other.just", Now::File(None), true)),
+        ("a protected file".to_owned(), with_change(target, "justfile", FileAfter::File(None), true)),
+        ("a protected file is gone".to_owned(), with_change(target, "justfile", FileAfter::Gone, true)),
+        ("a new protected file".to_owned(), with_change(target, "other.just", FileAfter::File(None), true)),
     ];
     for (what, parents) in [("no parent", vec![]), ("another parent", vec!["f".repeat(40)])] {
-        forgeries.push((what.to_owned(), Commit { parents, ..target.commit.clone() }));
+        forgeries.push((what.to_owned(), AuditedCommit { parents, ..target.commit.clone() }));
     }
     let mut merge = target.commit.clone();
     merge.parents.push("f".repeat(40));
@@ -297,9 +297,9 @@ const OWN_WORDS: [&str; 9] = [
 struct Table(BTreeMap<String, BTreeMap<String, (usize, String)>>);
 
 impl Table {
-    fn note(&mut self, what: String, found: &[Finding]) {
+    fn note(&mut self, what: String, found: &[AuditFinding]) {
         let row = self.0.entry(what).or_default();
-        let rules: BTreeMap<String, &Finding> =
+        let rules: BTreeMap<String, &AuditFinding> =
             found.iter().rev().map(|finding| (finding.rule.to_string(), finding)).collect();
         if rules.is_empty() {
             row.entry("-".to_owned()).or_default().0 += 1;
@@ -340,7 +340,7 @@ fn every_forgery_is_found_and_named() {
     for target in targets() {
         table.note_all("", &target);
         let parents = vec![target.commit.id.clone()];
-        let again = Commit { id: "e".repeat(40), parents, ..target.commit.clone() };
+        let again = AuditedCommit { id: "e".repeat(40), parents, ..target.commit.clone() };
         table.note("an iteration twice".to_owned(), &target.findings(&[&target.commit, &again]));
         if let Some(next) = &target.next {
             table.note("an iteration left out".to_owned(), &target.findings(&[next]));
@@ -354,13 +354,13 @@ fn every_forgery_is_found_and_named() {
 struct Half {
     auditor: Auditor,
     files: Files,
-    last: Commit,
+    last: AuditedCommit,
 }
 
 impl Half {
     fn of_some_run() -> Self {
         let half = |seed| {
-            let mut auditor = Auditor::new(RunId::new("sim").unwrap(), Base::default());
+            let mut auditor = Auditor::new(RunId::new("sim").unwrap(), AuditBase::default());
             let mut files = Files::new();
             audit::commits(&run(seed).commits).into_iter().find_map(|commit| {
                 let outcome = auditor.check(&commit).outcome;
@@ -382,13 +382,13 @@ impl Half {
     }
 
     /// A commit on top of it.
-    fn commit(&self, message: &str, docs: &[(Doc, Vec<u8>)]) -> Commit {
-        let change = |(doc, bytes): &(Doc, Vec<u8>)| Change {
+    fn commit(&self, message: &str, docs: &[(Doc, Vec<u8>)]) -> AuditedCommit {
+        let change = |(doc, bytes): &(Doc, Vec<u8>)| CommitChange {
             path: doc.path().as_bytes().to_vec(),
-            now: Now::File(Some(bytes.clone())),
+            now: FileAfter::File(Some(bytes.clone())),
             is_protected: false,
         };
-        Commit {
+        AuditedCommit {
             id: "a".repeat(40),
             parents: vec![self.last.id.clone()],
             message: message.as_bytes().to_vec(),
@@ -405,7 +405,7 @@ impl Half {
     }
 
     /// The same with one more commit.
-    fn with(&self, commit: Commit) -> Self {
+    fn with(&self, commit: AuditedCommit) -> Self {
         let mut auditor = self.auditor.clone();
         auditor.check(&commit);
         let mut files = self.files.clone();
@@ -416,7 +416,7 @@ impl Half {
     fn edit(&self, edit: &UserEdit) -> Target {
         let tree = Tree::decode(&self.bytes(Doc::Tree)).unwrap();
         let (questions, feedback) = (self.bytes(Doc::Questions), self.bytes(Doc::Feedback));
-        let after = edit.apply(&Steered { tree, questions, feedback }).unwrap();
+        let after = edit.apply(&EditableDocs { tree, questions, feedback }).unwrap();
         let message = steer::message(&RunId::new("sim").unwrap(), edit, &after, &self.state(), 0);
         self.target(&message, &[edit.written(&after)])
     }
@@ -431,12 +431,12 @@ fn acts() -> Vec<(&'static str, Target)> {
     let iter = iter.unwrap_or_else(|| panic!("{:?}", half.last));
     let forked = fork::documents(&other, &half.bytes(Doc::Goal), &half.state()).unwrap();
     let own = half.commit("fix: by hand\n", &[]);
-    let own = Commit { id: "b".repeat(40), ..own };
+    let own = AuditedCommit { id: "b".repeat(40), ..own };
     let mut grown: Value = serde_json::from_slice(&half.bytes(Doc::Tree)).unwrap();
     let mut part = grown["root"].clone();
     (part["id"], part["children"], part["order"]) = (json!("new"), json!([]), json!(1_000_000));
     grown["root"]["children"].as_array_mut().unwrap().push(part);
-    let imported = start::message(&run_id, 0, Some((Format::Markdown, 1)));
+    let imported = start::message(&run_id, 0, Some((PlanFormat::Markdown, 1)));
     let mut acts = vec![
         ("start again", half.target(&again, &[])),
         ("import", half.target(&imported, &[(Doc::Tree, written(&grown))])),
@@ -446,7 +446,10 @@ fn acts() -> Vec<(&'static str, Target)> {
         ("note", half.edit(&UserEdit::Note { text: "Use tabs.".to_owned() })),
     ];
     let leaf = NewNode::new(NodeId::new("new").unwrap(), "New", None, &[], 2);
-    acts.push(("add", half.edit(&UserEdit::Add { under: NodeId::root(), place: Place::Last, node: leaf })));
+    acts.push((
+        "add",
+        half.edit(&UserEdit::Add { under: NodeId::root(), place: SiblingPosition::Last, node: leaf }),
+    ));
     let (start, first) = fresh();
     acts.push(("first start", start));
     let red = Baseline { guard: GuardResult::Fail, exit: "1".to_owned(), output: Some("red\n".to_owned()) };
@@ -461,7 +464,7 @@ fn acts() -> Vec<(&'static str, Target)> {
 
 /// The first commit of a run, and the run after it.
 fn fresh() -> (Target, Half) {
-    let auditor = Auditor::new(RunId::new("sim").unwrap(), Base::default());
+    let auditor = Auditor::new(RunId::new("sim").unwrap(), AuditBase::default());
     let commit = audit::commits(&run(0).commits).remove(0);
     let half =
         Half { auditor: auditor.clone(), files: Files::new(), last: commit.clone() }.with(commit.clone());

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use runner_core::config::{Config, Protect, Removal};
+use runner_core::config::{Config, ProtectPolicy, RemovalPolicy};
 use runner_core::digest::Sha256;
 use runner_core::id::NodeId;
 use runner_core::run_state::RunState;
 use runner_core::step::{
-    Aim, Charge, Event, GuardExit, Job, Mark, Mode, Nature, Outcome, Transition, Usage, Verdict,
+    Annotation, AttemptCharge, Event, GuardExit, GuardRun, Job, Outcome, OutcomeClass, SessionMode,
+    SessionTarget, Transition, Usage,
 };
 use runner_core::tree::{Node, Tree};
 
@@ -61,8 +62,8 @@ fn by_id(tree: &Tree) -> BTreeMap<&NodeId, (&Node, Option<&NodeId>)> {
 
 pub(super) struct Oracle {
     pub(super) seen: Seen,
-    protect: Protect,
-    removal: Removal,
+    protect: ProtectPolicy,
+    removal: RemovalPolicy,
     attempts_default: u32,
     budget: usize,
     /// Charged iterations by node.
@@ -94,8 +95,8 @@ impl Oracle {
         }
     }
 
-    pub(super) fn guard_ran(&mut self, job: &Job, verdict: &Verdict) {
-        if matches!(verdict, Verdict::Ended { exit: GuardExit::Code(0), .. }) {
+    pub(super) fn guard_ran(&mut self, job: &Job, verdict: &GuardRun) {
+        if matches!(verdict, GuardRun::Ended { exit: GuardExit::Code(0), .. }) {
             self.green.insert(job.iteration.get());
         } else {
             self.green.remove(&job.iteration.get());
@@ -142,17 +143,17 @@ impl Oracle {
         let nodes = all_nodes(before.root());
         let first = nodes.into_iter().find(|node| node.children.is_empty() && !node.passes);
         match &job.aim {
-            Aim::Leaf(id) => {
+            SessionTarget::Leaf(id) => {
                 let leaf = first.expect("a leaf is open");
                 assert_eq!(leaf.id, *id);
                 assert!(leaf.attempts < leaf.max_attempts);
             }
-            Aim::Replan(id) => {
+            SessionTarget::Replan(id) => {
                 let leaf = first.expect("a leaf is open");
                 assert_eq!(leaf.id, *id);
                 assert_eq!(leaf.attempts, leaf.max_attempts);
             }
-            Aim::Repair(_) => assert!(first.is_some()),
+            SessionTarget::Repair(_) => assert!(first.is_some()),
         }
     }
 
@@ -161,7 +162,7 @@ impl Oracle {
         let (old, new) = (by_id(before), by_id(after));
         for (id, (was, parent)) in old {
             let is = new.get(id);
-            if self.removal == Removal::Refuse || was.passes {
+            if self.removal == RemovalPolicy::Refuse || was.passes {
                 assert!(is.is_some(), "{id} is gone");
             }
             if was.passes {
@@ -172,7 +173,7 @@ impl Oracle {
 
     /// The runner's own fields: counted, never taken.
     fn check_counts(&mut self, job: &Job, before: &Tree, after: &Tree, transition: &Transition) {
-        if let (Charge::Charged, Some(node)) = (transition.meta.charge, job.aim.node()) {
+        if let (AttemptCharge::Charged, Some(node)) = (transition.meta.charge, job.aim.node()) {
             *self.charged.entry(node.clone()).or_default() += 1;
         }
         let old = by_id(before);
@@ -203,8 +204,8 @@ impl Oracle {
     fn check_message(&self, job: &Job, transition: &Transition) {
         let message = &transition.message;
         let target = match &job.aim {
-            Aim::Leaf(node) | Aim::Replan(node) => format!("node {node}"),
-            Aim::Repair(_) => "repair".to_owned(),
+            SessionTarget::Leaf(node) | SessionTarget::Replan(node) => format!("node {node}"),
+            SessionTarget::Repair(_) => "repair".to_owned(),
         };
         let start = format!("chore(loop): run sim iter {:04} {target} status=", job.iteration.get());
         assert!(message.starts_with(&start), "{message}");
@@ -227,13 +228,15 @@ impl Oracle {
         if outcome == Outcome::InvalidTree {
             self.repairs = 0;
         }
-        if outcome.nature() != Nature::Answered {
+        if outcome.nature() != OutcomeClass::Answered {
             return;
         }
         match &job.aim {
-            Aim::Repair(_) => self.repairs += 1,
-            Aim::Replan(node) => assert!(self.replanned.insert(node.clone()), "{node} was replanned twice"),
-            Aim::Leaf(_) => {}
+            SessionTarget::Repair(_) => self.repairs += 1,
+            SessionTarget::Replan(node) => {
+                assert!(self.replanned.insert(node.clone()), "{node} was replanned twice")
+            }
+            SessionTarget::Leaf(_) => {}
         }
         assert!(self.repairs <= 2, "a tree was repaired {} times", self.repairs);
     }
@@ -246,8 +249,8 @@ impl Oracle {
         }
         assert_eq!(prompt.contains("# Cut to fit"), !job.prompt.cuts.is_empty());
         match job.aim.mode() {
-            Mode::Leaf | Mode::Replan => assert!(prompt.contains("# The selected node")),
-            Mode::Repair => assert!(prompt.contains("# What is wrong with the refused tree")),
+            SessionMode::Leaf | SessionMode::Replan => assert!(prompt.contains("# The selected node")),
+            SessionMode::Repair => assert!(prompt.contains("# What is wrong with the refused tree")),
         }
     }
 
@@ -257,11 +260,13 @@ impl Oracle {
         seen.outcomes.insert(transition.outcome);
         let subject = transition.message.lines().next().unwrap();
         let claim = subject.split_once("status=").unwrap().1.to_owned();
-        let charge = if transition.meta.charge == Charge::Charged { "charged" } else { "free" };
+        let charge = if transition.meta.charge == AttemptCharge::Charged { "charged" } else { "free" };
         let row = format!("{claim} {charge}");
         seen.rows.insert((job.aim.mode().as_str(), row, transition.outcome));
         for mark in &transition.meta.marks {
-            assert!(!matches!(mark, Mark::GuardFileChanged { .. }) || self.protect == Protect::Flag);
+            assert!(
+                !matches!(mark, Annotation::GuardFileChanged { .. }) || self.protect == ProtectPolicy::Flag
+            );
             let word = mark.to_string();
             seen.marks.insert(word.split(' ').next().unwrap().to_owned());
         }

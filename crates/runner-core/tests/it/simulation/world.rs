@@ -5,15 +5,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-use runner_core::config::{Budget, Config, Protect};
-use runner_core::document::Int;
+use runner_core::config::{Budget, Config, ProtectPolicy};
+use runner_core::document::BoundedInt;
 use runner_core::id::{NodeId, RunId};
-use runner_core::prompt::PromptFault;
+use runner_core::prompt::PromptError;
 use runner_core::repo_path::RepoPath;
 use runner_core::run_state::RunState;
 use runner_core::step::{
-    Attempt, Event, Exit, FileLeft, GuardExit, Interruption, Job, Memory, Pace, ProtectedPath, Record,
-    Snapshot, Stop, Transition, Usage, Verdict, Wait, Work, World,
+    Attempt, ChangeScope, Event, GuardExit, GuardRun, Interruption, IterationRecord, Job, LeftFile,
+    LoopWorld, Memory, ProtectedPath, SessionExit, Snapshot, StopReason, Transition, Usage, Wait, World,
 };
 use runner_core::tree::Tree;
 
@@ -26,11 +26,11 @@ use super::random::Random;
 pub(super) enum Broken {
     Crash,
     DiskFull,
-    Prompt(PromptFault),
+    Prompt(PromptError),
 }
 
-impl From<PromptFault> for Broken {
-    fn from(fault: PromptFault) -> Self {
+impl From<PromptError> for Broken {
+    fn from(fault: PromptError) -> Self {
         Self::Prompt(fault)
     }
 }
@@ -57,7 +57,7 @@ pub(super) struct Commit {
     pub(super) tree: Vec<u8>,
     pub(super) state: Vec<u8>,
     pub(super) prompt: String,
-    pub(super) work: Work,
+    pub(super) work: ChangeScope,
     pub(super) guard_files: BTreeMap<&'static str, &'static str>,
     pub(super) memory: Memory,
     pub(super) config: Config,
@@ -95,7 +95,7 @@ impl Sim {
             tree: tree.bytes().to_vec(),
             state: RunState::new(Some(run)).to_bytes(),
             prompt: String::new(),
-            work: Work::Decompose,
+            work: ChangeScope::Decompose,
             guard_files: guard_files.clone(),
             memory: Memory::default(),
             config: config.clone(),
@@ -122,7 +122,7 @@ impl Sim {
 
     /// The user raises the limit, and starts the run anew.
     pub(super) fn raise_limit(&mut self) {
-        self.config.max_iterations = Int::new(100_000).unwrap();
+        self.config.max_iterations = BoundedInt::new(100_000).unwrap();
         self.config.budget = Budget::default();
         self.guard_files_start.clone_from(&self.guard_files_committed);
     }
@@ -171,19 +171,19 @@ impl Sim {
 
     fn interrupted(&mut self) -> Attempt {
         Attempt {
-            exit: Exit::Interrupted { by: Interruption::Crash },
-            answer: FileLeft::Missing,
-            tree: FileLeft::Missing,
-            work: Work::Execute,
+            exit: SessionExit::Interrupted { by: Interruption::Crash },
+            answer: LeftFile::Missing,
+            tree: LeftFile::Missing,
+            work: ChangeScope::Execute,
             protected: self.protected(),
             usage: self.reported,
             processes_left: 0,
         }
     }
 
-    fn work(&self, changed_files: bool) -> Work {
+    fn work(&self, changed_files: bool) -> ChangeScope {
         let touched = changed_files || self.guard_files_work != self.guard_files_committed;
-        if touched { Work::Execute } else { Work::Decompose }
+        if touched { ChangeScope::Execute } else { ChangeScope::Decompose }
     }
 
     /// What the host would tell of the guard's files.
@@ -257,25 +257,25 @@ impl World for Sim {
         Ok(attempt)
     }
 
-    fn run_guard(&mut self, job: &Job, restore: &[RepoPath]) -> Result<Verdict, Broken> {
+    fn run_guard(&mut self, job: &Job, restore: &[RepoPath]) -> Result<GuardRun, Broken> {
         self.may_crash()?;
         self.restore(restore);
         let ended =
-            |code| Verdict::Ended { exit: GuardExit::Code(code), output: b"red \xff\x1b[31m".to_vec() };
+            |code| GuardRun::Ended { exit: GuardExit::Code(code), output: b"red \xff\x1b[31m".to_vec() };
         let verdict = if self.random.percent(self.faults.guard) {
             let why = "just: not found".to_owned();
             let long = "é".repeat(20_000).into_bytes();
             let odd = [
-                Verdict::NotStarted { why },
-                Verdict::TimedOut,
-                Verdict::Interrupted { by: Interruption::Int },
-                Verdict::Ended { exit: GuardExit::Signal(9), output: long },
+                GuardRun::NotStarted { why },
+                GuardRun::TimedOut,
+                GuardRun::Interrupted { by: Interruption::Int },
+                GuardRun::Ended { exit: GuardExit::Signal(9), output: long },
             ];
             self.random.pick(&odd).unwrap().clone()
         } else {
             // A guard that was turned into `true` is green whatever the work.
             let weakened = self.guard_files_work.get("justfile") == Some(&"true");
-            assert!(!weakened || job.protect == Protect::Flag, "the guard is the one of the start");
+            assert!(!weakened || job.protect == ProtectPolicy::Flag, "the guard is the one of the start");
             let done = job.aim.node().is_some_and(|node| self.done.contains(node));
             ended(if done || weakened { 0 } else { 1 })
         };
@@ -284,7 +284,7 @@ impl World for Sim {
         Ok(verdict)
     }
 
-    fn commit(&mut self, job: &Job, transition: &Transition) -> Result<Record, Broken> {
+    fn commit(&mut self, job: &Job, transition: &Transition) -> Result<IterationRecord, Broken> {
         self.may_crash()?;
         if self.random.percent(self.faults.disk_full) {
             self.oracle.seen.faults.insert("disk full");
@@ -311,7 +311,7 @@ impl World for Sim {
         // The commit is one rename: whatever comes after it finds the iteration done and the journal stale.
         (self.durable, self.unflushed) = (None, None);
         self.may_crash()?;
-        Ok(Record { commit: format!("{:040}", self.commits.len()) })
+        Ok(IterationRecord { commit: format!("{:040}", self.commits.len()) })
     }
 
     fn announce(&mut self, event: &Event) {
@@ -332,8 +332,8 @@ static LOOKED_AT: Mutex<BTreeMap<&str, u32>> = Mutex::new(BTreeMap::new());
 const LOOKED_AT_MOST: u32 = 30;
 
 /// What a session says that it used; many say nothing, or not all.
-fn usage(exit: &Exit, random: &mut Random) -> Usage {
-    if matches!(exit, Exit::NotStarted { .. }) || random.percent(15) {
+fn usage(exit: &SessionExit, random: &mut Random) -> Usage {
+    if matches!(exit, SessionExit::NotStarted { .. }) || random.percent(15) {
         return Usage::default();
     }
     let mut some = |chance, most: usize| {
@@ -349,12 +349,12 @@ fn usage(exit: &Exit, random: &mut Random) -> Usage {
     }
 }
 
-impl Pace for Sim {
+impl LoopWorld for Sim {
     fn end_of(&mut self, wait: &Wait) -> Result<u64, Broken> {
         Ok(wait.end_ms(0))
     }
 
-    fn pause(&mut self, wait: Option<&Wait>) -> Result<Option<Stop>, Broken> {
+    fn pause(&mut self, wait: Option<&Wait>) -> Result<Option<StopReason>, Broken> {
         if let Some(wait) = wait {
             assert_eq!(self.state().wait.as_ref(), Some(wait), "what is waited for is on record");
             if self.is_fresh {
@@ -363,6 +363,6 @@ impl Pace for Sim {
         }
         self.is_fresh = false;
         self.may_crash()?;
-        Ok(self.random.percent(1).then_some(Stop::Asked))
+        Ok(self.random.percent(1).then_some(StopReason::Asked))
     }
 }
