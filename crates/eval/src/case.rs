@@ -5,8 +5,8 @@ mod config;
 
 use std::collections::BTreeMap;
 
-use runner_core::document::{BoundedInt, DocumentFault, DocumentProblem, FieldReader, text_of};
 use runner_core::id::NodeId;
+use runner_core::strict::{BoundedInt, DocumentFault, DocumentProblem, FieldReader, text_of};
 use serde::Serialize;
 use toml::Spanned;
 use toml::de::DeValue;

@@ -14,10 +14,10 @@ mod run;
 mod submit;
 
 use clap::CommandFactory;
-use runner_cli::paper::{completions, man};
+use runner_cli::cli_docs::{completions, man};
 use runner_cli::{CommandError, CommandExit, CommandOutput, Ui};
 
-use crate::cli::{CaseArgs, EvalCli, EvalCommand};
+use crate::args::{CaseArgs, EvalCli, EvalCommand};
 use crate::suite::CaseFilter;
 
 /// Somebody stopped it.

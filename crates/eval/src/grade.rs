@@ -12,7 +12,7 @@ use runner_host::process::{ExitReason, TimeLimits};
 use crate::case::{Check, CheckCommand, CheckKind, ExpectedOutput};
 use crate::files;
 use crate::junit;
-use crate::launch::{CommandResult, CommandRunner, CommandSpec, resolved};
+use crate::process::{CommandResult, CommandRunner, CommandSpec, resolved};
 use crate::result::{CHECKS_SCHEMA, CheckResult, CheckResults};
 use crate::suite::LoadedCase;
 
@@ -152,7 +152,7 @@ impl Grader<'_> {
     }
 
     fn git_clean(&self) -> Result<(), String> {
-        match runner_host::scratch::is_clean(self.folder) {
+        match runner_host::demo_repo::is_clean(self.folder) {
             Ok(true) => Ok(()),
             Ok(false) => Err("the work tree has changes that are not committed".to_owned()),
             Err(error) => Err(error.to_string()),

@@ -4,24 +4,24 @@
 //! [`result`], a folder of them is read by [`results`].
 
 mod agent;
+pub mod args;
 pub mod case;
-pub mod cli;
 mod commands;
+mod comparison;
 mod files;
 mod grade;
-mod host;
 mod junit;
-mod launch;
-mod pairing;
 mod plan;
 mod pool;
+mod process;
 mod progress;
 mod report;
 pub mod result;
 pub mod results;
 mod run_folder;
-mod seal;
+mod runner_under_test;
 mod selection;
+mod signature;
 mod stats;
 mod suite;
 mod trial;
@@ -34,16 +34,16 @@ use std::process::ExitCode;
 use clap::Parser;
 use runner_cli::{Ui, tell_clap};
 
-use cli::EvalCli;
+use args::EvalCli;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
     let cli = match EvalCli::try_parse() {
-        Ok(cli) => cli,
+        Ok(cli) => args,
         Err(told) => return tell_clap(&told),
     };
-    let out = Ui::new(&cli.global.manner);
-    match commands::run(&cli, &out) {
+    let out = Ui::new(&args.global.manner);
+    match commands::run(&args, &out) {
         Ok(reply) => out.tell(reply.as_ref()),
         Err(report) => out.tell_error(&report),
     }

@@ -11,10 +11,10 @@ use runner_cli::CommandError;
 use runner_host::process::{CancelHandle, StopRequest};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::host::RunnerUnderTest;
 use crate::plan::TrialUnit;
 use crate::result::{FailureCause, TrialMeta};
 use crate::run_folder::RunFolder;
+use crate::runner_under_test::RunnerUnderTest;
 use crate::suite::LoadedCase;
 use crate::trial::{WorkerJob, WorkerMessage};
 use crate::worker::WorkerProcess;

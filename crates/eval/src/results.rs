@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use crate::result::{CHECKS_SCHEMA, CheckResults, LOCK_SCHEMA, META_SCHEMA, TrialInputs, TrialMeta};
-use crate::seal::SigningKey;
+use crate::signature::SigningKey;
 
 /// The files of one result that are read here.
 pub const META: &str = "meta.json";

@@ -7,15 +7,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use runner_cli::CommandError;
-use runner_core::document::canonical_json;
 use runner_core::id::NodeId;
+use runner_core::strict::canonical_json;
 use rustix::fs::FlockOperation;
 
 use crate::files;
 use crate::plan::{EvalPlan, PLAN_SCHEMA, PlanScope, TrialUnit};
 use crate::result::FailureCause;
 use crate::results::{StoredTrial, read};
-use crate::seal::SigningKey;
+use crate::signature::SigningKey;
 
 /// A run's folder, with its plan.
 #[derive(Clone, Debug)]

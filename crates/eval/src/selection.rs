@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use runner_cli::CommandError;
 
-use crate::cli::EvalGlobalArgs;
+use crate::args::EvalGlobalArgs;
 use crate::plan::TrialUnit;
 use crate::result::FailureCause;
 use crate::results::{StoredTrial, UnreadableResult, last_attempts, load};

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 use runner_cli::CommandError;
 use runner_core::digest::Sha256;
-use runner_core::document::nearest;
 use runner_core::scenario::Scenario;
+use runner_core::strict::nearest;
 
 use crate::case::Case;
 use crate::files::{self, FixtureFile};

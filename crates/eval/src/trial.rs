@@ -6,30 +6,30 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use runner_cli::{CommandError, CommandExit};
+use runner_core::cost::number;
 use runner_core::digest::Sha256;
-use runner_core::document::canonical_json;
 use runner_core::layout::Doc;
 use runner_core::run_state::RunState;
-use runner_core::spending::number;
 use runner_core::step::CostSource;
+use runner_core::strict::canonical_json;
 use runner_host::clock::{now_ms, utc};
+use runner_host::executables;
 use runner_host::process::{ExitReason, StopRequest, TimeLimits};
-use runner_host::programs;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::EvalAgent;
 use crate::files;
 use crate::grade::Grader;
-use crate::host::host;
-use crate::launch::{CommandRunner, CommandSpec};
 use crate::plan::TrialUnit;
+use crate::process::{CommandRunner, CommandSpec};
 use crate::result::{
     CHECKS_SCHEMA, CheckResults, LOCK_SCHEMA, META_SCHEMA, RunnerVersion, TrialCost, TrialInputs, TrialMeta,
 };
 use crate::results::{CHECKS, LOCK, META, StoredTrial};
 use crate::run_folder::RunFolder;
-use crate::seal::fingerprints;
+use crate::runner_under_test::host;
+use crate::signature::fingerprints;
 use crate::suite::LoadedCase;
 use crate::verdict::{LoopEnd, RunnerReport, TrialVerdict, judge};
 use crate::workspace::{Workspace, environment};
@@ -142,7 +142,7 @@ impl<'a> TrialAttempt<'a> {
 
     fn missing(&self) -> Vec<&str> {
         let requires = self.kit.case.requires.iter().map(String::as_str);
-        requires.filter(|program| programs::find(program, None).is_none()).collect()
+        requires.filter(|program| executables::find(program, None).is_none()).collect()
     }
 
     /// A fresh repository, `runner start`, `runner loop`.

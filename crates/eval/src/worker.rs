@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use runner_cli::{CommandError, CommandExit};
 use runner_host::signals::SignalListener;
 
-use crate::launch::CommandRunner;
+use crate::process::CommandRunner;
 use crate::trial::{WorkerJob, WorkerMessage, work};
 
 /// The word after the program's name that makes this binary a worker.

@@ -5,12 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use runner_core::layout::Doc;
-use runner_host::{programs, scratch};
+use runner_host::{demo_repo, executables};
 
 use crate::agent::{EvalAgent, NOP};
 use crate::case::CheckCommand;
 use crate::files;
-use crate::launch::{CommandRunner, CommandSpec, resolved};
+use crate::process::{CommandRunner, CommandSpec, resolved};
 use crate::suite::LoadedCase;
 
 /// Where a trial works.
@@ -50,9 +50,9 @@ impl Workspace {
             self.errand(kit, setup, "setup", launcher)?;
         }
         let kept = if kit.bundle().is_some() {
-            scratch::settle(&self.repository)
+            demo_repo::settle(&self.repository)
         } else {
-            scratch::adopt(&self.repository)
+            demo_repo::adopt(&self.repository)
         };
         kept.map_err(|error| format!("could not commit the starting point: {error}"))?;
         self.link(&kit.case.id).map_err(fail)
@@ -66,7 +66,7 @@ impl Workspace {
     }
 
     fn clone_bundle(&self, bundle: &Path, launcher: &CommandRunner) -> Result<(), String> {
-        let git = programs::find("git", None).ok_or("git is not on the PATH")?;
+        let git = executables::find("git", None).ok_or("git is not on the PATH")?;
         let call = |words: Vec<OsString>, folder: &Path| {
             let argv = std::iter::once(git.clone().into()).chain(words).collect();
             let errand = CommandSpec { argv, folder: folder.to_owned(), ..CommandSpec::default() };

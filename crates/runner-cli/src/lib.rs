@@ -3,19 +3,19 @@
 //!
 //! One module prints ([`Out`]), one words errors ([`Report`]). Nothing here knows what any command does.
 
-pub mod agent;
-mod manner;
-pub mod numbers;
-mod out;
-pub mod paper;
-mod pen;
+pub mod agent_event_line;
+pub mod cli_docs;
+mod error;
+pub mod format;
+mod global_args;
+pub mod node_state;
+mod output;
 pub mod progress;
-mod reply;
-mod report;
-pub mod state;
+mod style;
+mod ui;
 
-pub use manner::{ColorChoice, GlobalArgs};
-pub use out::{StatusLine, Ui, tell_clap};
-pub use pen::{Glyph, Styler, TextRole};
-pub use reply::{CommandExit, CommandOutput, KeyValueLine};
-pub use report::{CommandError, explain_graft};
+pub use error::{CommandError, explain_graft};
+pub use global_args::{ColorChoice, GlobalArgs};
+pub use output::{CommandExit, CommandOutput, KeyValueLine};
+pub use style::{Glyph, Styler, TextRole};
+pub use ui::{StatusLine, Ui, tell_clap};

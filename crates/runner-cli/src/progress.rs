@@ -2,7 +2,7 @@
 
 use runner_core::tree::LeafCount;
 
-use crate::pen::{Glyph, Styler, TextRole};
+use crate::style::{Glyph, Styler, TextRole};
 
 /// The widest and the narrowest that the bar itself gets.
 const CELLS: std::ops::RangeInclusive<usize> = 6..=24;

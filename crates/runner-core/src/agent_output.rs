@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::document::{DocumentProblem, FieldReader, text_of};
+use crate::strict::{DocumentProblem, FieldReader, text_of};
 
 /// What the agent claims. The runner decides what follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

@@ -6,8 +6,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::document::{DocumentFault, DocumentProblem, canonical_json, json_fault};
 use crate::step::{ProviderError, Usage};
+use crate::strict::{DocumentFault, DocumentProblem, canonical_json, json_fault};
 
 /// The report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,29 +3,29 @@
 //! Everything that differs from agent to agent stands here, one table and one reader each; what comes out is the
 //! same for all: a [`CommandLine`] on the way in, [`AgentEvent`]s and a [`Conclusion`] on the way out.
 
-mod bounded;
 mod claude;
 mod claude_launch;
 mod codex;
 mod codex_launch;
 mod event;
-mod fault;
 mod launch;
-mod money;
+mod parse_cost;
+mod parse_reset;
 mod preset;
 mod preset_lines;
-mod reset;
-mod tool;
+mod provider_error;
+mod tool_event;
 mod transcript;
+mod truncate;
 
 pub use claude_launch::can_be_started_through;
 pub use codex_launch::{CodexToolSwitch, SWITCHES as CODEX_SWITCHES};
 pub use event::{ActivityState, AgentEvent, AgentEventKind, FileAction, FileChange, PlanItem, PlanItemState};
-pub use fault::ProcessFacts;
 pub use launch::{
     CommandLine, CommandSandbox, LaunchContext, SetupFile, Variables, agent_schema, command_line,
 };
 pub use preset::{Preset, PresetSpec};
+pub use provider_error::ProcessFacts;
 pub use transcript::{SessionIdentity, SessionResult, Transcript, TranscriptFormat};
 
 use crate::config::ExecutorKind;

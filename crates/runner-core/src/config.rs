@@ -19,7 +19,7 @@ pub use executor::{Executor, ExecutorKind, ReasoningEffort, Retries, SandboxMode
 pub use hooks::{HookSeconds, HooksConfig};
 pub use ladder::{OnUsageLimit, Rung};
 
-use crate::document::{BoundedInt, DocumentProblem, FieldReader, text_of};
+use crate::strict::{BoundedInt, DocumentProblem, FieldReader, text_of};
 
 /// Bytes, from a size that still says something to one that still fits a disk.
 pub type LogBytes = BoundedInt<4_096, 10_737_418_240>;

@@ -240,7 +240,7 @@ pub struct IterationNumberError;
 
 impl<'de> Deserialize<'de> for IterationNumber {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let number = crate::document::BoundedInt::<1, { u32::MAX as i64 }>::deserialize(deserializer)?;
+        let number = crate::strict::BoundedInt::<1, { u32::MAX as i64 }>::deserialize(deserializer)?;
         u32::try_from(number.get())
             .ok()
             .and_then(Self::new)

@@ -25,10 +25,10 @@ pub use template::{BUILT_IN, PromptError};
 
 use crate::config::RemovalPolicy;
 use crate::digest::Sha256;
-use crate::document::canonical_json;
 use crate::id::NodeId;
 use crate::layout::{Doc, node_folder};
 use crate::step::{Artifact, Ordinal, SessionTarget, Snapshot};
+use crate::strict::canonical_json;
 use crate::text::{lines, one_line};
 use crate::tree::SelectedLeaf;
 use budget::{SectionText, fit};

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::document::canonical_json;
 use crate::id::{IterationNumber, RunId};
 use crate::layout::Doc;
 use crate::run_state::RunState;
 use crate::step::{Attempt, GuardRun, NextStep, interpret, plan, settle};
+use crate::strict::canonical_json;
 use crate::tree::Tree;
 use crate::verify::{CommitKind, Files, kind, snapshot};
 

@@ -7,13 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::agent_output::AgentStatus;
-use crate::document::{
-    BoundedInt, DocumentProblem, FieldReader, canonical_json, text_of, word, word_or_null,
-};
+use crate::cost::{LeafSpending, RunSpending};
 use crate::id::{IterationNumber, NodeId, RunId};
 use crate::repo_path::RepoPath;
-use crate::spending::{LeafSpending, RunSpending};
 use crate::step::{Outcome, SessionMode, UsageLimit, Wait};
+use crate::strict::{BoundedInt, DocumentProblem, FieldReader, canonical_json, text_of, word, word_or_null};
 
 /// What the guard said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -249,7 +247,7 @@ impl RunState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spending::amount;
+    use crate::cost::amount;
 
     #[test]
     fn what_is_written_is_read_back() {

@@ -5,9 +5,9 @@ use schemars::{JsonSchema, Schema};
 
 use crate::agent_output::AgentOutput;
 use crate::config::Config;
-use crate::document::canonical_json;
 use crate::run_state::RunState;
 use crate::step::RecordedEvent;
+use crate::strict::canonical_json;
 use crate::tools::Tools;
 use crate::tree::TreeDocument;
 

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use crate::config::Config;
-use crate::document::DocumentProblem;
 use crate::goal::{Goal, GoalError, GoalSummary};
 use crate::id::{IterationNumber, NodeId, RunId};
+use crate::import::{ImportedTree, InsertError, PlanFormat, PlanImport, graft};
 use crate::layout::{Doc, DocOwner, complete_gitignore};
-use crate::plan::{ImportedTree, InsertError, PlanFormat, PlanImport, graft};
 use crate::run_state::RunState;
 use crate::step::message::TAKEN_IN;
+use crate::strict::DocumentProblem;
 use crate::tree::{Node, Tree, TreeProblem, UserEditError, user_edit_faults};
 
 /// Documents by name; one that is not there has no entry.

@@ -8,50 +8,50 @@
 //! What touches the world goes through [`World`]; every decision is made here. An agent that fails, lies, hangs
 //! or talks nonsense is a value. An error means that the operator must look, and that nothing was changed.
 
+mod annotations;
 mod attempt;
+mod backoff;
 pub(crate) mod baseline;
-pub(crate) mod bookkeeping;
+mod escalation;
 mod event;
-mod hook;
+mod hooks;
+pub(crate) mod index;
 mod interpret;
-mod judge;
-mod ladder;
-mod mark;
 mod merge;
 pub(crate) mod message;
 mod meta;
+pub(crate) mod next_state;
 mod outcome;
-pub(crate) mod places;
 mod plan;
 mod settle;
 mod snapshot;
 #[cfg(test)]
 mod tests;
-mod wait;
+mod tree_rules;
 
+pub use annotations::Annotation;
 pub use attempt::{
     Attempt, ChangeScope, CostSource, GuardExit, GuardRun, LeftFile, ProtectedPath, ProviderError,
     SessionExit, Usage,
 };
+pub use backoff::Wait;
 pub use baseline::{BaselineCommit, BaselineWorld, baseline};
-pub use bookkeeping::{GUARD_OUTPUT_BYTES_MAX, SUMMARY_BYTES_MAX};
+pub use escalation::{AgentChoice, UsageLimit, choose, next_agent, pending_wait};
 pub use event::{Event, GuardEnd, RecordedEvent, SessionCheck};
-pub use hook::{HookCall, HookTrigger};
+pub use hooks::{HookCall, HookTrigger};
 pub use interpret::{Claim, ProtectedReport, REJECTED_BYTES_MAX, SessionFinding, interpret};
-pub use judge::{Violation, judge};
-pub use ladder::{AgentChoice, UsageLimit, choose, next_agent, pending_wait};
-pub use mark::Annotation;
 pub use merge::{EditKind, PlanEdit, merge, plan_edits};
 pub use meta::IterationMeta;
+pub use next_state::{GUARD_OUTPUT_BYTES_MAX, SUMMARY_BYTES_MAX};
 pub use outcome::{Interruption, NextAction, Outcome, OutcomeClass, StopReason};
 pub use plan::{Job, NextStep, Ordinal, REPAIRS_MAX, SessionLimits, SessionMode, SessionTarget, plan};
 pub use settle::{AttemptCharge, FAILURES_MAX, Transition, settle};
 pub use snapshot::{Artifact, Memory, Snapshot};
-pub use wait::Wait;
+pub use tree_rules::{Violation, judge};
 
+use crate::cost::blind_limits;
 use crate::prompt::PromptError;
 use crate::repo_path::RepoPath;
-use crate::spending::blind_limits;
 
 /// Everything that a step needs from outside. Implementations do what they are told and decide nothing.
 pub trait World {

@@ -14,9 +14,9 @@ use thiserror::Error;
 
 use crate::agents::{AgentKind, CODEX_SWITCHES};
 use crate::config::{Config, Executor, ExecutorKind, SandboxMode};
-use crate::document::{DocumentProblem, FieldReader, text_of};
 use crate::id::NodeId;
 use crate::layout::tools_path;
+use crate::strict::{DocumentProblem, FieldReader, text_of};
 use crate::tree::Tree;
 
 /// What an agent may use on a node and below it. A key that is absent says nothing.

@@ -3,27 +3,27 @@
 //! A [`Tree`] is always valid: it can only be had by decoding a document without fault or by passing nodes
 //! through the same rules. Code that holds one does not check again.
 
-mod agent;
+mod agent_tree;
 mod decode;
-mod edit;
 mod problem;
 mod rules;
 mod select;
-mod written;
+mod serialized_len;
+mod user_edit_rules;
 
 use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use agent::AgentTree;
-pub use edit::{ForbiddenEdit, UserEditError, user_edit_faults};
+pub use agent_tree::AgentTree;
 pub use problem::{JsonKind, TreeError, TreeProblem};
 pub use select::{SelectedLeaf, Selection, SelectionStep, select};
+pub use user_edit_rules::{ForbiddenEdit, UserEditError, user_edit_faults};
 
 use crate::digest::Sha256;
-use crate::document::SAFE_INTEGER_MAX;
 use crate::id::NodeId;
+use crate::strict::SAFE_INTEGER_MAX;
 
 /// The version of the tree's format.
 pub const VERSION: i64 = 1;
@@ -177,7 +177,7 @@ impl Tree {
 
     /// The one written form of this tree: two spaces of indent, fields in their order, one newline at the end.
     pub fn bytes(&self) -> &[u8] {
-        let write = || crate::document::canonical_json(&TreeDocument { version: VERSION, root: self.root() });
+        let write = || crate::strict::canonical_json(&TreeDocument { version: VERSION, root: self.root() });
         self.0.bytes.get_or_init(write)
     }
 

@@ -5,25 +5,25 @@
 //! an agent said and what a guard printed cannot be derived; it is taken from the commit and must be the same wherever the
 //! commit holds it. Nothing here reads git: the host hands the commits over one by one, oldest first.
 
-mod audit;
-mod begun;
+mod auditor;
 mod compare;
 mod documents;
 mod edit;
-mod files;
 mod iteration;
-mod rebuild;
+mod reconstruct;
 mod record;
 mod rule;
+mod snapshot;
+mod start;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-pub use audit::Auditor;
-pub use files::{Files, is_read, kept, snapshot};
+pub use auditor::Auditor;
 pub use record::{CommitKind, IterationTarget, kind};
 pub use rule::Rule;
+pub use snapshot::{Files, is_read, kept, snapshot};
 
 use crate::id::{IterationNumber, NodeId};
 use crate::step::Outcome;

@@ -18,8 +18,8 @@ use runner_host::process::{
     SupervisorSlot, TimeLimits,
 };
 use rustix::process::Signal;
+use testkit::detached_processes;
 use testkit::processes::{alive, kilobytes, wait_for};
-use testkit::seven;
 
 fn main() -> ExitCode {
     if process::is_supervisor() {
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         [_, "hold", number, folder] => {
             run_seven(&format!("bench-hold-{number}"), Path::new(folder), &CancelHandle::new().unwrap());
         }
-        [_, args @ ..] if args.len() > 1 => return seven::main(args),
+        [_, args @ ..] if args.len() > 1 => return detached_processes::main(args),
         _ => {
             let folder = tempfile::tempdir().unwrap();
             flood(folder.path());

@@ -11,9 +11,9 @@ use runner_core::verify::{CommitKind, kind};
 
 use crate::error::{Error, UserError};
 use crate::git::Git;
-use crate::history::{line, resolve};
-use crate::looking::DiffFormat;
-use crate::rerun::{CommitCheck, GuardRerunOutcome, GuardRerunner, PinnedFiles};
+use crate::guard_rerun::{CommitCheck, GuardRerunOutcome, GuardRerunner, PinnedFiles};
+use crate::run_history::{line, resolve};
+use crate::run_view::DiffFormat;
 
 /// A commit that may have broken the check.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,16 +9,16 @@ use runner_core::layout::Doc;
 use runner_core::start::StartOptions;
 use runner_core::step::{self, Event, Outcome, StepResult, Usage};
 
+use crate::command;
+use crate::demo_repo::{ScratchFile, make};
 use crate::doctor::{self, DoctorCheck};
 use crate::error::Error;
-use crate::executor;
 use crate::git::Git;
 use crate::init::{ExistingFiles, init};
+use crate::iteration::RepoWorld;
 use crate::process;
-use crate::scratch::{ScratchFile, make};
 use crate::start::start;
 use crate::verify::verify;
-use crate::workshop::RepoWorld;
 
 /// What is done.
 #[derive(Clone, Debug)]
@@ -102,7 +102,7 @@ fn iterate(folder: &Path, iterations: usize) -> Result<ConformanceResult, Error>
         found.processes_left += meta.processes_left;
         let paths = Git::open(folder)?;
         let prompt = paths.paths().iteration(meta.run_id.as_str(), &meta.iter.to_string()).join("prompt.md");
-        found.processes_alive += process::end_marked(executor::MARK.as_ref(), prompt.as_os_str()).killed;
+        found.processes_alive += process::end_marked(command::MARK.as_ref(), prompt.as_os_str()).killed;
         if meta.outcome == Outcome::Interrupted {
             break;
         }
@@ -118,12 +118,12 @@ pub fn configured(dir: &Path) -> Option<Executor> {
 
 /// Whether the agent's program is there, what version it is, and whether it has a login.
 pub fn program(folder: &Path, executor: &Executor) -> DoctorCheck {
-    doctor::agent_point(folder, executor)
+    doctor::agent_point(folder, command)
 }
 
 /// The words that make this program the scripted agent, which plays the scenario in a file.
 pub fn player(scenario: &Path) -> Result<Vec<String>, Error> {
     let own = std::env::current_exe().map_err(Error::io("find", Path::new("the runner's own program")))?;
-    let words: [PathBuf; 3] = [own, executor::PLAY.into(), scenario.to_owned()];
+    let words: [PathBuf; 3] = [own, command::PLAY.into(), scenario.to_owned()];
     Ok(words.iter().map(|word| word.display().to_string()).collect())
 }

@@ -8,11 +8,11 @@ use runner_core::config::{CommandArgv, Config, Executor, ExecutorKind, SandboxMo
 use runner_core::layout::{Doc, RUNNER_DIR};
 
 use crate::error::Error;
+use crate::executables;
 use crate::git::{Git, OLDEST};
 use crate::inspect::read_docs;
-use crate::programs;
+use crate::iteration::hook_program;
 use crate::sandbox::{Bubblewrap, SANDBOX_FIX, obstacle};
-use crate::workshop::hook_program;
 
 /// The verdict on one point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,13 +55,13 @@ impl DoctorCheck {
 
 /// Looks at everything a run needs. A point that cannot be looked at is a bad one, not an error.
 pub fn examine(dir: &Path) -> Vec<DoctorCheck> {
-    let Some(program) = programs::find("git", None) else {
+    let Some(program) = executables::find("git", None) else {
         return vec![DoctorCheck::other("git", CheckVerdict::Bad, "not found", "install git 2.36 or newer")];
     };
     let git = match Git::open(dir) {
         Ok(git) => git,
         Err(error) => {
-            let found = programs::version_of(&program).unwrap_or_else(|| program.display().to_string());
+            let found = executables::version_of(&program).unwrap_or_else(|| program.display().to_string());
             return vec![DoctorCheck::good("git", found), repository_point(&error)];
         }
     };
@@ -250,7 +250,7 @@ fn sandbox_point(git: &Git, config: &Config) -> DoctorCheck {
     };
     match (Bubblewrap::find(git.root()), obstacle(git, config.executor.kind)) {
         (Ok(found), None) => {
-            let version = programs::version_of(found.program()).unwrap_or_default();
+            let version = executables::version_of(found.program()).unwrap_or_default();
             DoctorCheck::good(name, format!("{version}, {}", found.program().display()))
         }
         (Ok(_), Some((why, fix))) => without(&why, fix),
@@ -260,7 +260,7 @@ fn sandbox_point(git: &Git, config: &Config) -> DoctorCheck {
 
 /// A program of the user's. One that is named by its path may do anything when it is asked for its version.
 fn program_point(root: &Path, name: &'static str, program: &str, fix: String) -> DoctorCheck {
-    match programs::find(program, Some(root)) {
+    match executables::find(program, Some(root)) {
         Some(path) if program.contains('/') => DoctorCheck::good(name, path.display().to_string()),
         Some(_) | None => known_program_point(root, name, program, fix),
     }
@@ -268,9 +268,9 @@ fn program_point(root: &Path, name: &'static str, program: &str, fix: String) ->
 
 /// A program that tells its version when it is asked.
 fn known_program_point(root: &Path, name: &'static str, program: &str, fix: String) -> DoctorCheck {
-    let Some(path) = programs::find(program, Some(root)) else {
+    let Some(path) = executables::find(program, Some(root)) else {
         return DoctorCheck::other(name, CheckVerdict::Bad, format!("`{program}` is not on the PATH"), fix);
     };
-    let version = programs::version_of(&path).map(|version| format!("{version}, ")).unwrap_or_default();
+    let version = executables::version_of(&path).map(|version| format!("{version}, ")).unwrap_or_default();
     DoctorCheck::good(name, format!("{version}{}", path.display()))
 }

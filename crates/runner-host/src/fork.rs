@@ -9,15 +9,15 @@ use runner_core::run_state::RunState;
 use runner_core::start::{DocSet, StartError};
 use runner_core::step::Event;
 
+use crate::atomic;
 use crate::error::{Error, UserError};
 use crate::failpoint;
 use crate::git::{EntryMode, Git, IndexEntry, TreeEntry};
 use crate::inspect::{docs_of, read_docs, show_paths};
+use crate::iteration::{Recovered, RepoWorld, take_up};
 use crate::journal::PublishEntry;
-use crate::moving;
+use crate::publish;
 use crate::start::{allow_configured_filters, check_version, clean_status, position};
-use crate::store;
-use crate::workshop::{Recovered, RepoWorld, take_up};
 
 /// The iteration that a fork goes on from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub fn fork(dir: &Path, from: ForkBase, name: Option<RunId>) -> Result<ForkResul
         new_tip: commit.clone(),
         from: here.to_owned(),
     };
-    moving::carry_out(&git, &moving)?;
+    publish::carry_out(&git, &moving)?;
     Ok(ForkResult { run, commit, from, recovered })
 }
 
@@ -93,7 +93,7 @@ fn commit(git: &Git, from: &ForkBase, run: &RunId) -> Result<String, Error> {
     let edits: Vec<IndexEntry> = docs.keys().zip(objects).map(put).collect();
     git.edit_index(&index, &edits)?;
     let tree = git.write_tree(&index)?;
-    store::remove(&index)?;
+    atomic::remove(&index)?;
     let commit = git.store_commit(&tree, &from.commit, &fork::message(run, &from.run, from.iter))?;
     failpoint::reach("fork.commit");
     Ok(commit)

@@ -4,16 +4,16 @@
 //! variables; none runs a filter that the repository's own configuration defines and nobody allowed. Answers are
 //! read as bytes, separated by NUL where git offers it.
 
+mod batch_process;
 mod commit;
+mod config;
 mod history;
 mod loose;
 mod objects;
 mod refs;
 mod repository;
-mod settings;
-mod standing;
 mod status;
-mod trees;
+mod write_tree;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
@@ -21,18 +21,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use batch_process::GitProcess;
+use config::GitSettings;
 pub(crate) use history::{CatFileBatch, LogEntry};
 pub(crate) use objects::{CheckoutMode, DiffFilter, EntryMode, IndexEntry, PathSet, TreeEntry};
 pub use repository::GitOperation;
-use settings::GitSettings;
-use standing::GitProcess;
 pub(crate) use status::{Differing, PathChange, ScanResult};
 pub use status::{Head, RepoStatus};
 
 use crate::error::{Error, UserError};
+use crate::executables;
 use crate::paths::RepoPaths;
-use crate::programs;
-use crate::reading::TruncatedBytes;
+use crate::readonly_repo::TruncatedBytes;
 
 /// The oldest git that can be told what to write through to the disk (`core.fsync`).
 pub const OLDEST: (u32, u32) = (2, 36);
@@ -108,10 +108,10 @@ const REASON: &str = "runner";
 impl Git {
     /// Finds the repository that `dir` lies in.
     pub fn open(dir: &Path) -> Result<Self, Error> {
-        let program = programs::find("git", None).ok_or(UserError::NoGit)?;
+        let program = executables::find("git", None).ok_or(UserError::NoGit)?;
         let found = repository::discover(&program, dir)?;
         // Only now is it known which git could be the repository's own.
-        let program = programs::find("git", Some(&found.root)).ok_or(UserError::NoGit)?;
+        let program = executables::find("git", Some(&found.root)).ok_or(UserError::NoGit)?;
         let settings = GitSettings::read(&program, &found.root)?;
         Ok(Self {
             paths: RepoPaths::new(&found.root, &found.git_dir),
@@ -135,7 +135,7 @@ impl Git {
 
     /// Makes a repository in a folder that has none.
     pub(crate) fn create(folder: &Path) -> Result<Self, Error> {
-        let program = programs::find("git", None).ok_or(UserError::NoGit)?;
+        let program = executables::find("git", None).ok_or(UserError::NoGit)?;
         let mut command = hardened(&program, folder);
         configure(&mut command, PINNED.into_iter());
         let output =
@@ -206,7 +206,7 @@ impl Git {
 /// A git command in `dir` that sees nothing of the caller's environment but what it must.
 fn hardened(program: &Path, dir: &Path) -> Command {
     let mut command = Command::new(program);
-    command.current_dir(dir).env_clear().env("PATH", programs::search_path_variable());
+    command.current_dir(dir).env_clear().env("PATH", executables::search_path_variable());
     command.envs(INHERITED.iter().filter_map(|name| std::env::var_os(name).map(|value| (*name, value))));
     command.envs(FIXED);
     command

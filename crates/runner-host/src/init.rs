@@ -5,12 +5,12 @@ use std::path::Path;
 use runner_core::layout::Doc;
 use runner_core::run_state::RunState;
 
+use crate::atomic;
 use crate::error::{Error, UserError};
 use crate::git::Git;
 use crate::inspect::read_docs;
 use crate::lock::Lock;
 use crate::paths::RUNNER_FOLDERS;
-use crate::store;
 
 /// What happened to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub enum ExistingFiles {
 /// Sets the repository up. Each document is listed with its fate.
 pub fn init(dir: &Path, existing: ExistingFiles) -> Result<Vec<(Doc, InitAction)>, Error> {
     let git = Git::open(dir)?;
-    store::ensure_folder(&git.paths().private())?;
+    atomic::ensure_folder(&git.paths().private())?;
     let _lock = Lock::take(&git.paths().lock())?;
     let docs = read_docs(&git)?;
     if existing == ExistingFiles::Replace {
@@ -45,7 +45,7 @@ pub fn init(dir: &Path, existing: ExistingFiles) -> Result<Vec<(Doc, InitAction)
         }
     }
     for folder in RUNNER_FOLDERS {
-        store::ensure_folder(&git.root().join(folder))?;
+        atomic::ensure_folder(&git.root().join(folder))?;
     }
     let mut fates = Vec::new();
     for doc in Doc::ALL {
@@ -55,16 +55,16 @@ pub fn init(dir: &Path, existing: ExistingFiles) -> Result<Vec<(Doc, InitAction)
             Some(old) => {
                 let mut backup = path.clone().into_os_string();
                 backup.push(".bak");
-                store::write(Path::new(&backup), old)?;
+                atomic::write(Path::new(&backup), old)?;
                 InitAction::Replaced
             }
             None => InitAction::Created,
         };
         if fate != InitAction::Kept {
-            store::write(&path, &new)?;
+            atomic::write(&path, &new)?;
         }
         fates.push((doc, fate));
     }
-    store::sync_file_system(git.root())?;
+    atomic::sync_file_system(git.root())?;
     Ok(fates)
 }

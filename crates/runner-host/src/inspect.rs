@@ -4,25 +4,25 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use runner_core::config::Config;
-use runner_core::document::DocumentProblem;
 use runner_core::goal::{Goal, GoalError};
 use runner_core::id::{NodeId, RunId};
 use runner_core::identity::{IdentityError, IdentityInputs};
 use runner_core::layout::{Doc, NODES_DIR, RUNNER_DIR, tools_path};
 use runner_core::run_state::RunState;
 use runner_core::start::DocSet;
+use runner_core::strict::DocumentProblem;
 use runner_core::text::one_line;
 use runner_core::tools::Tools;
 use runner_core::tree::{BYTES_MAX, Tree, TreeProblem};
 
+use crate::atomic;
 use crate::error::{Error, UserError};
 use crate::git::{Git, Head, lossy};
+use crate::iteration::RecoveryNote;
+use crate::iteration_dir::now_ms;
 use crate::journal;
 use crate::paths::RUNNER_FOLDERS;
-use crate::pausing;
-use crate::record::now_ms;
-use crate::store;
-use crate::workshop::RecoveryNote;
+use crate::pause;
 
 /// No document but the tree has a reason to be large.
 const SMALL_BYTES_MAX: u64 = 16 << 20;
@@ -37,7 +37,7 @@ pub(crate) fn read_docs(git: &Git) -> Result<DocSet, Error> {
 fn read_what_can_be_read(git: &Git) -> Result<(DocSet, Vec<UserError>), Error> {
     let (mut docs, mut refused) = (DocSet::new(), Vec::new());
     for folder in RUNNER_FOLDERS {
-        match store::is_folder(&git.root().join(folder)) {
+        match atomic::is_folder(&git.root().join(folder)) {
             Ok(_) => {}
             Err(Error::Refused(refusal)) => return Ok((docs, vec![refusal])),
             Err(error) => return Err(error),
@@ -45,7 +45,7 @@ fn read_what_can_be_read(git: &Git) -> Result<(DocSet, Vec<UserError>), Error> {
     }
     for doc in Doc::ALL {
         let max = if doc == Doc::Tree { BYTES_MAX as u64 } else { SMALL_BYTES_MAX };
-        match store::read(&git.paths().doc(doc), max) {
+        match atomic::read(&git.paths().doc(doc), max) {
             Ok(Some(bytes)) => drop(docs.insert(doc, bytes)),
             Ok(None) => {}
             Err(Error::Refused(refusal)) => refused.push(refusal),
@@ -167,7 +167,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
         dirty: show_paths(&status.outside),
         runner_changed: !status.inside.is_empty(),
         interrupted: journal::pending(&git.paths().journal())?.is_some(),
-        is_paused: pausing::is_paused(git.paths()),
+        is_paused: pause::is_paused(git.paths()),
         recovery: RecoveryNote::read(&git),
         refused,
         missing: Doc::ALL.into_iter().filter(|doc| !docs.contains_key(doc)).collect(),
@@ -193,7 +193,7 @@ pub(crate) fn tools_faults(
     let (mut faults, mut files) = (Vec::new(), BTreeMap::new());
     for node in names.iter().filter_map(|name| NodeId::new(name.as_str()).ok()) {
         let path = tools_path(&node);
-        let bytes = match store::read(&git.root().join(&path), SMALL_BYTES_MAX) {
+        let bytes = match atomic::read(&git.root().join(&path), SMALL_BYTES_MAX) {
             Ok(bytes) => bytes,
             Err(Error::Refused(refusal)) => {
                 faults.push(refusal.to_string());
@@ -218,10 +218,10 @@ pub(crate) fn tools_faults(
 /// The tree alone, for commands that need nothing else.
 pub fn read_tree(dir: &Path) -> Result<LoadedDoc<Tree, Vec<TreeProblem>>, Error> {
     let git = Git::open(dir)?;
-    if !store::is_folder(&git.root().join(RUNNER_DIR))? {
+    if !atomic::is_folder(&git.root().join(RUNNER_DIR))? {
         return Err(UserError::NotSetUp(git.root().to_owned()).into());
     }
-    let bytes = store::read(&git.paths().doc(Doc::Tree), BYTES_MAX as u64)?;
+    let bytes = atomic::read(&git.paths().doc(Doc::Tree), BYTES_MAX as u64)?;
     if bytes.is_none() {
         return Err(UserError::MissingDoc(Doc::Tree).into());
     }

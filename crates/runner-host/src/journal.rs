@@ -5,10 +5,10 @@ use std::path::Path;
 use runner_core::step::{SessionExit, Usage};
 use serde::{Deserialize, Serialize};
 
+use crate::atomic;
 use crate::error::Error;
-use crate::pins::RepoSnapshot;
+use crate::repo_guard::RepoSnapshot;
 use crate::sandbox::SandboxKind;
-use crate::store;
 
 /// The format that this version writes and reads.
 const FORMAT: u32 = 1;
@@ -78,21 +78,21 @@ struct JournalRecord {
 
 /// Writes the record; from now on what it says is carried out, now or after a crash.
 pub(crate) fn begin(path: &Path, pending: &JournalEntry) -> Result<(), Error> {
-    store::write(path, &record_of(pending))
+    atomic::write(path, &record_of(pending))
 }
 
 /// Writes down how far it is. A power cut may forget that, and the record of the beginning holds.
 pub(crate) fn note(path: &Path, pending: &JournalEntry) -> Result<(), Error> {
-    store::write_soon(path, &record_of(pending))
+    atomic::write_soon(path, &record_of(pending))
 }
 
 fn record_of(pending: &JournalEntry) -> Vec<u8> {
-    runner_core::document::canonical_json(&JournalRecord { format: FORMAT, pending: pending.clone() })
+    runner_core::strict::canonical_json(&JournalRecord { format: FORMAT, pending: pending.clone() })
 }
 
 /// What was begun and not finished.
 pub(crate) fn pending(path: &Path) -> Result<Option<JournalEntry>, Error> {
-    let Some(bytes) = store::read(path, BYTES_MAX)? else { return Ok(None) };
+    let Some(bytes) = atomic::read(path, BYTES_MAX)? else { return Ok(None) };
     let unreadable = || Error::Journal { path: path.to_owned() };
     let record: JournalRecord = serde_json::from_slice(&bytes).map_err(|_| unreadable())?;
     if record.format != FORMAT {
@@ -103,7 +103,7 @@ pub(crate) fn pending(path: &Path) -> Result<Option<JournalEntry>, Error> {
 
 /// Marks the end.
 pub(crate) fn end(path: &Path) -> Result<(), Error> {
-    store::remove(path)
+    atomic::remove(path)
 }
 
 #[cfg(test)]

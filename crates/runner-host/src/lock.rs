@@ -6,8 +6,8 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
+use crate::atomic;
 use crate::error::Error;
-use crate::store;
 
 /// Held as long as the value lives. What the file says is for people; the lock itself is the kernel's.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ fn sweep(folder: &Path) -> Result<(), Error> {
     for entry in fs::read_dir(folder).map_err(Error::io("look at", folder))?.flatten() {
         let path = entry.path();
         if path.extension().is_some_and(|extension| extension == "lock") {
-            store::remove(&path)?;
+            atomic::remove(&path)?;
         }
     }
     Ok(())

@@ -12,15 +12,15 @@
 //! Time is the monotonic clock: it does not jump with the clock on the wall and stands still while the machine
 //! sleeps, or the runner was stopped by Ctrl-Z.
 
-mod capped;
-mod control;
-#[cfg_attr(not(target_os = "linux"), path = "process/family_by_group.rs")]
-mod family;
-mod lines;
+mod bounded_log;
+mod cancel;
+mod output_jsonl;
+#[cfg_attr(not(target_os = "linux"), path = "process/process_tree_fallback.rs")]
+mod process_tree;
+mod protocol;
 mod pump;
-mod session;
+mod supervised;
 mod supervisor;
-mod wire;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -31,10 +31,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, Timespec};
 use serde::{Deserialize, Serialize};
 
-pub use capped::ByteCounts;
-pub use control::{CancelHandle, StopRequest};
-pub use session::{SupervisorSlot, run};
-pub use wire::LeftoverProcesses;
+pub use bounded_log::ByteCounts;
+pub use cancel::{CancelHandle, StopRequest};
+pub use protocol::LeftoverProcesses;
+pub use supervised::{SupervisorSlot, run};
 
 /// The word after the program's name that makes this binary a supervisor.
 const SUPERVISE: &str = "__supervise";
@@ -208,7 +208,7 @@ pub enum ExitReason {
 /// For what a killed runner left behind when its supervisor was killed, too. The variable must name one session
 /// only, such as the path of the file that it answers to.
 pub fn end_marked(name: &OsStr, value: &OsStr) -> LeftoverProcesses {
-    family::end_marked(name, value)
+    process_tree::end_marked(name, value)
 }
 
 /// Waits until something is there, or time is up.

@@ -10,11 +10,11 @@ use runner_core::tree::Tree;
 use runner_core::verify::{CommitKind, is_read, kept, kind};
 use serde::{Deserialize, Serialize};
 
+use crate::atomic;
 use crate::error::{Error, UserError};
 use crate::git::{CatFileBatch, Git};
-use crate::history::{RunCommit, files_at, line, resolve};
-use crate::record::IterationDir;
-use crate::store;
+use crate::iteration_dir::IterationDir;
+use crate::run_history::{RunCommit, files_at, line, resolve};
 
 /// The file in an iteration's folder that holds what came back.
 const SESSION: &str = "session.json";
@@ -93,7 +93,7 @@ pub fn record(dir: &Path, wanted: Option<&str>) -> Result<Recording, Error> {
 
 /// Reads a recording from a file; none if there is no such file.
 pub fn read(path: &Path) -> Result<Option<Result<Recording, String>>, Error> {
-    Ok(store::read(path, BYTES_MAX)?.map(|bytes| Recording::decode(&bytes)))
+    Ok(atomic::read(path, BYTES_MAX)?.map(|bytes| Recording::decode(&bytes)))
 }
 
 /// Writes a recording into a file.
@@ -129,7 +129,7 @@ fn session(
     entry: &RunCommit,
 ) -> Result<Option<RecordedSession>, Error> {
     let folder = git.paths().iteration(run.as_str(), &iter.to_string());
-    let file = |name: &str| store::read(&folder.join(name), BYTES_MAX);
+    let file = |name: &str| atomic::read(&folder.join(name), BYTES_MAX);
     let came = file(SESSION)?.and_then(|bytes| serde_json::from_slice::<SessionRecord>(&bytes).ok());
     let Some(mut came) = came.filter(|came| entry.parents.first() == Some(&came.base)) else {
         return Ok(None);

@@ -16,12 +16,12 @@ use runner_core::layout::Doc;
 use runner_core::step::Job;
 use serde::{Deserialize, Serialize};
 
+use crate::command::PreparedCommand;
 use crate::error::Error;
-use crate::executor::PreparedCommand;
+use crate::executables;
 use crate::git::{Git, PathSet, path_of};
 use crate::paths::RUNNER_FOLDERS;
 use crate::process::ExitReason;
-use crate::programs;
 
 /// What kept a session in, for the record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,12 +114,12 @@ const PROTECTED_MAX: usize = 100;
 impl Bubblewrap {
     /// Finds it outside of the repository and tries it out, or says why it cannot be used.
     pub(crate) fn find(repository: &Path) -> Result<Self, String> {
-        let program = programs::find(NAME, Some(repository)).ok_or("`bwrap` is not on the PATH")?;
-        let nothing = programs::find("true", Some(repository)).ok_or("`true` is not on the PATH")?;
+        let program = executables::find(NAME, Some(repository)).ok_or("`bwrap` is not on the PATH")?;
+        let nothing = executables::find("true", Some(repository)).ok_or("`true` is not on the PATH")?;
         let mut args: Vec<OsString> = ALWAYS.map(OsString::from).into();
         args.extend(["--tmpfs", TEMPORARY, "--"].map(OsString::from));
         args.push(nothing.into());
-        programs::try_out(&program, &args).map(|()| Self { program })
+        executables::try_out(&program, &args).map(|()| Self { program })
     }
 
     pub(crate) fn program(&self) -> &Path {

@@ -7,21 +7,21 @@ use runner_core::config::Config;
 use runner_core::goal::Goal;
 use runner_core::id::RunId;
 use runner_core::identity::{self, IdentityError};
+use runner_core::import::{ImportedTree, PlanImport};
 use runner_core::layout::{Doc, RUNNER_DIR};
-use runner_core::plan::{ImportedTree, PlanImport};
 use runner_core::start::{self, DocSet, DocumentSources, StartDocuments, StartOptions};
 use runner_core::step::Event;
 use runner_core::tree::Tree;
 
+use crate::atomic;
 use crate::error::{Error, UserError};
 use crate::failpoint;
 use crate::git::{EntryMode, Git, Head, IndexEntry, OLDEST, RepoStatus, TreeEntry, path_of};
 use crate::inspect::{docs_of, read_docs, show_paths, tools_faults};
+use crate::iteration::{Recovered, RepoWorld, take_up};
 use crate::journal::PublishEntry;
-use crate::moving;
 use crate::paths::RUNNER_LOCAL;
-use crate::store;
-use crate::workshop::{Recovered, RepoWorld, take_up};
+use crate::publish;
 
 /// What `runner start` did.
 #[derive(Debug)]
@@ -206,7 +206,7 @@ impl StartContext<'_> {
         }));
         self.git.edit_index(&index, &edits)?;
         let tree = self.git.write_tree(&index)?;
-        store::remove(&index)?;
+        atomic::remove(&index)?;
         let own_commits = match self.old_tip {
             Some(tip) => self.git.own_commits(self.run.as_str(), tip)?,
             None => 0,
@@ -233,7 +233,7 @@ impl StartContext<'_> {
         let (mut contents, mut kept, mut edits) = (Vec::new(), Vec::new(), Vec::new());
         for path in paths {
             let place = self.git.root().join(path_of(&path));
-            match store::read(&place, OWN_FILE_BYTES_MAX)? {
+            match atomic::read(&place, OWN_FILE_BYTES_MAX)? {
                 Some(bytes) => {
                     kept.push((path, mode_of(&place)));
                     contents.push(bytes);
@@ -270,7 +270,7 @@ impl StartContext<'_> {
             new_tip: new_tip.to_owned(),
             from: self.base.to_owned(),
         };
-        moving::carry_out(self.git, &moving)
+        publish::carry_out(self.git, &moving)
     }
 }
 

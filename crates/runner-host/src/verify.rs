@@ -13,7 +13,7 @@ use runner_core::verify::{
 
 use crate::error::{Error, UserError};
 use crate::git::{CatFileBatch, Git};
-use crate::history::{HistoryStart, RunCommit, RunHistory, RunSelector, files_at, line, resolve};
+use crate::run_history::{HistoryStart, RunCommit, RunHistory, RunSelector, files_at, line, resolve};
 
 /// What an audit came to.
 #[derive(Debug)]

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use runner_core::layout::{Doc, DocOwner, RUNNER_DIR, TOOLS_FILE};
 
+use crate::atomic::{self, FileStamp};
 use crate::error::Error;
 use crate::git::{Differing, Git, IndexEntry, PathChange, PathSet, ScanResult, path_of};
 use crate::paths::is_runner_path;
-use crate::store::{self, FileStamp};
 
 /// A file larger than this is set aside instead of committed.
 const FILE_BYTES_MAX: u64 = 50 << 20;
@@ -33,8 +33,8 @@ pub(crate) struct StagedChanges {
 /// `known` is what it looked like when the runner wrote it: then nobody told it to overlook anything.
 pub(crate) fn pin_index(git: &Git, known: Option<FileStamp>) -> Result<PathBuf, Error> {
     let index = git.paths().private_index("work");
-    let is_known = known.is_some() && store::stamp(&git.paths().index()) == known;
-    store::copy_as_old(&git.paths().index(), &index)?;
+    let is_known = known.is_some() && atomic::stamp(&git.paths().index()) == known;
+    atomic::copy_as_old(&git.paths().index(), &index)?;
     if !is_known {
         git.forget_assumptions(&index)?;
     }
@@ -174,7 +174,7 @@ fn is_plain_file(place: &Path) -> bool {
 
 fn move_aside(git: &Git, iter: &str, from: &Path, name: &str) -> Result<(), Error> {
     let folder = git.paths().set_aside(iter);
-    store::make_folders(&git.git_dir(), &folder)?;
+    atomic::make_folders(&git.git_dir(), &folder)?;
     let place = folder.join(name.replace('/', "-"));
     fs::rename(from, &place).map_err(Error::io("set aside", from))
 }

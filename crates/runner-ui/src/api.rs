@@ -5,7 +5,7 @@
 
 mod detail;
 mod eval;
-mod whole;
+mod export;
 
 use runner_core::step::Outcome;
 use schemars::JsonSchema;
@@ -20,7 +20,7 @@ pub use eval::{
     EvalCheck, EvalComparison, EvalCounts, EvalDifference, EvalGrid, EvalInterval, EvalMissing, EvalPair,
     EvalPairs, EvalRun, EvalScore, EvalTrial, EvalView,
 };
-pub use whole::{IterationExport, LogExport, RunExport};
+pub use export::{IterationExport, LogExport, RunExport};
 
 /// Everything that the first screen needs.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -9,19 +9,19 @@ use std::sync::Arc;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use runner_cli::{ColorChoice, CommandError, CommandExit, GlobalArgs, Ui, tell_clap};
 use runner_core::id::RunId;
-use runner_host::programs::show_in_browser;
+use runner_host::executables::show_in_browser;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
+use crate::access::AccessPolicy;
 use crate::api::{RunExport, WatchMethod};
+use crate::app::{AppState, SiteSubject};
 use crate::evaluation::{EntryName, EvalPaths, Evaluation, LATEST};
 use crate::export;
-use crate::feed::EventStream;
-use crate::gate::AccessPolicy;
-use crate::project::RepoReader;
+use crate::repo_reader::RepoReader;
 use crate::routes::{READERS_MAX, RepoState};
 use crate::server;
-use crate::site::{AppState, SiteSubject};
+use crate::sse::EventStream;
 use crate::watch::FileWatcher;
 
 /// The port that is tried first.
@@ -217,7 +217,7 @@ fn watch(cli: &UiCli, args: &UiWatchArgs, project: RepoReader) -> Result<Command
             .hint("for programs: runner log --follow --json, or runner status --json"));
     }
     let manner = GlobalArgs { color: args.color, ..GlobalArgs::default() };
-    crate::terminal::run(project, wanted, cli.poll || args.poll, &manner)
+    crate::tui::run(project, wanted, cli.poll || args.poll, &manner)
 }
 
 #[cfg(not(feature = "watch"))]

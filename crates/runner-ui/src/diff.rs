@@ -9,8 +9,8 @@ use runner_core::tree::{Node, Tree};
 
 use crate::api::{DiffFile, DiffKind, DiffLine, DiffPatch, DiffView, TreeChange};
 use crate::error::RequestError;
-use crate::history;
-use crate::project::{RepoReader, RunSource};
+use crate::iterations;
+use crate::repo_reader::{RepoReader, RunSource};
 
 /// The most bytes of a patch that are given.
 const PATCH_BYTES_MAX: usize = 4 << 20;
@@ -25,7 +25,7 @@ fn commits(
     run: &RunSource,
     iter: IterationNumber,
 ) -> Result<(String, String), RequestError> {
-    let rows = history::rows(project, run)?;
+    let rows = iterations::rows(project, run)?;
     let row = rows.into_iter().find(|row| row.iter == iter.get());
     let row = row.ok_or_else(|| RequestError::no_iteration(&run.id, iter))?;
     let both = row.commit_before.zip(row.commit);

@@ -1,7 +1,7 @@
 //! The results of an evaluation, and the workspaces of its trials. What results mean is asked of `runner-eval`; a
 //! trial's run is shown like any other.
 
-mod asking;
+mod eval_cli;
 mod trials;
 
 use std::collections::BTreeMap;
@@ -13,12 +13,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
 use crate::api::{ChangeEvent, EvalComparison, EvalView};
-use crate::beneath::ConfinedDir;
+use crate::confined_fs::ConfinedDir;
 use crate::error::RequestError;
-use crate::feed::EventStream;
+use crate::sse::EventStream;
 use crate::watch::WatchState;
-use asking::EvalCliCache;
-pub(crate) use asking::locked;
+use eval_cli::EvalCliCache;
+pub(crate) use eval_cli::locked;
 use trials::OpenTrials;
 
 /// The id that stands for the newest trial of a case.

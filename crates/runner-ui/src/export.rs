@@ -13,8 +13,8 @@ use crate::api::{
 };
 use crate::error::RequestError;
 use crate::log_index::LogIndex;
-use crate::project::{RepoReader, RunSource};
-use crate::{diff, history, log, page, snapshot, tree_view, verify};
+use crate::repo_reader::{RepoReader, RunSource};
+use crate::{assets, diff, iterations, logs, snapshot, tree_view, verify};
 
 /// The logs that are kept, by their names in addresses, with their files.
 const LOGS: [(&str, &str); 6] = [
@@ -42,7 +42,7 @@ pub(crate) fn whole_run(project: &RepoReader, wanted: Option<&RunId>) -> Result<
     };
     let run = &found;
     let shown: PageSnapshot = snapshot::snapshot(project, Some(&run.id), WatchMethod::Events)?;
-    let rows = history::rows(project, run)?;
+    let rows = iterations::rows(project, run)?;
     let mut left = OmittedParts::default();
     let (tree, nodes) = tree_of(project, run, &rows, &mut left)?;
     let mut details = BTreeMap::new();
@@ -93,7 +93,7 @@ fn iteration(
     iter: IterationNumber,
     left: &mut OmittedParts,
 ) -> Result<IterationExport, RequestError> {
-    let detail = history::detail(project, run, iter)?;
+    let detail = iterations::detail(project, run, iter)?;
     let diff = diff::view(project, run, iter).ok();
     let mut patches = BTreeMap::new();
     let files = diff.iter().flat_map(|view| &view.files);
@@ -108,7 +108,7 @@ fn iteration(
         }
     }
     let mut logs = BTreeMap::new();
-    if let Ok(folder) = history::folder(project, run, iter) {
+    if let Ok(folder) = iterations::folder(project, run, iter) {
         for (name, file) in LOGS {
             let Ok(file) = folder.file(file) else { continue };
             if left.has_room() {
@@ -124,12 +124,15 @@ fn iteration(
 }
 
 /// A log, its middle left out if it is large.
-fn whole_log(file: &crate::beneath::RegularFile, left: &mut OmittedParts) -> Result<LogExport, RequestError> {
+fn whole_log(
+    file: &crate::confined_fs::RegularFile,
+    left: &mut OmittedParts,
+) -> Result<LogExport, RequestError> {
     let mut index = LogIndex::default();
     index.extend(file)?;
     let (mut lines, mut size): (Vec<String>, usize) = (Vec::new(), 0);
     while let Ok(from) = u64::try_from(lines.len()) {
-        let page = log::page(file, &index, from, log::LINES_MAX)?;
+        let page = logs::page(file, &index, from, logs::LINES_MAX)?;
         if page.lines.is_empty() {
             break;
         }
@@ -139,7 +142,7 @@ fn whole_log(file: &crate::beneath::RegularFile, left: &mut OmittedParts) -> Res
             break;
         }
     }
-    let errors = log::failures(file, &index)?;
+    let errors = logs::failures(file, &index)?;
     let dropped = middle(&lines, size);
     let total = lines.len();
     if !dropped.is_empty() {
@@ -213,7 +216,7 @@ const ALLOWED: &str =
 
 /// The page with a run in it. None if this binary was built without its page.
 pub(crate) fn html(run: &RunExport) -> Option<String> {
-    let text = |path: &str| std::str::from_utf8(page::file(path)?.0).ok();
+    let text = |path: &str| std::str::from_utf8(assets::file(path)?.0).ok();
     let (index, style, script) = (text("/index.html")?, text("/assets/app.css")?, text("/assets/app.js")?);
     let data = serde_json::to_string(run).ok()?;
     let mut html = String::new();

@@ -4,32 +4,32 @@
 //! runner does not know of it. Whoever asks is not trusted ([`gate`]), nor is what an agent may have written
 //! ([`beneath`]); both are checked before anything else happens.
 
+mod access;
 pub mod api;
-mod beneath;
+mod app;
+mod assets;
 mod cli;
-mod connection;
+mod confined_fs;
 mod diff;
 mod error;
+mod error_lines;
 mod evaluation;
 mod export;
-mod failure;
-mod feed;
-mod gate;
-mod history;
-mod log;
+mod iterations;
 mod log_index;
-mod page;
-mod project;
-mod reply;
+mod logs;
+mod repo_reader;
+mod response;
 mod routes;
+mod run_status;
 mod server;
-mod site;
 mod snapshot;
-mod standing;
-#[cfg(feature = "watch")]
-mod terminal;
+mod sse;
 mod tree_view;
+#[cfg(feature = "watch")]
+mod tui;
 mod verify;
 mod watch;
+mod write_timeout;
 
 pub use cli::main;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::beneath::{FileVersion, RegularFile};
+use crate::confined_fs::{FileVersion, RegularFile};
 
 /// The place of every so-many-th line is kept.
 const LINES_APART: u64 = 512;
@@ -118,7 +118,7 @@ impl LogIndexes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::beneath::ConfinedDir;
+    use crate::confined_fs::ConfinedDir;
     use std::io::Write;
 
     #[test]

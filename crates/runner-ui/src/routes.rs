@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use crate::api;
-use crate::beneath::RegularFile;
+use crate::confined_fs::RegularFile;
 use crate::error::RequestError;
-use crate::project::{RepoReader, RunSource};
-use crate::reply::{self, Reply};
+use crate::repo_reader::{RepoReader, RunSource};
+use crate::response::{self, Reply};
 use crate::watch::WatchState;
-use crate::{diff, history, log, snapshot, tree_view, verify};
+use crate::{diff, iterations, logs, snapshot, tree_view, verify};
 
 /// How much is read at the same time.
 pub(crate) const READERS_MAX: usize = 8;
@@ -108,7 +108,7 @@ where
     T: Serialize,
     F: FnOnce(&D) -> Result<T, RequestError> + Send + 'static,
 {
-    aside(desk, move |desk| Ok(reply::json(&asked, &work(desk)?))).await
+    aside(desk, move |desk| Ok(response::json(&asked, &work(desk)?))).await
 }
 
 async fn aside<D, F>(desk: Arc<D>, work: F) -> Reply
@@ -117,14 +117,14 @@ where
     F: FnOnce(&D) -> Result<Reply, RequestError> + Send + 'static,
 {
     let Ok(_turn) = desk.readers().acquire().await else {
-        return reply::fault(RequestError::busy("the server is about to end"));
+        return response::fault(RequestError::busy("the server is about to end"));
     };
     let shared = Arc::clone(&desk);
     let done = tokio::task::spawn_blocking(move || work(&shared)).await;
     match done {
         Ok(Ok(reply)) => reply,
-        Ok(Err(fault)) => reply::fault(fault),
-        Err(_) => reply::fault(RequestError::failed()),
+        Ok(Err(fault)) => response::fault(fault),
+        Err(_) => response::fault(RequestError::failed()),
     }
 }
 
@@ -174,9 +174,9 @@ async fn tree(State(app): Shared, which: Asked<RunQuery>, asked: HeaderMap) -> R
         let tree = app.project.tree(&run)?;
         let tree = tree.as_ref().as_ref().map_err(|problems| RequestError::invalid_tree(problems.clone()))?;
         if which.slim.is_some() {
-            return Ok(reply::json(&asked, &tree_view::slim(tree, Some(run.id.to_string()))));
+            return Ok(response::json(&asked, &tree_view::slim(tree, Some(run.id.to_string()))));
         }
-        Ok(reply::tagged(&asked, "application/json", tree.bytes().to_vec()))
+        Ok(response::tagged(&asked, "application/json", tree.bytes().to_vec()))
     })
     .await
 }
@@ -192,7 +192,7 @@ async fn node(
         let run = some_run(app, &asked_for(which)?)?;
         let tree = app.project.tree(&run)?;
         let tree = tree.as_ref().as_ref().map_err(|problems| RequestError::invalid_tree(problems.clone()))?;
-        let rows = history::rows(&app.project, &run)?;
+        let rows = iterations::rows(&app.project, &run)?;
         let state = app.project.state(&run);
         tree_view::node(tree, &id, Some(run.id.to_string()), (&rows, state.as_ref()))
             .ok_or_else(|| RequestError::no_node(&id))
@@ -209,7 +209,7 @@ async fn run_state(State(app): Shared, which: Asked<RunQuery>, asked: HeaderMap)
         let state: serde_json::Value = serde_json::from_slice(&bytes).map_err(|_| {
             RequestError::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_state", "run_state.json is not JSON")
         })?;
-        Ok(reply::json(&asked, &state))
+        Ok(response::json(&asked, &state))
     })
     .await
 }
@@ -233,7 +233,7 @@ async fn iterations(State(app): Shared, which: Asked<RunQuery>, asked: HeaderMap
             return Ok(api::IterationList { run: None, iterations: Vec::new() });
         };
         let after = which.after.unwrap_or_default();
-        let rows = history::rows(&app.project, &run)?.into_iter().filter(|row| row.iter > after);
+        let rows = iterations::rows(&app.project, &run)?.into_iter().filter(|row| row.iter > after);
         let iterations = rows.take(which.limit.unwrap_or(usize::MAX)).collect();
         Ok(api::IterationList { run: Some(run.id.to_string()), iterations })
     })
@@ -243,7 +243,7 @@ async fn iterations(State(app): Shared, which: Asked<RunQuery>, asked: HeaderMap
 async fn iteration(State(app): Shared, Path((run, iter)): Path<(String, String)>, asked: HeaderMap) -> Reply {
     answer(app, asked, move |app| {
         let (run, iter) = place(app, &run, &iter)?;
-        history::detail(&app.project, &run, iter)
+        iterations::detail(&app.project, &run, iter)
     })
     .await
 }
@@ -257,7 +257,7 @@ async fn search(State(app): Shared, which: Asked<RunQuery>, asked: HeaderMap) ->
         let (nodes_total, nodes) = found.unwrap_or_default();
         let wanted = which.q.to_lowercase();
         let holds = |text: &str| text.to_lowercase().contains(&wanted);
-        let mut rows = history::rows(&app.project, &run)?;
+        let mut rows = iterations::rows(&app.project, &run)?;
         rows.retain(|row| {
             holds(&row.summary) || holds(&row.path) || row.findings.iter().any(|text| holds(text))
         });
@@ -291,7 +291,7 @@ fn open_log(
 ) -> Result<(RegularFile, Arc<crate::log_index::LogIndex>), RequestError> {
     let name = log_file(name)?;
     let (run, iter) = place(app, run, iter)?;
-    let file = history::folder(&app.project, &run, iter)?
+    let file = iterations::folder(&app.project, &run, iter)?
         .file(name)
         .map_err(|error| RequestError::unreadable(name, &error))?;
     let index = app.project.indexes.of(&format!("{}/{iter}/{name}", run.id), &file)?;
@@ -307,7 +307,7 @@ async fn log_page(
     answer(app, asked, move |app| {
         let part = asked_for(part)?;
         let (file, index) = open_log(app, &place)?;
-        Ok(log::page(&file, &index, part.line, part.count.unwrap_or(log::LINES_MAX))?)
+        Ok(logs::page(&file, &index, part.line, part.count.unwrap_or(logs::LINES_MAX))?)
     })
     .await
 }
@@ -321,7 +321,7 @@ async fn log_search(
     answer(app, asked, move |app| {
         let part = asked_for(part)?;
         let (file, index) = open_log(app, &place)?;
-        Ok(log::search(&file, &index, &part.q, part.case.is_some())?)
+        Ok(logs::search(&file, &index, &part.q, part.case.is_some())?)
     })
     .await
 }
@@ -329,7 +329,7 @@ async fn log_search(
 async fn log_errors(State(app): Shared, Path(place): Path<Log>, asked: HeaderMap) -> Reply {
     answer(app, asked, move |app| {
         let (file, index) = open_log(app, &place)?;
-        Ok(log::failures(&file, &index)?)
+        Ok(logs::failures(&file, &index)?)
     })
     .await
 }
@@ -363,15 +363,15 @@ async fn patch(
 /// A file of an iteration's folder as it stands.
 async fn file(State(app): Shared, Path(place): Path<Log>, asked: HeaderMap) -> Reply {
     let opened = aside_open(app, place).await;
-    opened.and_then(|file| reply::file(&asked, file)).unwrap_or_else(reply::fault)
+    opened.and_then(|file| response::file(&asked, file)).unwrap_or_else(response::fault)
 }
 
 async fn aside_open(app: Arc<RepoState>, (run, iter, name): Log) -> Result<RegularFile, RequestError> {
     let work = move || {
         let known =
-            history::FILES.into_iter().find(|known| *known == name).ok_or_else(RequestError::not_found)?;
+            iterations::FILES.into_iter().find(|known| *known == name).ok_or_else(RequestError::not_found)?;
         let (run, iter) = place(&app, &run, &iter)?;
-        history::folder(&app.project, &run, iter)?
+        iterations::folder(&app.project, &run, iter)?
             .file(known)
             .map_err(|error| RequestError::unreadable(known, &error))
     };

@@ -12,8 +12,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use crate::connection::TimedConnection;
-use crate::site::{AppState, router};
+use crate::app::{AppState, router};
+use crate::write_timeout::TimedConnection;
 
 /// How many connections are held at once.
 const CONNECTIONS_MAX: usize = 192;

@@ -10,12 +10,12 @@ use crate::api::{
     CurrentIteration, IterationRow, LogLine, PageSnapshot, RunHead, RunList, RunProgress, RunRow,
     ServerSubject, ServerView, StateWord, StopView, WatchMethod,
 };
+use crate::assets;
 use crate::error::RequestError;
-use crate::history;
-use crate::log::most_telling;
-use crate::page;
-use crate::project::{RepoReader, RunSource};
-use crate::standing::{RunFacts, RunStanding, phase, standing};
+use crate::iterations;
+use crate::logs::most_telling;
+use crate::repo_reader::{RepoReader, RunSource};
+use crate::run_status::{RunFacts, RunStanding, phase, standing};
 
 /// Milliseconds since 1970.
 pub(crate) fn now_ms() -> u64 {
@@ -38,10 +38,10 @@ fn look(project: &RepoReader, run: &RunSource) -> RunSnapshot {
         Ok(tree) => (Some(tree), Vec::new()),
         Err(fault) => (None, vec![fault.to_string()]),
     };
-    let rows = history::rows(project, run).unwrap_or_default();
+    let rows = iterations::rows(project, run).unwrap_or_default();
     let newest = rows.last().and_then(|row| IterationNumber::new(row.iter));
-    let folder = newest.and_then(|iter| history::folder(project, run, iter).ok());
-    let events = folder.as_ref().map(history::last_events).unwrap_or_default();
+    let folder = newest.and_then(|iter| iterations::folder(project, run, iter).ok());
+    let events = folder.as_ref().map(iterations::last_events).unwrap_or_default();
     let config = project.config(run);
     let good = tree.as_deref().and_then(|tree| tree.as_ref().ok());
     if let Some(Err(faults)) = tree.as_deref() {
@@ -161,7 +161,7 @@ fn stop(project: &RepoReader, run: &RunSource, look: &RunSnapshot) -> Option<Sto
 
 /// The line of a log that says best what went wrong.
 fn evidence(project: &RepoReader, run: &RunSource, iter: u32, log: &str) -> Option<LogLine> {
-    let folder = history::folder(project, run, IterationNumber::new(iter)?).ok()?;
+    let folder = iterations::folder(project, run, IterationNumber::new(iter)?).ok()?;
     let name = if log == "guard" { "guard.log" } else { "executor.log" };
     most_telling(&folder.file(name).ok()?, iter, log).ok().flatten()
 }
@@ -194,7 +194,7 @@ pub(crate) fn snapshot(
 }
 
 fn server_view(project: String, watching: WatchMethod, shows: ServerSubject) -> ServerView {
-    let (version, build) = (env!("CARGO_PKG_VERSION").to_owned(), page::build().to_owned());
+    let (version, build) = (env!("CARGO_PKG_VERSION").to_owned(), assets::build().to_owned());
     ServerView { version, build, now_ms: now_ms(), watching, project, shows }
 }
 

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use runner_core::text::one_line;
-use runner_host::programs::ask_companion;
+use runner_host::executables::ask_companion;
 use serde_json::Value;
 
 use crate::api::VerifyResult;
-use crate::project::{RepoReader, RunSource};
+use crate::repo_reader::{RepoReader, RunSource};
 
 /// How long the proof of a long run may take.
 const WAIT_MAX: Duration = Duration::from_secs(120);

@@ -6,7 +6,7 @@
 //! soon as they are seen. Where watching fails, files are looked at every two seconds, and the page says so.
 
 mod evaluation;
-mod project;
+mod repository;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -11,8 +11,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use testkit::repo::{TestRepo, run};
-use testkit::setup::RunBuilder;
+use testkit::run_builder::RunBuilder;
+use testkit::test_repo::{TestRepo, run};
 
 const RUNNER: &str = env!("CARGO_BIN_EXE_runner");
 /// How many iterations a round makes: enough to leave starting the program out of the account.

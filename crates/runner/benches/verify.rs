@@ -9,8 +9,8 @@
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use testkit::repo::TestRepo;
-use testkit::setup::RunBuilder;
+use testkit::run_builder::RunBuilder;
+use testkit::test_repo::TestRepo;
 
 const RUNNER: &str = env!("CARGO_BIN_EXE_runner");
 /// The nodes of the tree: the root and its leaves.

@@ -8,12 +8,12 @@ mod eval;
 mod fork;
 mod init;
 mod log;
-mod memory;
 mod node;
 mod pause;
 mod plan;
+mod questions;
 mod replay;
-mod run;
+mod run_loop;
 mod select;
 mod show;
 mod start;
@@ -24,10 +24,10 @@ mod validate;
 pub(crate) mod verify;
 
 use clap::CommandFactory;
-use runner_cli::paper::{completions, man};
+use runner_cli::cli_docs::{completions, man};
 use runner_cli::{CommandError, CommandOutput, Ui};
 
-use crate::cli::{RunnerCli, RunnerCommand};
+use crate::args::{RunnerCli, RunnerCommand};
 
 /// Carries out what was typed.
 pub(crate) fn run(cli: &RunnerCli, out: &Ui) -> Result<Box<dyn CommandOutput>, CommandError> {
@@ -35,8 +35,8 @@ pub(crate) fn run(cli: &RunnerCli, out: &Ui) -> Result<Box<dyn CommandOutput>, C
     Ok(match &cli.command {
         RunnerCommand::Init(args) => Box::new(init::run(dir, args)?),
         RunnerCommand::Start(args) => Box::new(start::run(dir, args)?),
-        RunnerCommand::Step(_) => Box::new(run::step(dir, out)?),
-        RunnerCommand::Loop(args) => Box::new(run::run_loop(dir, args, out)?),
+        RunnerCommand::Step(_) => Box::new(run_loop::step(dir, out)?),
+        RunnerCommand::Loop(args) => Box::new(run_loop::run_loop(dir, args, out)?),
         RunnerCommand::Validate(_) => Box::new(validate::run(dir)?),
         RunnerCommand::Select(args) => Box::new(select::run(dir, args)?),
         RunnerCommand::Status(_) => Box::new(status::run(dir)?),
@@ -45,9 +45,9 @@ pub(crate) fn run(cli: &RunnerCli, out: &Ui) -> Result<Box<dyn CommandOutput>, C
         RunnerCommand::Show(args) => show::run(dir, args)?,
         RunnerCommand::Diff(args) => Box::new(show::diff(dir, args, out)?),
         RunnerCommand::Node(args) => Box::new(node::run(dir, args)?),
-        RunnerCommand::Questions(args) => Box::new(memory::questions(dir, args)?),
-        RunnerCommand::Answer(args) => Box::new(memory::answer(dir, args)?),
-        RunnerCommand::Note(args) => Box::new(memory::note(dir, args)?),
+        RunnerCommand::Questions(args) => Box::new(questions::questions(dir, args)?),
+        RunnerCommand::Answer(args) => Box::new(questions::answer(dir, args)?),
+        RunnerCommand::Note(args) => Box::new(questions::note(dir, args)?),
         RunnerCommand::Pause(args) => Box::new(pause::pause(dir, args)?),
         RunnerCommand::Resume(_) => Box::new(pause::resume(dir)?),
         RunnerCommand::Replay(args) => Box::new(replay::run(dir, args)?),

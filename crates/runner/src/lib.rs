@@ -3,11 +3,11 @@
 //! No decision about runs is made here. Each command is a file in `commands` that turns arguments into a
 //! [`runner_cli::Reply`].
 
-pub mod cli;
+pub mod args;
 mod commands;
-mod live;
-mod view;
-mod which;
+mod live_display;
+mod render;
+mod target_arg;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use runner_cli::{Ui, tell_clap};
 
-use cli::RunnerCli;
+use args::RunnerCli;
 
 /// Runs the command that the program was started with.
 pub fn main() -> ExitCode {
@@ -24,11 +24,11 @@ pub fn main() -> ExitCode {
 
 fn run(args: Vec<OsString>) -> ExitCode {
     let cli = match RunnerCli::try_parse_from(args) {
-        Ok(cli) => cli,
+        Ok(cli) => args,
         Err(told) => return tell_clap(&told),
     };
-    let out = Ui::new(&cli.global);
-    match commands::run(&cli, &out) {
+    let out = Ui::new(&args.global);
+    match commands::run(&args, &out) {
         Ok(reply) => out.tell(reply.as_ref()),
         Err(report) => out.tell_error(&report),
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::log::{LoggedRequest, RequestKind, ScriptState};
+use crate::request_log::{LoggedRequest, RequestKind, ScriptState};
 use crate::script::{InjectedFault, ModelAction, ModelScript, ScriptStep, ScriptUsage, StepCounter};
 use crate::wire::{ModelRequest, ModelTurn, OfferedTool, TokenCounts, TurnAction};
 

@@ -4,9 +4,9 @@
 //! the loopback interface and nowhere else. What it answers is in a [`Script`]; what it was asked is in its log, without
 //! the value of any key. It never looks at a clock to decide, and the same requests get the same answers.
 
+mod body;
 mod choice;
-mod log;
-mod playing;
+mod request_log;
 mod script;
 mod server;
 mod wire;
@@ -19,14 +19,14 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-pub use log::{LoggedRequest, RequestKind};
+pub use request_log::{LoggedRequest, RequestKind};
 pub use script::{
     HttpError, InjectedFault, ModelAction, ModelScript, ScriptError, ScriptFault, ScriptPart, ScriptStep,
     ScriptUsage, StepCounter,
 };
 pub use wire::WireFormat;
 
-use log::RequestLog;
+use request_log::RequestLog;
 
 /// A server that is running, until it is dropped.
 pub struct ScriptedModel {

@@ -12,9 +12,9 @@ use hyper::{Method, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 
+use crate::body::{BodyEnd, ConnectionClosed, ScriptedBody};
 use crate::choice::{ChosenAnswer, ServerChoice, choose};
-use crate::log::{LoggedRequest, RequestKind, RequestLog};
-use crate::playing::{BodyEnd, ConnectionClosed, ScriptedBody};
+use crate::request_log::{LoggedRequest, RequestKind, RequestLog};
 use crate::script::{HttpError, InjectedFault, ModelScript};
 use crate::wire::{ModelRequest, SseEvent, WireFormat};
 

@@ -4,10 +4,10 @@
 
 pub mod agents;
 pub mod bad_trees;
+pub mod detached_processes;
 pub mod generated;
 pub mod oracle;
 pub mod processes;
-pub mod repo;
-pub mod setup;
-pub mod seven;
+pub mod run_builder;
+pub mod test_repo;
 pub mod trees;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::processes::wait_for;
-use crate::repo::TestRepo;
-use crate::setup::{BRANCH, RUN};
+use crate::run_builder::{BRANCH, RUN};
+use crate::test_repo::TestRepo;
 
 /// One iteration, as its commit tells it.
 #[derive(Clone, Debug)]

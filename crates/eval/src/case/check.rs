@@ -2,7 +2,7 @@
 
 use regex::Regex;
 use runner_core::config::CommandArgv;
-use runner_core::document::{BoundedInt, nearest};
+use runner_core::strict::{BoundedInt, nearest};
 use serde::Serialize;
 
 use super::Table;

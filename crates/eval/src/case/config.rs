@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use runner_core::config::Config as RunnerConfig;
-use runner_core::document::DocumentProblem;
+use runner_core::strict::DocumentProblem;
 use serde::{Serialize, Serializer};
 use toml::de::{DeTable, DeValue};
 use toml::{Table as TomlTable, Value};

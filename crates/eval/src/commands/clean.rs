@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use runner_cli::{CommandError, CommandOutput, KeyValueLine, Styler};
 use serde_json::{Value, json};
 
-use crate::cli::{CleanArgs, EvalGlobalArgs};
+use crate::args::{CleanArgs, EvalGlobalArgs};
 use crate::files;
 
 /// What was removed.

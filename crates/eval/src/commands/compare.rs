@@ -3,8 +3,8 @@
 use runner_cli::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
-use crate::cli::{CompareArgs, EvalGlobalArgs};
-use crate::pairing::PairedComparison;
+use crate::args::{CompareArgs, EvalGlobalArgs};
+use crate::comparison::PairedComparison;
 use crate::selection::ResultSelection;
 use crate::stats::paired::{MeanDifference, difference};
 

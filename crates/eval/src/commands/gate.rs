@@ -4,8 +4,8 @@ use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler,
 use serde_json::{Value, json};
 
 use super::compare::{DRAWS, drawn, line, words};
-use crate::cli::{EvalGlobalArgs, GateArgs};
-use crate::pairing::{PairedComparison, by_case, counts};
+use crate::args::{EvalGlobalArgs, GateArgs};
+use crate::comparison::{PairedComparison, by_case, counts};
 use crate::selection::ResultSelection;
 use crate::stats::gate::{CaseModel, GateRule, GateVerdict, VerdictTally, judge, simulate};
 use crate::stats::paired::{MeanDifference, difference};

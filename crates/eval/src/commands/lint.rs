@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::run::find_runner;
 use super::{INTERRUPTED, choice};
 use crate::agent::EvalAgent;
-use crate::cli::{EvalGlobalArgs, LintArgs};
+use crate::args::{EvalGlobalArgs, LintArgs};
 use crate::files;
 use crate::plan::PlanScope;
 use crate::pool::{self, PoolEnd, PoolEvent, PoolSettings};

@@ -5,7 +5,7 @@ use runner_core::text::one_line;
 use serde_json::{Value, json};
 
 use super::choice;
-use crate::cli::{EvalGlobalArgs, ListArgs};
+use crate::args::{EvalGlobalArgs, ListArgs};
 use crate::suite::{LoadedCase, choose, read_all};
 
 /// The cases.

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole};
-use runner_core::document::canonical_json;
+use runner_core::strict::canonical_json;
 use serde_json::{Value, json};
 
 use super::run::newest;
-use crate::cli::{EvalGlobalArgs, MergeArgs};
+use crate::args::{EvalGlobalArgs, MergeArgs};
 use crate::files;
 use crate::plan::TrialUnit;
 use crate::progress::mark;

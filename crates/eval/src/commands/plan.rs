@@ -4,7 +4,7 @@ use runner_cli::{CommandError, CommandOutput, KeyValueLine, Styler};
 use serde_json::{Value, json};
 
 use super::run::{new_run, scope_of};
-use crate::cli::{EvalGlobalArgs, EvalPlanArgs};
+use crate::args::{EvalGlobalArgs, EvalPlanArgs};
 use crate::plan::TrialUnit;
 use crate::run_folder::RunFolder;
 

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::choice;
 use super::run::{find_runner, newest};
-use crate::cli::{EvalGlobalArgs, RegradeArgs};
+use crate::args::{EvalGlobalArgs, RegradeArgs};
 use crate::files;
 use crate::grade::Grader;
-use crate::launch::CommandRunner;
+use crate::process::CommandRunner;
 use crate::result::{CheckResult, TrialOutcome};
 use crate::results::StoredTrial;
 use crate::run_folder::RunFolder;

@@ -7,7 +7,7 @@ use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler,
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
-use crate::cli::{EvalGlobalArgs, ReportArgs, ReportFormat};
+use crate::args::{EvalGlobalArgs, ReportArgs, ReportFormat};
 use crate::files;
 use crate::plan::TrialUnit;
 use crate::report::{atif, html, inspect, junit, rows};

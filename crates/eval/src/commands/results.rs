@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use runner_cli::numbers::counted;
+use runner_cli::format::counted;
 use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
-use crate::cli::{EvalGlobalArgs, ResultsArgs};
+use crate::args::{EvalGlobalArgs, ResultsArgs};
 use crate::plan::EvalPlan;
 use crate::progress::mark;
 use crate::result::{TrialMeta, TrialOutcome};

@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 
 use super::{INTERRUPTED, choice};
 use crate::agent::EvalAgent;
-use crate::cli::{EvalGlobalArgs, ExecutionArgs, RunArgs, ScopeArgs};
-use crate::host::RunnerUnderTest;
-use crate::launch::CommandRunner;
+use crate::args::{EvalGlobalArgs, ExecutionArgs, RunArgs, ScopeArgs};
 use crate::plan::{Partition, PlanScope, TrialUnit};
 use crate::pool::{self, PoolEnd, PoolEvent, PoolSettings};
+use crate::process::CommandRunner;
 use crate::progress::{EvalProgress, ProgressLine, mark};
 use crate::result::{TrialMeta, TrialOutcome};
 use crate::results::StoredTrial;
 use crate::run_folder::RunFolder;
+use crate::runner_under_test::RunnerUnderTest;
 use crate::suite::{LoadedCase, choose, read_all};
 
 /// How it ended.

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler};
-use runner_host::programs;
+use runner_host::executables;
 use serde_json::{Value, json};
 
 use super::run::{new_run, scope_of};
-use crate::cli::{ClusterEngine, EvalGlobalArgs, K8sArgs, SlurmArgs, SubmitArgs, SubmitScope};
-use crate::launch::{CommandRunner, CommandSpec};
+use crate::args::{ClusterEngine, EvalGlobalArgs, K8sArgs, SlurmArgs, SubmitArgs, SubmitScope};
 use crate::plan::SHARDS;
+use crate::process::{CommandRunner, CommandSpec};
 use crate::run_folder::RunFolder;
 
 /// What was written, and submitted if it was to be.
@@ -178,7 +178,7 @@ fn absolute(path: &Path) -> PathBuf {
 /// Asks the engine's own program, and gives the first line of its answer.
 fn ask(global: &EvalGlobalArgs, program: &str, words: &[String]) -> Result<String, CommandError> {
     let what = "could not submit the jobs";
-    let path = programs::find(program, None).ok_or_else(|| {
+    let path = executables::find(program, None).ok_or_else(|| {
         CommandError::refused("no_engine", what)
             .cause(format!("`{program}` is not on the PATH"))
             .hint("go to where it is, or look at what would be submitted: --dry-run")

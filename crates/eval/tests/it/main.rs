@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use testkit::repo::{RunOutput, TestRepo, run};
+use testkit::test_repo::{RunOutput, TestRepo, run};
 
 /// A folder with cases, to be evaluated.
 struct Suite {

@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::Value;
-use testkit::repo::run;
+use testkit::test_repo::run;
 
 use crate::Suite;
 

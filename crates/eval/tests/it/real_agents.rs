@@ -7,7 +7,7 @@ use scripted_model::{ModelScript, ScriptedModel};
 use serde_json::Value;
 use testkit::agents;
 use testkit::oracle::assert_nothing_of;
-use testkit::repo::run;
+use testkit::test_repo::run;
 
 use crate::{Suite, shipped_cases};
 

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use testkit::oracle::assert_nothing_of;
 use testkit::processes::wait_for;
-use testkit::repo::run;
+use testkit::test_repo::run;
 
 use crate::Suite;
 

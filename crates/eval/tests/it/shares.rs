@@ -23,7 +23,7 @@ fn shares_of_a_plan_make_a_whole_run_and_merge_says_what_is_missing() {
     // What starts many of them says which one this is. A share that is done is not done again.
     let mut command = suite.command(&["run", "--continue", "--run", "p"]);
     command.env("SLURM_ARRAY_TASK_ID", "2").env("RUNNER_EVAL_SHARDS", "3");
-    let ran = testkit::repo::run(&mut command).ok();
+    let ran = testkit::test_repo::run(&mut command).ok();
     assert!(ran.stdout.contains("partition=slice:3/3 units=2 had=0"), "{}", ran.stdout);
     let again = suite.eval(&["run", "--continue", "--run", "p", "--partition", "hash:1/2"]).ok();
     assert!(!again.stdout.contains("event=ended"), "{}", again.stdout);

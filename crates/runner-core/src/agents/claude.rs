@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::bounded::{self, number, some_text, text};
 use super::event::{ActivityState, AgentEvent, AgentEventKind};
-use super::money::microdollars;
-use super::tool;
+use super::parse_cost::microdollars;
+use super::tool_event;
 use super::transcript::{FailureInfo, ParsedSession, SessionEnd};
+use super::truncate::{self, number, some_text, text};
 use crate::step::{CostSource, Usage};
 
 /// What must be known of earlier lines.
@@ -66,19 +66,20 @@ impl ClaudeParser {
         for block in message.get("content").and_then(Value::as_array).into_iter().flatten() {
             let said = match text(block, "type") {
                 "text" if is_synthetic => {
-                    AgentEventKind::Warning { text: bounded::said(text(block, "text")) }
+                    AgentEventKind::Warning { text: truncate::said(text(block, "text")) }
                 }
-                "text" => AgentEventKind::Message { text: bounded::said(text(block, "text")) },
-                "thinking" => AgentEventKind::Reasoning { text: bounded::said(text(block, "thinking")) },
+                "text" => AgentEventKind::Message { text: truncate::said(text(block, "text")) },
+                "thinking" => AgentEventKind::Reasoning { text: truncate::said(text(block, "thinking")) },
                 "redacted_thinking" => continue,
                 "tool_use" => {
-                    let said = tool::begun(text(block, "name"), block.get("input").unwrap_or(&Value::Null));
+                    let said =
+                        tool_event::begun(text(block, "name"), block.get("input").unwrap_or(&Value::Null));
                     let id = some_text(block, "id");
                     id.iter().for_each(|id| drop(self.calls.insert(id.clone(), said.clone())));
                     events.push(AgentEvent { id, parent: None, said });
                     continue;
                 }
-                _ => AgentEventKind::Unknown { raw: bounded::raw(block) },
+                _ => AgentEventKind::Unknown { raw: truncate::raw(block) },
             };
             events.push(AgentEvent::of(said));
         }
@@ -113,7 +114,7 @@ impl ClaudeParser {
     fn user(&mut self, line: &Value) -> Vec<AgentEvent> {
         let content = line.pointer("/message/content");
         if let Some(text) = content.and_then(Value::as_str) {
-            return vec![AgentEvent::of(AgentEventKind::Warning { text: bounded::said(text) })];
+            return vec![AgentEvent::of(AgentEventKind::Warning { text: truncate::said(text) })];
         }
         let mut events = Vec::new();
         for block in content.and_then(Value::as_array).into_iter().flatten() {
@@ -121,10 +122,10 @@ impl ClaudeParser {
                 "tool_result" => events.push(self.tool_result(block)),
                 "text" => {
                     events.push(AgentEvent::of(AgentEventKind::Warning {
-                        text: bounded::said(text(block, "text")),
+                        text: truncate::said(text(block, "text")),
                     }));
                 }
-                _ => events.push(AgentEvent::of(AgentEventKind::Unknown { raw: bounded::raw(block) })),
+                _ => events.push(AgentEvent::of(AgentEventKind::Unknown { raw: truncate::raw(block) })),
             }
         }
         events
@@ -138,15 +139,15 @@ impl ClaudeParser {
         let exit = if is_error { exit_code(&result) } else { Some(0) };
         let call = id.as_ref().and_then(|id| self.calls.remove(id));
         let said = match call {
-            Some(call) => tool::ended(call, state, exit, &result),
-            None => AgentEventKind::Unknown { raw: bounded::raw(block) },
+            Some(call) => tool_event::ended(call, state, exit, &result),
+            None => AgentEventKind::Unknown { raw: truncate::raw(block) },
         };
         AgentEvent { id, parent: None, said }
     }
 
     fn rate_limit(&mut self, line: &Value) -> AgentEventKind {
         let info = line.get("rate_limit_info").unwrap_or(line);
-        let status = bounded::name(text(info, "status"));
+        let status = truncate::name(text(info, "status"));
         let resets_unix_secs = number(info, "resetsAt");
         if status == "rejected" {
             self.resets_unix_secs = resets_unix_secs;
@@ -165,7 +166,7 @@ impl ClaudeParser {
             return vec![told, AgentEvent::of(AgentEventKind::Finished)];
         }
         findings.answer = None;
-        let message = some_text(line, "result").unwrap_or_else(|| bounded::name(text(line, "subtype")));
+        let message = some_text(line, "result").unwrap_or_else(|| truncate::name(text(line, "subtype")));
         findings.end = SessionEnd::Failed(FailureInfo {
             message: message.clone(),
             status: number(line, "api_error_status"),
@@ -179,7 +180,7 @@ impl ClaudeParser {
 }
 
 fn unknown(line: &Value) -> AgentEvent {
-    AgentEvent::of(AgentEventKind::Unknown { raw: bounded::raw(line) })
+    AgentEvent::of(AgentEventKind::Unknown { raw: truncate::raw(line) })
 }
 
 fn system(line: &Value, findings: &mut ParsedSession) -> Option<AgentEventKind> {
@@ -200,7 +201,7 @@ fn system(line: &Value, findings: &mut ParsedSession) -> Option<AgentEventKind> 
         }
         // Known, and nothing that the call's own events do not say.
         "status" | "task_started" | "task_progress" | "task_notification" | "task_updated" => return None,
-        _ => AgentEventKind::Unknown { raw: bounded::raw(line) },
+        _ => AgentEventKind::Unknown { raw: truncate::raw(line) },
     })
 }
 
@@ -215,7 +216,7 @@ fn init(line: &Value, findings: &mut ParsedSession) -> AgentEventKind {
         session_id: identity.session_id.clone(),
         model: identity.model.clone(),
         version: identity.version.clone(),
-        tools: tools.into_iter().flatten().filter_map(Value::as_str).map(bounded::name).collect(),
+        tools: tools.into_iter().flatten().filter_map(Value::as_str).map(truncate::name).collect(),
     }
 }
 

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::bounded::{self, number, some_text, text};
 use super::event::{
     ActivityState, AgentEvent, AgentEventKind, FileAction, FileChange, PlanItem, PlanItemState,
 };
 use super::transcript::{FailureInfo, ParsedSession, SessionEnd};
+use super::truncate::{self, number, some_text, text};
 use crate::step::{CostSource, Usage};
 
 /// What one line means.
@@ -18,7 +18,7 @@ pub(super) fn read(line: &Value, findings: &mut ParsedSession) -> Vec<AgentEvent
         "turn.failed" => turn_failed(line, findings),
         "error" => error(line, findings),
         "item.started" | "item.updated" | "item.completed" => return item(line).into_iter().collect(),
-        _ => AgentEventKind::Unknown { raw: bounded::raw(line) },
+        _ => AgentEventKind::Unknown { raw: truncate::raw(line) },
     };
     vec![AgentEvent::of(told)]
 }
@@ -51,7 +51,7 @@ fn turn_completed(line: &Value, findings: &mut ParsedSession) -> Vec<AgentEvent>
 
 fn turn_failed(line: &Value, findings: &mut ParsedSession) -> AgentEventKind {
     let message = line.pointer("/error/message").and_then(Value::as_str).unwrap_or_default();
-    let message = bounded::name(message);
+    let message = truncate::name(message);
     findings.end = SessionEnd::Failed(FailureInfo { message: message.clone(), ..FailureInfo::default() });
     AgentEventKind::Failed { message }
 }
@@ -60,7 +60,7 @@ fn turn_failed(line: &Value, findings: &mut ParsedSession) -> AgentEventKind {
 /// that follows.
 fn error(line: &Value, findings: &mut ParsedSession) -> AgentEventKind {
     let message = text(line, "message");
-    let text = bounded::name(message);
+    let text = truncate::name(message);
     let Some(rest) = message.strip_prefix("Reconnecting...") else {
         findings.last_error = Some(text.clone());
         return AgentEventKind::Warning { text };
@@ -78,22 +78,22 @@ fn error(line: &Value, findings: &mut ParsedSession) -> AgentEventKind {
 fn item(line: &Value) -> Option<AgentEvent> {
     let item = line.get("item")?;
     let state = state_of(text(line, "type"), text(item, "status"));
-    let named = |key: &str| bounded::name(text(item, key));
+    let named = |key: &str| truncate::name(text(item, key));
     let said = match text(item, "type") {
-        "agent_message" => AgentEventKind::Message { text: bounded::said(text(item, "text")) },
-        "reasoning" => AgentEventKind::Reasoning { text: bounded::said(text(item, "text")) },
+        "agent_message" => AgentEventKind::Message { text: truncate::said(text(item, "text")) },
+        "reasoning" => AgentEventKind::Reasoning { text: truncate::said(text(item, "text")) },
         "command_execution" => AgentEventKind::Command {
             command: named("command"),
             state,
             exit: item.get("exit_code").and_then(Value::as_i64),
-            output: bounded::output(text(item, "aggregated_output")),
+            output: truncate::output(text(item, "aggregated_output")),
         },
         "file_change" => AgentEventKind::Edit { files: files(item), state },
         "web_search" => AgentEventKind::Web { query: named("query"), state },
         "todo_list" => AgentEventKind::Plan { items: todo(item) },
-        "error" => AgentEventKind::Warning { text: bounded::said(text(item, "message")) },
+        "error" => AgentEventKind::Warning { text: truncate::said(text(item, "message")) },
         "mcp_tool_call" | "collab_tool_call" => tool(item, state),
-        _ => AgentEventKind::Unknown { raw: bounded::raw(line) },
+        _ => AgentEventKind::Unknown { raw: truncate::raw(line) },
     };
     Some(AgentEvent { id: some_text(item, "id"), parent: None, said })
 }
@@ -113,17 +113,17 @@ fn tool(item: &Value, state: ActivityState) -> AgentEventKind {
     let output = shown("result").or_else(|| shown("error")).unwrap_or_default();
     let input = shown("arguments").or_else(|| shown("prompt")).unwrap_or_default();
     AgentEventKind::Tool {
-        name: bounded::name(&name),
-        input: bounded::name(&input),
+        name: truncate::name(&name),
+        input: truncate::name(&input),
         state,
-        output: bounded::output(&output),
+        output: truncate::output(&output),
     }
 }
 
 fn files(item: &Value) -> Vec<FileChange> {
     let changes = item.get("changes").and_then(Value::as_array);
     let file = |change: &Value| FileChange {
-        path: bounded::name(text(change, "path")),
+        path: truncate::name(text(change, "path")),
         change: match text(change, "kind") {
             "add" => FileAction::Add,
             "delete" => FileAction::Delete,
@@ -135,7 +135,7 @@ fn files(item: &Value) -> Vec<FileChange> {
 
 fn todo(item: &Value) -> Vec<PlanItem> {
     let entry = |entry: &Value| PlanItem {
-        text: bounded::name(text(entry, "text")),
+        text: truncate::name(text(entry, "text")),
         state: match entry.get("completed").and_then(Value::as_bool) {
             Some(true) => PlanItemState::Done,
             Some(false) | None => PlanItemState::Open,

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::bounded::{self, number, some_text, text};
 use super::event::{ActivityState, AgentEvent, AgentEventKind};
-use super::money::microdollars;
-use super::tool;
+use super::parse_cost::microdollars;
+use super::tool_event;
 use super::transcript::{FailureInfo, ParsedSession, SessionEnd, TranscriptFormat};
+use super::truncate::{self, number, some_text, text};
 use crate::step::{CostSource, Usage};
 
 /// What must be known of earlier lines.
@@ -47,16 +47,16 @@ impl PresetParser {
         let part = line.get("part").unwrap_or(&Value::Null);
         match text(line, "type") {
             "step_start" => self.announced(some_text(line, "sessionID"), None, findings),
-            "text" => said(AgentEventKind::Message { text: bounded::said(text(part, "text")) }),
-            "reasoning" => said(AgentEventKind::Reasoning { text: bounded::said(text(part, "text")) }),
+            "text" => said(AgentEventKind::Message { text: truncate::said(text(part, "text")) }),
+            "reasoning" => said(AgentEventKind::Reasoning { text: truncate::said(text(part, "text")) }),
             "tool_use" => {
                 let of = |path: &str| part.pointer(path);
                 let input = of("/state/input").unwrap_or(&Value::Null);
                 let is_failed = of("/state/status").and_then(Value::as_str) == Some("error");
                 let exit = of("/state/metadata/exit").and_then(Value::as_i64);
                 let output = of("/state/output").or_else(|| of("/state/error")).and_then(Value::as_str);
-                let call = tool::begun(text(part, "tool"), input);
-                let ended = tool::ended(call, state(is_failed), exit, output.unwrap_or_default());
+                let call = tool_event::begun(text(part, "tool"), input);
+                let ended = tool_event::ended(call, state(is_failed), exit, output.unwrap_or_default());
                 vec![AgentEvent { id: some_text(part, "callID"), parent: None, said: ended }]
             }
             "step_finish" => {
@@ -72,7 +72,7 @@ impl PresetParser {
                 let error = line.get("error").unwrap_or(line);
                 let data = error.get("data").unwrap_or(error);
                 let message =
-                    some_text(data, "message").unwrap_or_else(|| bounded::name(text(error, "name")));
+                    some_text(data, "message").unwrap_or_else(|| truncate::name(text(error, "name")));
                 failed(message, number(data, "statusCode"), findings)
             }
             _ => vec![unknown(line)],
@@ -83,7 +83,7 @@ impl PresetParser {
         match text(line, "type") {
             "init" => self.announced(some_text(line, "session_id"), some_text(line, "model"), findings),
             "message" if text(line, "role") == "user" => Vec::new(),
-            "message" => said(AgentEventKind::Message { text: bounded::said(text(line, "content")) }),
+            "message" => said(AgentEventKind::Message { text: truncate::said(text(line, "content")) }),
             "tool_use" => {
                 let input = line.get("parameters").unwrap_or(&Value::Null);
                 self.begins(some_text(line, "tool_id"), text(line, "tool_name"), input)
@@ -93,7 +93,7 @@ impl PresetParser {
                 let exit = (!is_failed).then_some(0);
                 self.ends(some_text(line, "tool_id"), (is_failed, exit), text(line, "output"), line)
             }
-            "error" => said(AgentEventKind::Warning { text: bounded::said(text(line, "message")) }),
+            "error" => said(AgentEventKind::Warning { text: truncate::said(text(line, "message")) }),
             "result" => {
                 let of =
                     |key: &str| line.pointer(&format!("/stats/{key}")).and_then(Value::as_u64).unwrap_or(0);
@@ -102,7 +102,7 @@ impl PresetParser {
                     return finished(findings);
                 }
                 let message = line.pointer("/error/message").and_then(Value::as_str).unwrap_or_default();
-                failed(bounded::name(message), embedded_status(message), findings)
+                failed(truncate::name(message), embedded_status(message), findings)
             }
             _ => vec![unknown(line)],
         }
@@ -115,10 +115,10 @@ impl PresetParser {
             "session.tools_updated" => self.announced(None, some_text(data, "model"), findings),
             "assistant.message" if text(data, "content").is_empty() => Vec::new(),
             "assistant.message" => {
-                said(AgentEventKind::Message { text: bounded::said(text(data, "content")) })
+                said(AgentEventKind::Message { text: truncate::said(text(data, "content")) })
             }
             "assistant.reasoning" => {
-                said(AgentEventKind::Reasoning { text: bounded::said(text(data, "content")) })
+                said(AgentEventKind::Reasoning { text: truncate::said(text(data, "content")) })
             }
             "tool.execution_start" => {
                 let input = data.get("arguments").unwrap_or(&Value::Null);
@@ -131,7 +131,7 @@ impl PresetParser {
                 self.ends(call(), (is_failed, exit), result, line)
             }
             "session.error" => {
-                let message = bounded::name(text(data, "message"));
+                let message = truncate::name(text(data, "message"));
                 let status = number(data, "statusCode");
                 self.failure =
                     Some(FailureInfo { message: message.clone(), status, ..FailureInfo::default() });
@@ -172,7 +172,7 @@ impl PresetParser {
                 self.ends(id(), (is_failed, (!is_failed).then_some(0)), &result, line)
             }
             "auto_retry_start" => said(AgentEventKind::Retry {
-                text: bounded::name(text(line, "errorMessage")),
+                text: truncate::name(text(line, "errorMessage")),
                 attempt: number(line, "attempt"),
                 of: number(line, "maxAttempts"),
                 wait_ms: number(line, "delayMs"),
@@ -204,15 +204,15 @@ impl PresetParser {
         self.failure = (text(message, "stopReason") == "error").then(|| {
             let told = text(message, "errorMessage");
             let status = told.split_whitespace().next().and_then(|word| word.parse().ok());
-            FailureInfo { message: bounded::name(told), status, ..FailureInfo::default() }
+            FailureInfo { message: truncate::name(told), status, ..FailureInfo::default() }
         });
         let blocks = message.get("content").and_then(Value::as_array).into_iter().flatten();
         let block = |block: &Value| match text(block, "type") {
             "text" => {
-                Some(AgentEvent::of(AgentEventKind::Message { text: bounded::said(text(block, "text")) }))
+                Some(AgentEvent::of(AgentEventKind::Message { text: truncate::said(text(block, "text")) }))
             }
             "thinking" => Some(AgentEvent::of(AgentEventKind::Reasoning {
-                text: bounded::said(text(block, "thinking")),
+                text: truncate::said(text(block, "thinking")),
             })),
             _ => None,
         };
@@ -235,7 +235,7 @@ impl PresetParser {
     }
 
     fn begins(&mut self, id: Option<String>, name: &str, input: &Value) -> Vec<AgentEvent> {
-        let said = tool::begun(name, input);
+        let said = tool_event::begun(name, input);
         id.iter().for_each(|id| drop(self.calls.insert(id.clone(), said.clone())));
         vec![AgentEvent { id, parent: None, said }]
     }
@@ -248,7 +248,7 @@ impl PresetParser {
         line: &Value,
     ) -> Vec<AgentEvent> {
         let Some(call) = id.as_ref().and_then(|id| self.calls.remove(id)) else { return vec![unknown(line)] };
-        vec![AgentEvent { id, parent: None, said: tool::ended(call, state(is_failed), exit, result) }]
+        vec![AgentEvent { id, parent: None, said: tool_event::ended(call, state(is_failed), exit, result) }]
     }
 }
 
@@ -261,7 +261,7 @@ fn said(said: AgentEventKind) -> Vec<AgentEvent> {
 }
 
 fn unknown(line: &Value) -> AgentEvent {
-    AgentEvent::of(AgentEventKind::Unknown { raw: bounded::raw(line) })
+    AgentEvent::of(AgentEventKind::Unknown { raw: truncate::raw(line) })
 }
 
 /// Adds what one request cost. No cost at all means that the program knows no price.

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::event::{AgentEvent, AgentEventKind};
-use super::{AgentKind, Preset, bounded, claude, codex, preset_lines};
+use super::{AgentKind, Preset, claude, codex, preset_lines, truncate};
 use crate::config::Executor;
 use crate::step::Usage;
 
@@ -176,7 +176,7 @@ impl Transcript {
         }
         let value = if is_too_long { None } else { serde_json::from_str::<Value>(&text).ok() };
         let Some(value) = value.filter(Value::is_object) else {
-            let raw = Value::String(bounded::output(&text));
+            let raw = Value::String(truncate::output(&text));
             return vec![AgentEvent::of(AgentEventKind::Unknown { raw })];
         };
         self.findings.is_begun = true;

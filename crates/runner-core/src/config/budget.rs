@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Table;
-use crate::document::{BoundedInt, SAFE_INTEGER_MAX};
+use crate::strict::{BoundedInt, SAFE_INTEGER_MAX};
 
 /// Tokens, as many as are counted exactly.
 pub type TokenLimit = BoundedInt<1, SAFE_INTEGER_MAX>;

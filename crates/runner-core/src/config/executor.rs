@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CommandArgv, Table};
 use crate::agents::Preset;
-use crate::document::BoundedInt;
+use crate::strict::BoundedInt;
 
 /// Tokens of a context.
 pub type Tokens = BoundedInt<1_000, 100_000_000>;

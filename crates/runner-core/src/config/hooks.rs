@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{CommandArgv, Table};
-use crate::document::BoundedInt;
+use crate::strict::BoundedInt;
 
 /// Seconds that a hook may take.
 pub type HookSeconds = BoundedInt<1, 300>;

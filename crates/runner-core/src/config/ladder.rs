@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Executor, ExecutorKind, Table};
-use crate::document::BoundedInt;
+use crate::strict::BoundedInt;
 use crate::text::{head, one_line};
 
 /// One rung of the ladder above `[executor]`.

@@ -8,7 +8,7 @@ use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use thiserror::Error;
 
-use crate::document::nearest;
+use crate::strict::nearest;
 use crate::tools::ToolsError;
 
 /// The built-in templates by file name. A file of the same name in `.runner/prompts/` takes the place of one.

@@ -1,10 +1,10 @@
 use super::*;
 use crate::config::Config;
-use crate::document::BoundedInt;
 use crate::id::{IterationNumber, RunId};
 use crate::repo_path::RepoPath;
 use crate::run_state::{NodeHistory, PendingRepair, RunState};
 use crate::step::{Memory, NextStep, Outcome, SessionMode, plan};
+use crate::strict::BoundedInt;
 use crate::tree::{Node, Tree};
 
 fn node(name: &str, children: Vec<Node>) -> Node {

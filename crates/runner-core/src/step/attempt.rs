@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::outcome::{Interruption, Outcome};
-use crate::document::text_bytes;
+use crate::cost::{Amount, amount};
 use crate::repo_path::RepoPath;
-use crate::spending::{Amount, amount};
+use crate::strict::bytes_or_text;
 
 /// What one agent session left behind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub struct Attempt {
 #[serde(rename_all = "snake_case")]
 pub enum LeftFile {
     /// What is in it.
-    Bytes(#[serde(with = "text_bytes")] Vec<u8>),
+    Bytes(#[serde(with = "bytes_or_text")] Vec<u8>),
     /// It is not there.
     Missing,
     /// Something else is there: a folder, a link, a pipe.
@@ -246,7 +246,7 @@ pub enum GuardRun {
         /// How.
         exit: GuardExit,
         /// What it printed, as far as it was kept.
-        #[serde(with = "text_bytes")]
+        #[serde(with = "bytes_or_text")]
         output: Vec<u8>,
     },
     /// It could not be started.

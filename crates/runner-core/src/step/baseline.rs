@@ -1,9 +1,9 @@
 //! The guard's word on the untouched repository, before the first session: what was red before any agent came.
 
 use super::attempt::{GuardExit, GuardRun};
-use super::bookkeeping::{GUARD_NOT_STARTED, guard_output};
 use super::event::Event;
 use super::message::TAKEN_IN;
+use super::next_state::{GUARD_NOT_STARTED, guard_output};
 use super::outcome::StopReason;
 use super::plan::{Job, NextStep, plan};
 use super::snapshot::Snapshot;

@@ -5,22 +5,22 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::annotations::Annotation;
 use super::attempt::{GuardExit, GuardRun, SessionExit, Usage};
-use super::bookkeeping::findings;
+use super::backoff::Wait;
 use super::interpret::{Claim, SessionFinding};
-use super::mark::Annotation;
+use super::next_state::findings;
 use super::outcome::{NextAction, Outcome, StopReason};
 use super::plan::{Job, Ordinal, SessionMode};
 use super::settle::{AttemptCharge, Transition};
 use super::snapshot::Snapshot;
-use super::wait::Wait;
 use crate::agent_output::AgentStatus;
 use crate::agents::AgentEvent;
 use crate::config::{Budget, CommandArgv};
+use crate::cost::{BudgetLimit, RunSpending, SessionCost};
 use crate::digest::Sha256;
 use crate::id::{IterationNumber, NodeId, RunId};
 use crate::run_state::GuardResult;
-use crate::spending::{BudgetLimit, RunSpending, SessionCost};
 use crate::tree::LeafCount;
 
 /// One thing that happened.

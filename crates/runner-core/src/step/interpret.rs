@@ -1,11 +1,11 @@
 //! Attempt to claim: what a session's leavings mean under the rules. Nothing of it is believed yet.
 
 use super::attempt::{Attempt, ChangeScope, LeftFile, ProtectedPath, SessionExit, Usage};
-use super::judge::{Violation, judge};
 use super::merge::{PlanEdit, merge, plan_edits};
 use super::outcome::Outcome;
 use super::plan::{Job, SessionTarget};
 use super::snapshot::Snapshot;
+use super::tree_rules::{Violation, judge};
 use crate::agent_output::{AgentOutput, AgentStatus};
 use crate::config::ProtectPolicy;
 use crate::repo_path::RepoPath;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::places::NodeIndex;
+use super::index::NodeIndex;
 use crate::config::Config;
 use crate::id::NodeId;
 use crate::tree::{AgentTree, Node, Tree, TreeProblem};

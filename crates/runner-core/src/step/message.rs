@@ -1,6 +1,6 @@
 //! The commit's message: subject, what was said, and trailers. A function of state and results alone.
 
-use super::mark::Annotation;
+use super::annotations::Annotation;
 use super::plan::Job;
 use super::settle::{AttemptCharge, Decision};
 use crate::digest::Sha256;

@@ -2,21 +2,21 @@
 
 use serde::Serialize;
 
+use super::annotations::Annotation;
 use super::attempt::{ChangeScope, GuardExit, SessionExit, Usage};
-use super::bookkeeping::{cost, findings};
 use super::interpret::Claim;
-use super::mark::Annotation;
 use super::merge::PlanEdit;
+use super::next_state::{cost, findings};
 use super::outcome::{NextAction, Outcome};
 use super::plan::{Job, Ordinal, SessionMode};
 use super::settle::{AttemptCharge, Decision};
 use super::snapshot::Snapshot;
 use crate::agent_output::AgentStatus;
+use crate::cost::{RunSpending, SessionCost};
 use crate::digest::Sha256;
 use crate::id::{IterationNumber, NodeId, RunId};
 use crate::prompt::SectionCut;
 use crate::run_state::{GuardResult, SEMANTICS};
-use crate::spending::{RunSpending, SessionCost};
 use crate::tools::Tools;
 
 /// One iteration's record.

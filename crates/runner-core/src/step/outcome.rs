@@ -5,9 +5,9 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::wait::Wait;
+use super::backoff::Wait;
+use crate::cost::BudgetLimit;
 use crate::id::NodeId;
-use crate::spending::BudgetLimit;
 
 /// How one iteration ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

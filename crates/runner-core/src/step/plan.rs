@@ -3,14 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ladder::{AgentChoice, next_agent};
+use super::escalation::{AgentChoice, next_agent};
 use super::outcome::StopReason;
 use super::snapshot::Snapshot;
 use crate::config::{CommandArgv, Executor, OnStuck, ProtectPolicy};
+use crate::cost::{ReachedLimit, reached};
 use crate::id::{IterationNumber, NodeId, RunId};
 use crate::prompt::{self, ContextFiles, Prompt, PromptError};
 use crate::run_state::PendingRepair;
-use crate::spending::{ReachedLimit, reached};
 use crate::tools::{EffectiveTools, Tools, ToolsError};
 use crate::tree::{Node, SelectedLeaf, Selection, path_text, select};
 

@@ -1,17 +1,17 @@
 //! Claim and verdict to transition: the update table, and everything that is written because of it.
 
+use super::annotations::marks;
 use super::attempt::{GuardExit, GuardRun, ProviderError, SessionExit};
-use super::bookkeeping;
+use super::backoff::Wait;
+use super::escalation::choose;
 use super::interpret::{Claim, SessionFinding};
-use super::ladder::choose;
-use super::mark::marks;
 use super::merge::PlanEdit;
 use super::message;
 use super::meta::IterationMeta;
+use super::next_state;
 use super::outcome::{Interruption, NextAction, Outcome, OutcomeClass, StopReason};
 use super::plan::{Job, REPAIRS_MAX, SessionMode, SessionTarget, worked_on};
 use super::snapshot::Snapshot;
-use super::wait::Wait;
 use crate::agent_output::AgentStatus;
 use crate::config::OnUsageLimit;
 use crate::id::NodeId;
@@ -99,7 +99,7 @@ pub fn settle(snapshot: &Snapshot, job: &Job, claim: &Claim, verdict: &GuardRun)
     let tree = changed_tree(snapshot, job, ruling.change);
     let marks = marks(job, claim, &ruling);
     let next = next(snapshot, job, claim, verdict, ruling.outcome);
-    let state = bookkeeping::after(snapshot, job, claim, verdict, (&ruling, &tree, &next));
+    let state = next_state::after(snapshot, job, claim, verdict, (&ruling, &tree, &next));
     let tree_sha256 = tree.sha256();
     let message = message::compose(job, &state, &ruling, &marks, (tree_sha256, snapshot.own_commits));
     let meta =
@@ -278,7 +278,7 @@ fn interruption(claim: &Claim, verdict: &GuardRun) -> Interruption {
 
 /// What follows a used-up allowance: the next agent that has one, or a wait for the first to have one again.
 fn after_usage_limit(snapshot: &Snapshot, job: &Job, claim: &Claim) -> NextAction {
-    let limits = bookkeeping::usage_limits(snapshot, job, claim, Outcome::UsageLimit);
+    let limits = next_state::usage_limits(snapshot, job, claim, Outcome::UsageLimit);
     let path = snapshot.tree.path_to(worked_on(&job.aim)).unwrap_or_default();
     let leaf = path.last().map(|leaf| (&leaf.id, leaf.attempts));
     let chosen = choose(&snapshot.config, &limits, leaf);

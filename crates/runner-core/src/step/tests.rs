@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::agent_output::AgentStatus;
 use crate::config::{Config, OnStuck, ProtectPolicy, RemovalPolicy};
-use crate::document::BoundedInt;
+use crate::cost::amount;
 use crate::id::{IterationNumber, NodeId, RunId};
 use crate::run_state::{GuardResult, RunState};
-use crate::spending::amount;
+use crate::strict::BoundedInt;
 use crate::tree::{Node, Tree};
 
 fn id(text: &str) -> NodeId {

@@ -3,7 +3,7 @@
 //! A value that cannot be read leaves a stand-in behind, so that the rest of the document is still checked.
 //! Whoever calls must look at what was found before using the nodes.
 
-mod quick;
+mod fast_path;
 mod value;
 
 use std::fmt;
@@ -15,8 +15,8 @@ use super::problem::{FaultCollector, JsonKind, NodeField, Position, TreeError, T
 use super::{
     ATTEMPTS_RANGE, BYTES_MAX, DEPTH_MAX, MAX_ATTEMPTS_RANGE, NODES_MAX, Node, ORDER_RANGE, VERSION, rules,
 };
-use crate::document::{DocumentFault, json_fault, nearest, text_of};
 use crate::id::NodeId;
+use crate::strict::{DocumentFault, json_fault, nearest, text_of};
 use crate::text::head;
 
 /// Reads a document and looks at its rules. What is not even text, or too large to look at, is the one fault told.
@@ -32,7 +32,7 @@ pub(super) fn document(bytes: &[u8]) -> Result<(Node, FaultCollector), TreeProbl
         };
         whole(TreeError::Syntax { line: problem.line, column: 1, what: format!("the file {what}") })
     })?;
-    if let Some(root) = quick::good_root(text) {
+    if let Some(root) = fast_path::good_root(text) {
         return Ok((root, FaultCollector::default()));
     }
     let mut reader = TreeReader { found: FaultCollector::default(), position: Vec::new(), nodes: 0 };

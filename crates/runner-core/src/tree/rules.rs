@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::problem::{FaultCollector, NodeField, Position, TreeError, path_at};
-use super::written::{SerializedLen, escapes_below};
+use super::serialized_len::{SerializedLen, escapes_below};
 use super::{ATTEMPTS_RANGE, BYTES_MAX, DEPTH_MAX, MAX_ATTEMPTS_RANGE, NODES_MAX, Node, ORDER_RANGE};
 use crate::id::NodeId;
 

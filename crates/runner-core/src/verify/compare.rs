@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::record::MessageParts;
 use super::rule::Rule;
+use crate::edit;
 use crate::run_state::RunState;
-use crate::steer;
 use crate::step::Violation;
-use crate::step::places::NodeIndex;
+use crate::step::index::NodeIndex;
 use crate::text::{head, one_line};
 use crate::tree::{Node, Tree};
 
@@ -121,7 +121,7 @@ pub(super) fn messages(expected: &str, found: &str, prompt_is_known: bool) -> Ve
 
 /// The trailers of a message, each with its rule.
 const TRAILERS: [(&str, Rule); 13] = [
-    (steer::EDIT, Rule::Message),
+    (edit::EDIT, Rule::Message),
     ("Runner-Outcome", Rule::Outcome),
     ("Runner-Attempt", Rule::Charge),
     ("Runner-Prompt", Rule::Prompt),

@@ -1,9 +1,9 @@
 //! The documents of a commit, read with what is wrong with them.
 
 use super::compare::{Difference, shown};
-use super::files::{self, Files};
 use super::record::CommitKind;
 use super::rule::Rule;
+use super::snapshot::{self, Files};
 use crate::config::Config;
 use crate::layout::Doc;
 use crate::run_state::RunState;
@@ -15,23 +15,23 @@ pub(super) struct DocumentSet<'f>(pub(super) &'f Files);
 impl DocumentSet<'_> {
     pub(super) fn tree(&self) -> Option<Result<Tree, String>> {
         let read = |bytes| Tree::decode(bytes).map_err(|problems| first(&problems));
-        files::doc(self.0, Doc::Tree).map(read)
+        snapshot::doc(self.0, Doc::Tree).map(read)
     }
 
     pub(super) fn state(&self) -> Option<Result<RunState, String>> {
         let read = |bytes| RunState::decode(bytes).map_err(|problems| first(&problems));
-        files::doc(self.0, Doc::RunState).map(read)
+        snapshot::doc(self.0, Doc::RunState).map(read)
     }
 
     pub(super) fn config(&self) -> Option<Result<Config, String>> {
         let read = |bytes| Config::decode(bytes).map_err(|problems| first(&problems));
-        files::doc(self.0, Doc::Config).map(read)
+        snapshot::doc(self.0, Doc::Config).map(read)
     }
 
     pub(super) fn checked_tree(&self, kind: &CommitKind, wrong: &mut Vec<Difference>) -> Option<Tree> {
         let tree = told(self.tree(), Rule::TreeInvalid, wrong)?;
         let is_own = matches!(kind, CommitKind::Own { .. });
-        if !is_own && files::doc(self.0, Doc::Tree) != Some(tree.bytes()) {
+        if !is_own && snapshot::doc(self.0, Doc::Tree) != Some(tree.bytes()) {
             wrong.push((
                 Rule::TreeCanonical,
                 "the tree in its one form".to_owned(),
@@ -43,7 +43,7 @@ impl DocumentSet<'_> {
 
     pub(super) fn checked_state(&self, wrong: &mut Vec<Difference>) -> Option<RunState> {
         let state = told(self.state(), Rule::RunStateInvalid, wrong)?;
-        if files::doc(self.0, Doc::RunState) != Some(state.to_bytes().as_slice()) {
+        if snapshot::doc(self.0, Doc::RunState) != Some(state.to_bytes().as_slice()) {
             let expected = "the state in its one form".to_owned();
             wrong.push((Rule::RunStateCanonical, expected, "the same in another form".to_owned()));
         }

@@ -1,14 +1,14 @@
 //! An edit of the user's, applied again to what was there before it.
 
 use super::compare::{self, Difference, shown};
-use super::files::{self, Files};
 use super::record::MessageParts;
+use super::snapshot::{self, Files};
 use super::{AuditedCommit, Rule};
+use crate::edit::{self, EditError, EditableDocs, UserEdit};
 use crate::id::RunId;
 use crate::layout::Doc;
 use crate::repo_path::RepoPath;
 use crate::run_state::RunState;
-use crate::steer::{self, EditError, EditableDocs, UserEdit};
 use crate::tree::{ForbiddenEdit, Tree, UserEditError, user_edit_faults};
 
 /// What is known before the edit.
@@ -28,12 +28,12 @@ pub(super) fn differences(
     (tree, state, files): (&Tree, &RunState, &Files),
 ) -> Vec<Difference> {
     let parts = MessageParts::of(text);
-    let said = parts.value(steer::EDIT).unwrap_or_default();
+    let said = parts.value(edit::EDIT).unwrap_or_default();
     let Ok(edit) = serde_json::from_str::<UserEdit>(said) else {
-        return vec![(Rule::Message, format!("{} with an edit", steer::EDIT), shown(said))];
+        return vec![(Rule::Message, format!("{} with an edit", edit::EDIT), shown(said))];
     };
     let mut wrong = scope(commit, edit.doc());
-    let memory = |files: &Files, doc| files::doc(files, doc).unwrap_or_default().to_vec();
+    let memory = |files: &Files, doc| snapshot::doc(files, doc).unwrap_or_default().to_vec();
     let (questions, feedback) = (memory(known.files, Doc::Questions), memory(known.files, Doc::Feedback));
     let before = EditableDocs { tree: known.tree.clone(), questions, feedback };
     let after = match edit.apply(&before) {
@@ -57,7 +57,7 @@ pub(super) fn differences(
     }
     wrong.extend(compare::states(known.state, state));
     if wrong.is_empty() {
-        let expected = steer::message(known.run, &edit, &after, known.state, known.own_commits);
+        let expected = edit::message(known.run, &edit, &after, known.state, known.own_commits);
         wrong.extend(compare::messages(&expected, text, true));
     }
     wrong

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::audit::Auditor;
+use super::auditor::Auditor;
 use super::compare::{self, Difference, shown};
-use super::files::{self, is_runners};
-use super::rebuild::{self, RecordedFacts, rebuild};
+use super::reconstruct::{self, RecordedFacts, rebuild};
 use super::record::{CommitKind, IterationTarget, MessageParts};
+use super::snapshot::{self, is_runners};
 use super::{AuditedCommit, FileAfter, Rule};
 use crate::config::ProtectPolicy;
 use crate::id::NodeId;
@@ -50,8 +50,8 @@ impl IterationAudit<'_> {
             )];
         };
         let CommitKind::Iteration { status, .. } = kind else { return Vec::new() };
-        let bytes = files::doc(&self.auditor.files, Doc::Tree).unwrap_or_default();
-        let guard_exit = parts.value("Runner-Guard-Exit").and_then(rebuild::guard_exit);
+        let bytes = snapshot::doc(&self.auditor.files, Doc::Tree).unwrap_or_default();
+        let guard_exit = parts.value("Runner-Guard-Exit").and_then(reconstruct::guard_exit);
         let (protected, restored) = self.protected(&parts, state, outcome);
         let touched = self.commit.changes.iter().any(|change| !is_runners(&change.path)) || restored > 0;
         let work = if touched { ChangeScope::Execute } else { ChangeScope::Decompose };
@@ -132,7 +132,7 @@ impl IterationAudit<'_> {
         let restored = self.restored(parts, state, others);
         told.extend(restored.iter().map(|path| ProtectedPath {
             path: path.clone(),
-            existed_at_start: auditor.is_pinned(&path.to_bytes()) || rebuild::is_unnamed(path),
+            existed_at_start: auditor.is_pinned(&path.to_bytes()) || reconstruct::is_unnamed(path),
             changed: true,
             exists: true,
         }));
@@ -153,7 +153,7 @@ impl IterationAudit<'_> {
             None => named.len(),
         };
         let lesson = self.job.aim.node().and_then(|node| state.lesson(node));
-        rebuild::restored(&named, count, lesson)
+        reconstruct::restored(&named, count, lesson)
     }
 
     /// Where the start cannot be reached: whether the commit itself says that the file is younger.

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use runner_core::config::Config;
 use runner_core::digest::Sha256;
+use runner_core::edit::{self, EditableDocs, UserEdit};
 use runner_core::id::{NodeId, RunId};
 use runner_core::layout::Doc;
 use runner_core::repo_path::RepoPath;
 use runner_core::run_state::{Baseline, GuardResult, RunState, SEMANTICS};
-use runner_core::steer::{self, EditableDocs, UserEdit};
 use runner_core::step::{
     Attempt, ChangeScope, GuardExit, GuardRun, Interruption, LeftFile, NextStep, Outcome, ProtectedPath,
     ProviderError, SessionExit, Transition, Usage, interpret, plan, settle,
@@ -18,7 +18,7 @@ use runner_core::tree::{Node, Tree};
 use runner_core::verify::{
     AuditBase, AuditStart, AuditedCommit, Auditor, CommitChange, FileAfter, Files, Rule, snapshot,
 };
-use runner_core::{plan::PlanFormat, start};
+use runner_core::{import::PlanFormat, start};
 
 const GOAL: &str = "---\nid: sim\n---\n# Goal\n\nBuild it.\n";
 
@@ -346,7 +346,7 @@ fn an_edit_that_could_not_be_made_is_named_by_its_rule() {
         (UserEdit::Remove { node: node("nobody") }, Rule::PlanEdit),
     ] {
         let before = EditableDocs { tree: run.tree(), questions: Vec::new(), feedback: Vec::new() };
-        let message = steer::message(&run_id(), &edit, &before, &run.state(), 0);
+        let message = edit::message(&run_id(), &edit, &before, &run.state(), 0);
         assert!(run.clone().commit(&message, &[], Vec::new()).contains(&rule), "{edit:?}");
     }
 }

@@ -8,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use runner_core::id::NodeId;
-use runner_core::plan::{
+use runner_core::import::{
     EntryStatus, ImportOptions, ImportedPlan, PlanEntry, PlanImport, export, graft, read,
 };
 use runner_core::tree::{DEPTH_MAX, NODES_MAX, Node, Tree};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use runner_core::document::{FieldReader, nearest};
 use runner_core::goal::Goal;
 use runner_core::scenario::{Scenario, SessionContext};
+use runner_core::strict::{FieldReader, nearest};
 use runner_core::tree::{BYTES_MAX, NODES_MAX, Tree};
 use serde_json::{Map, Value};
 

@@ -26,9 +26,9 @@ use runner_core::config::{
     Usd,
 };
 use runner_core::digest::Sha256;
-use runner_core::document::BoundedInt;
 use runner_core::id::NodeId;
 use runner_core::step::{Outcome, OutcomeClass, StopReason, run_loop};
+use runner_core::strict::BoundedInt;
 use runner_core::tree::{Node, Tree};
 
 use agent::{Plan, Temper};

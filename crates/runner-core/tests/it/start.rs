@@ -2,8 +2,8 @@
 
 use runner_core::goal::{GoalError, TEMPLATE};
 use runner_core::id::RunId;
+use runner_core::import::PlanFormat;
 use runner_core::layout::Doc;
-use runner_core::plan::PlanFormat;
 use runner_core::run_state::RunState;
 use runner_core::start::{
     DocSet, DocumentSources, StartDocuments, StartError, StartOptions, compose, goal_file, message,

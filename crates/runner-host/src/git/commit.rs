@@ -3,9 +3,9 @@
 use std::os::unix::ffi::OsStrExt;
 
 use super::Git;
+use crate::atomic;
 use crate::clock;
 use crate::error::Error;
-use crate::store;
 
 impl Git {
     /// Stores a commit. Nothing points to it yet.
@@ -16,10 +16,10 @@ impl Git {
             "tree {tree}\nparent {parent}\nauthor {author} {now}\ncommitter {committer} {now}\n\n{message}"
         );
         let path = self.paths().new_commit();
-        store::overwrite(&path, text.as_bytes())?;
+        atomic::overwrite(&path, text.as_bytes())?;
         let request = [quoted(path.as_os_str().as_bytes()), b"\n".to_vec()].concat();
         let stored = self.committing.ask(self, &request, 1)?.into_iter().next();
-        store::clear(&path)?;
+        atomic::clear(&path)?;
         stored.ok_or_else(|| Error::GitAnswer { command: "hash-object -t commit".to_owned() })
     }
 }
@@ -49,7 +49,7 @@ mod tests {
     fn a_commit_is_one_that_git_itself_would_make() {
         let folder = tempfile::tempdir().unwrap();
         let git = Git::create(folder.path()).unwrap();
-        store::ensure_folder(&git.paths().private()).unwrap();
+        atomic::ensure_folder(&git.paths().private()).unwrap();
         fs::write(folder.path().join("a"), "a").unwrap();
         git.commit_everything("a").unwrap();
         let parent = git.resolve("HEAD").unwrap().unwrap();
@@ -66,7 +66,7 @@ mod tests {
         let when = lossy(&git.call(&["log", "-1", "--format=%at %ct", &ours]).run().unwrap());
         let (author, committer) = when.split_once(' ').unwrap();
         assert_eq!(author, committer);
-        assert!(crate::record::now_ms() / 1000 - author.parse::<u64>().unwrap() < 100);
+        assert!(crate::iteration_dir::now_ms() / 1000 - author.parse::<u64>().unwrap() < 100);
         git.call(&["fsck", "--strict", &ours]).run().unwrap();
     }
 }

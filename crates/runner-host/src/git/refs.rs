@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use super::{Git, Head, lossy};
+use crate::atomic;
 use crate::error::Error;
-use crate::store;
 
 /// More than any file of a single reference has.
 const LOOSE_BYTES_MAX: u64 = 4 << 10;
@@ -46,7 +46,7 @@ impl Git {
 }
 
 fn says(path: &Path, text: &str) -> bool {
-    store::read(path, LOOSE_BYTES_MAX).is_ok_and(|bytes| bytes.as_deref() == Some(text.as_bytes()))
+    atomic::read(path, LOOSE_BYTES_MAX).is_ok_and(|bytes| bytes.as_deref() == Some(text.as_bytes()))
 }
 
 fn read(folder: &Path, name_digits: usize) -> Option<BTreeMap<String, String>> {
@@ -58,7 +58,7 @@ fn read(folder: &Path, name_digits: usize) -> Option<BTreeMap<String, String>> {
         text.len() == name_digits && is_hexadecimal && text.bytes().any(|byte| byte != b'0')
     };
     let mut refs = BTreeMap::new();
-    let packed = store::read(&folder.join("packed-refs"), PACKED_BYTES_MAX).ok()?.unwrap_or_default();
+    let packed = atomic::read(&folder.join("packed-refs"), PACKED_BYTES_MAX).ok()?.unwrap_or_default();
     let lines = std::str::from_utf8(&packed).ok()?.lines();
     for line in lines.filter(|line| !line.starts_with(['#', '^'])) {
         let (object, name) = line.split_once(' ').filter(|(object, _)| is_object(object))?;
@@ -84,7 +84,7 @@ fn collect(folder: &Path, name: &str, found: &mut BTreeMap<String, String>) -> O
         if entry.file_type().ok()?.is_dir() {
             collect(folder, &name, found)?;
         } else {
-            let bytes = store::read(&entry.path(), LOOSE_BYTES_MAX).ok()??;
+            let bytes = atomic::read(&entry.path(), LOOSE_BYTES_MAX).ok()??;
             found.insert(name, String::from_utf8(bytes).ok()?);
         }
     }

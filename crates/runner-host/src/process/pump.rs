@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::capped::{BoundedLog, ByteCounts};
-use super::lines::OutputJsonl;
+use super::bounded_log::{BoundedLog, ByteCounts};
+use super::output_jsonl::OutputJsonl;
 use super::{OutputLog, OutputSource, OutputTarget, wait_until};
 use crate::error::Error;
 

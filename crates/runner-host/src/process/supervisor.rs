@@ -20,8 +20,8 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use signal_hook::consts::{SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
-use super::wire::{self, ExitReport, ProgramStatus, SpawnRequest, StopCause, Streams};
-use super::{SignalTarget, StopSignal, family, wait_until};
+use super::protocol::{self, ExitReport, ProgramStatus, SpawnRequest, StopCause, Streams};
+use super::{SignalTarget, StopSignal, process_tree, wait_until};
 
 /// What ends other programs and is none of this one's business: whoever means the runner signals the runner.
 const SHRUGGED_OFF: [i32; 7] = [SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
@@ -38,7 +38,7 @@ pub(super) fn main() -> ExitCode {
 fn supervise() -> io::Result<()> {
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     rustix::process::setsid()?;
-    family::adopt_orphans()?;
+    process_tree::adopt_orphans()?;
     #[cfg(target_os = "linux")]
     rustix::thread::set_name(c"supervise")?;
     for signal in SHRUGGED_OFF {
@@ -48,9 +48,9 @@ fn supervise() -> io::Result<()> {
     signal_hook::low_level::pipe::register(SIGCHLD, bell)?;
     deaths.set_nonblocking(true)?;
 
-    while let Some((order, streams)) = wire::receive(&socket)? {
+    while let Some((order, streams)) = protocol::receive(&socket)? {
         let report = run(&order, streams, &socket, &deaths);
-        wire::answer(&report, &socket)?;
+        protocol::answer(&report, &socket)?;
     }
     Ok(())
 }
@@ -68,7 +68,7 @@ fn run(
     };
     let mut watch = ProgramWatch::new(order, child, socket, deaths);
     let status = watch.until_the_end();
-    let leftovers = family::end_all(child);
+    let leftovers = process_tree::end_all(child);
     let status = status.unwrap_or(ProgramStatus::Killed);
     ExitReport::Ended { status, cause: watch.cause, leftovers }
 }
@@ -166,14 +166,14 @@ impl<'a> ProgramWatch<'a> {
         let count = self.socket.read(&mut words)?;
         for word in words.iter().take(count) {
             match *word {
-                wire::STOP if self.cause.is_none() => self.ask_to_end(StopCause::Asked),
-                wire::STOP_IDLE if self.cause.is_none() => self.ask_to_end(StopCause::Idle),
-                wire::KILL => {
+                protocol::STOP if self.cause.is_none() => self.ask_to_end(StopCause::Asked),
+                protocol::STOP_IDLE if self.cause.is_none() => self.ask_to_end(StopCause::Idle),
+                protocol::KILL => {
                     self.cause = self.cause.or(Some(StopCause::Asked));
                     return Ok(true);
                 }
-                wire::PAUSE => self.pause(),
-                wire::CONTINUE => self.go_on(),
+                protocol::PAUSE => self.pause(),
+                protocol::CONTINUE => self.go_on(),
                 _ => {}
             }
         }
@@ -190,7 +190,7 @@ impl<'a> ProgramWatch<'a> {
             StopSignal::Terminate => Signal::TERM,
         };
         if self.order.is_wrapped {
-            return family::signal_inside(self.child, self.order.reach, signal);
+            return process_tree::signal_inside(self.child, self.order.reach, signal);
         }
         // A program that is gone already needs no signal.
         let _ = match self.order.reach {
@@ -201,13 +201,13 @@ impl<'a> ProgramWatch<'a> {
 
     fn pause(&mut self) {
         self.paused = self.paused.or_else(|| Some(Instant::now()));
-        family::pause_all();
+        process_tree::pause_all();
     }
 
     fn go_on(&mut self) {
         let Some(since) = self.paused.take() else { return };
         self.until = self.until.and_then(|until| until.checked_add(since.elapsed()));
-        family::continue_all();
+        process_tree::continue_all();
     }
 
     /// Takes note of all deaths, also of orphans; gives the program's own.

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use super::{EntryName, Evaluation, LATEST, TrialName};
-use crate::beneath::ConfinedDir;
+use crate::confined_fs::ConfinedDir;
 use crate::error::RequestError;
-use crate::project::RepoReader;
+use crate::repo_reader::RepoReader;
 use crate::routes::RepoState;
 use crate::watch::FileWatcher;
 

@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::os::unix::fs::symlink;
 
 use serde_json::json;
-use testkit::repo::run;
-use testkit::setup::RUN;
+use testkit::run_builder::RUN;
+use testkit::test_repo::run;
 
 use crate::server::{Server, finished_run};
 

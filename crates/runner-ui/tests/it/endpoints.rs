@@ -1,8 +1,8 @@
 //! Every address answers with what it is for: on a finished run, on a clone without logs, on nothing at all.
 
 use serde_json::json;
-use testkit::repo::TestRepo;
-use testkit::setup::{BRANCH, RUN};
+use testkit::run_builder::{BRANCH, RUN};
+use testkit::test_repo::TestRepo;
 
 use crate::server::{Server, everything, finished_run};
 
@@ -220,7 +220,7 @@ fn reading_leaves_the_repository_as_it_was() {
 #[test]
 fn a_folder_that_is_no_repository_is_refused_with_a_hint() {
     let sandbox = TestRepo::empty("unused");
-    let ran = testkit::repo::run(
+    let ran = testkit::test_repo::run(
         std::process::Command::new(env!("CARGO_BIN_EXE_runner-ui")).arg("--project-dir").arg(sandbox.root()),
     );
     let told = ran.refused(2);

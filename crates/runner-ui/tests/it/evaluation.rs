@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use testkit::processes::wait_for;
-use testkit::repo::{TestRepo, run};
+use testkit::test_repo::{TestRepo, run};
 
 use crate::server::{Server, everything, next_event, runner};
 

@@ -3,8 +3,8 @@
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
-use testkit::repo::TestRepo;
-use testkit::setup::RUN;
+use testkit::run_builder::RUN;
+use testkit::test_repo::TestRepo;
 
 use crate::server::finished_run;
 

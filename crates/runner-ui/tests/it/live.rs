@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::json;
 use testkit::processes::wait_for;
-use testkit::setup::{RUN, RunBuilder};
+use testkit::run_builder::{RUN, RunBuilder};
 
 use crate::server::{Server, finished_run, next_event, runner};
 
@@ -80,7 +80,7 @@ fn a_runner_that_was_killed_has_died() {
 
 #[test]
 fn folders_that_appear_later_are_seen() {
-    let sandbox = testkit::repo::TestRepo::with_commit(&runner());
+    let sandbox = testkit::test_repo::TestRepo::with_commit(&runner());
     let server = Server::on(sandbox.root());
     let mut stream = server.listen(&[]);
     next_event(&mut stream, "hello");

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use testkit::processes::wait_for;
-use testkit::setup::{RUN, RunBuilder};
+use testkit::run_builder::{RUN, RunBuilder};
 
 use crate::server::{Server, finished_run, runner};
 

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use testkit::repo::TestRepo;
-use testkit::setup::{RUN, RunBuilder};
+use testkit::run_builder::{RUN, RunBuilder};
+use testkit::test_repo::TestRepo;
 
 /// The runner that makes the runs. It is of another crate, so it is only there if someone built it.
 pub(crate) fn runner() -> String {

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use testkit::processes::wait_for;
-use testkit::setup::RunBuilder;
+use testkit::run_builder::RunBuilder;
 
 use crate::pty::Pty;
 use crate::server::{everything, finished_run, runner};

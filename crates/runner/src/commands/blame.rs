@@ -9,14 +9,14 @@ use runner_core::step::{GuardExit, Outcome};
 use runner_core::tree::Node;
 use runner_core::verify::{CommitKind, IterationTarget};
 use runner_host::blame::{BisectStep, BlameCandidate, BlameProgress, BlameResult, BlameSearch};
-use runner_host::looking::RunView;
-use runner_host::rerun::GuardRerunOutcome;
+use runner_host::guard_rerun::GuardRerunOutcome;
+use runner_host::run_view::RunView;
 use serde_json::{Value, json};
 
-use crate::cli::BlameArgs;
-use crate::view::changes::{FileDiffStat, files, files_drawn};
-use crate::view::short;
-use crate::which::{iteration_of, node};
+use crate::args::BlameArgs;
+use crate::render::changes::{FileDiffStat, files, files_drawn};
+use crate::render::short;
+use crate::target_arg::{iteration_of, node};
 
 const WHAT: &str = "could not find out who broke it";
 
@@ -64,7 +64,7 @@ fn beginning(args: &BlameArgs, look: &RunView) -> Result<Option<IterationNumber>
     if let Some(from) = &args.from {
         return iteration_of(from, look, WHAT).map(Some);
     }
-    let passed = |seen: &&runner_host::looking::IterationView| seen.outcome == Some(Outcome::Passed);
+    let passed = |seen: &&runner_host::run_view::IterationView| seen.outcome == Some(Outcome::Passed);
     let Some(wanted) = &args.node else {
         if !args.command.is_empty() {
             return Ok(None);
@@ -86,7 +86,7 @@ fn beginning(args: &BlameArgs, look: &RunView) -> Result<Option<IterationNumber>
     let mut leaves = BTreeSet::new();
     path.last().into_iter().for_each(|node| collect(node, &mut leaves));
     let on_it =
-        |seen: &&runner_host::looking::IterationView| seen.node().is_some_and(|node| leaves.contains(node));
+        |seen: &&runner_host::run_view::IterationView| seen.node().is_some_and(|node| leaves.contains(node));
     let is_passed = path.last().is_some_and(|node| node.passes);
     let last = look.iterations.iter().rev().filter(passed).find(on_it).filter(|_| is_passed);
     last.map(|seen| Some(seen.iter)).ok_or_else(|| {

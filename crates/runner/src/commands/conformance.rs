@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
 use runner_core::agents::Preset;
 use runner_core::config::{Executor, ExecutorKind};
-use runner_core::conformance::{LiveCase, PLAYED, PLAYED_GOAL, PLAYED_GUARD, ScriptedCase, TASKS};
+use runner_core::conformance_cases::{LiveCase, PLAYED, PLAYED_GOAL, PLAYED_GUARD, ScriptedCase, TASKS};
 use runner_core::step::Outcome;
 use runner_host::conformance::{ConformanceResult, ConformanceTask, carry_out, configured, player, program};
 use runner_host::doctor::CheckVerdict;
 use serde_json::{Value, json};
 
-use crate::cli::{ConformanceAgent, ConformanceArgs};
+use crate::args::{ConformanceAgent, ConformanceArgs};
 
 const WHAT: &str = "could not check the agent";
 

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole, Ui};
 use runner_core::start::StartOptions;
 use runner_core::tree::Tree;
-use runner_host::scratch::{ScratchFile, history, make};
+use runner_host::demo_repo::{ScratchFile, history, make};
 use runner_host::start::start;
 use serde_json::{Value, json};
 
-use super::run::{LoopOutput, run_loop};
+use super::run_loop::{LoopOutput, run_loop};
 use super::tree::load;
-use crate::cli::{DemoArgs, LoopArgs};
-use crate::view::tree::{TreeScope, draw};
+use crate::args::{DemoArgs, LoopArgs};
+use crate::render::tree::{TreeScope, draw};
 
 const GUARD: &str = include_str!("../../demo/check");
 const GOAL: &str = include_str!("../../demo/GOAL.md");

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use runner_cli::{CommandError, GlobalArgs};
 
 use super::ui::hand_over;
-use crate::cli::EvalArgs;
+use crate::args::EvalArgs;
 
 /// Becomes that program; comes back only if there is none.
 pub(crate) fn run(manner: &GlobalArgs, args: &EvalArgs) -> CommandError {

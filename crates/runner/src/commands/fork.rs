@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use runner_cli::numbers::counted;
+use runner_cli::format::counted;
 use runner_cli::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use runner_host::fork::{ForkBase, ForkResult, fork};
-use runner_host::looking::RunView;
+use runner_host::run_view::RunView;
 use serde_json::{Value, json};
 
-use crate::cli::ForkArgs;
-use crate::view::recovered::{recovered_json, recovered_line, recovered_text};
-use crate::which::{is_iteration, iteration_of, seen};
+use crate::args::ForkArgs;
+use crate::render::recovery::{recovered_json, recovered_line, recovered_text};
+use crate::target_arg::{is_iteration, iteration_of, seen};
 
 const WHAT: &str = "could not fork the run";
 

@@ -7,7 +7,7 @@ use runner_core::layout::Doc;
 use runner_host::init::{ExistingFiles, InitAction, init};
 use serde_json::{Value, json};
 
-use crate::cli::InitArgs;
+use crate::args::InitArgs;
 
 pub(crate) struct InitOutput {
     fates: Vec<(Doc, InitAction)>,

@@ -3,16 +3,16 @@
 use std::path::Path;
 use std::time::Duration;
 
-use runner_cli::numbers::{clock, dollars};
+use runner_cli::format::{clock, dollars};
 use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
 use runner_core::id::IterationNumber;
 use runner_core::step::{Outcome, OutcomeClass};
 use runner_core::text::lines;
-use runner_host::looking::{IterationView, RunView, TextPattern};
+use runner_host::run_view::{IterationView, RunView, TextPattern};
 use serde_json::{Value, json};
 
-use crate::cli::LogArgs;
-use crate::which::{TargetArg, which};
+use crate::args::LogArgs;
+use crate::target_arg::{TargetArg, which};
 
 const WHAT: &str = "could not show the log";
 
@@ -53,7 +53,7 @@ pub(crate) fn run(dir: &Path, args: &LogArgs, out: &Ui) -> Result<Box<dyn Comman
 fn regex(text: &str) -> Result<TextPattern, CommandError> {
     TextPattern::new(text).map_err(|cause| {
         CommandError::new("regex", CommandExit::REFUSED, WHAT)
-            .cause(format!("`{}` is no regular expression: {cause}", crate::view::short(text)))
+            .cause(format!("`{}` is no regular expression: {cause}", crate::render::short(text)))
             .hint("put a backslash before characters that are meant as they are: \\( \\[ \\*")
     })
 }
@@ -137,7 +137,7 @@ pub(crate) fn seen_drawn(seen: &IterationView, pen: &Styler) -> String {
     } else {
         format!(
             "         {}\n",
-            pen.fit(&crate::view::clean(&seen.marks.join("; ")), pen.width.saturating_sub(9))
+            pen.fit(&crate::render::clean(&seen.marks.join("; ")), pen.width.saturating_sub(9))
         )
     };
     format!("{glyph} {line}\n{marks}")
@@ -219,7 +219,7 @@ fn follow_run(dir: &Path, args: &LogArgs, first: RunView, out: &Ui) -> Result<()
             out.tell_now(&FollowedIteration(seen));
             told = Some(seen.iter);
         }
-        if !runner_host::looking::is_locked(dir)? {
+        if !runner_host::run_view::is_locked(dir)? {
             return Ok(());
         }
         std::thread::sleep(LOOK_EVERY);
@@ -254,7 +254,7 @@ fn follow_iteration(
                 out.tell_now(&LogChunkOutput { name, text: lines(&String::from_utf8_lossy(part)) });
             }
         }
-        if is_over || !runner_host::looking::is_locked(&look.folder(iter))? {
+        if is_over || !runner_host::run_view::is_locked(&look.folder(iter))? {
             return Ok(());
         }
         std::thread::sleep(LOOK_EVERY);

@@ -5,17 +5,17 @@ use std::path::Path;
 
 use runner_cli::progress::bar;
 use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
+use runner_core::edit::{NewNode, NodeChanges, SiblingPosition, SplitPart, UserEdit, parts, text_of};
 use runner_core::id::NodeId;
 use runner_core::slug::fresh_id;
-use runner_core::steer::{NewNode, NodeChanges, SiblingPosition, SplitPart, UserEdit, parts, text_of};
 use runner_core::text::one_line;
 use runner_core::tree::{Node, Tree, path_text};
-use runner_host::steer::{CommittedEdit, EditSession};
+use runner_host::edit::{CommittedEdit, EditSession};
 use serde_json::{Value, json};
 
-use crate::cli::{AddArgs, EditArgs, MoveArgs, NodeArgs, NodeCommand, PositionArgs, SplitArgs};
-use crate::view::clean;
-use crate::which::node;
+use crate::args::{AddArgs, EditArgs, MoveArgs, NodeArgs, NodeCommand, PositionArgs, SplitArgs};
+use crate::render::clean;
+use crate::target_arg::node;
 
 const WHAT: &str = "could not edit the plan";
 

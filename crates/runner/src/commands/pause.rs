@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use runner_cli::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
-use runner_host::pausing::{self, PauseStatus};
+use runner_host::pause::{self, PauseStatus};
 use serde_json::{Value, json};
 
-use crate::cli::PauseArgs;
+use crate::args::PauseArgs;
 
 /// What was wished for, and how things stand.
 pub(crate) struct PauseOutput {
@@ -18,16 +18,16 @@ pub(crate) struct PauseOutput {
 
 pub(crate) fn pause(dir: &Path, args: &PauseArgs) -> Result<PauseOutput, CommandError> {
     let told = |error| CommandError::of("could not pause the run", &error);
-    let found = pausing::pause(dir).map_err(told)?;
+    let found = pause::pause(dir).map_err(told)?;
     if args.wait {
-        pausing::wait_until_free(dir).map_err(told)?;
+        pause::wait_until_free(dir).map_err(told)?;
     }
     Ok(PauseOutput { is_paused: true, found, waited: args.wait })
 }
 
 pub(crate) fn resume(dir: &Path) -> Result<PauseOutput, CommandError> {
     let found =
-        pausing::resume(dir).map_err(|error| CommandError::of("could not let the run go on", &error))?;
+        pause::resume(dir).map_err(|error| CommandError::of("could not let the run go on", &error))?;
     Ok(PauseOutput { is_paused: false, found, waited: false })
 }
 

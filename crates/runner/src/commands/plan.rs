@@ -3,12 +3,12 @@
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
-use runner_cli::numbers::counted;
+use runner_cli::format::counted;
 use runner_cli::{
     CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, explain_graft,
 };
 use runner_core::config::Config;
-use runner_core::plan::{
+use runner_core::import::{
     BYTES_MAX, ImportOptions, ImportWarning, ImportedPlan, ImportedTree, PlanFormat, PlanImport, export,
     graft, read,
 };
@@ -19,11 +19,11 @@ use runner_host::start::{StartResult, import};
 use serde_json::{Value, json};
 
 use super::tree::load;
-use crate::cli::{PlanArgs, PlanCommand, PlanExportArgs, PlanFormatArg, PlanImportArgs};
-use crate::view::recovered::{recovered_json, recovered_line, recovered_text};
-use crate::view::short;
-use crate::view::tree::{TreeScope, draw};
-use crate::which::node;
+use crate::args::{PlanArgs, PlanCommand, PlanExportArgs, PlanFormatArg, PlanImportArgs};
+use crate::render::recovery::{recovered_json, recovered_line, recovered_text};
+use crate::render::short;
+use crate::render::tree::{TreeScope, draw};
+use crate::target_arg::node;
 
 const IMPORT: &str = "could not import the plan";
 const EXPORT: &str = "could not export the plan";
@@ -112,7 +112,7 @@ impl PlanImportOutput {
         self.started.as_ref().map(|started| started.commit.as_str())
     }
 
-    fn recovered(&self) -> Option<&runner_host::workshop::Recovered> {
+    fn recovered(&self) -> Option<&runner_host::iteration::Recovered> {
         self.started.as_ref().and_then(|started| started.recovered.as_ref())
     }
 }

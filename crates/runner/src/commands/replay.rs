@@ -7,8 +7,8 @@ use runner_core::replay::{Recording, ReplayResult, replay};
 use runner_host::replay::{read, record, write};
 use serde_json::{Value, json};
 
-use crate::cli::ReplayArgs;
-use crate::view::short;
+use crate::args::ReplayArgs;
+use crate::render::short;
 
 pub(crate) struct ReplayOutput {
     run: String,

@@ -7,8 +7,8 @@ use runner_core::tree::{Selection, Tree, path_text, select};
 use serde_json::{Value, json};
 
 use super::tree::load;
-use crate::cli::SelectArgs;
-use crate::view::clean;
+use crate::args::SelectArgs;
+use crate::render::clean;
 
 pub(crate) struct SelectOutput {
     tree: Tree,

@@ -2,22 +2,22 @@
 
 use std::path::Path;
 
-use runner_cli::numbers::{clock, dollars};
-use runner_cli::state::{NodeState, NodeStates};
+use runner_cli::format::{clock, dollars};
+use runner_cli::node_state::{NodeState, NodeStates};
 use runner_cli::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole, Ui};
 use runner_core::id::NodeId;
 use runner_core::step::Outcome;
 use runner_core::text::lines;
 use runner_core::tree::{Node, path_text};
 use runner_core::verify::CommitKind;
-use runner_host::looking::{DiffFormat, IterationView, RunView};
+use runner_host::run_view::{DiffFormat, IterationView, RunView};
 use serde_json::{Value, json};
 
 use super::log::{look_of, seen_drawn, seen_json, seen_line};
-use crate::cli::{DiffArgs, ShowArgs};
-use crate::view::changes::{FileDiffStat, files, files_drawn};
-use crate::view::clean;
-use crate::which::{TargetArg, iteration_of, seen, which};
+use crate::args::{DiffArgs, ShowArgs};
+use crate::render::changes::{FileDiffStat, files, files_drawn};
+use crate::render::clean;
+use crate::target_arg::{TargetArg, iteration_of, seen, which};
 
 const SHOW: &str = "could not show it";
 const DIFF: &str = "could not show the difference";

@@ -9,8 +9,8 @@ use runner_core::start::StartOptions;
 use runner_host::start::{StartKind, StartResult, start};
 use serde_json::{Value, json};
 
-use crate::cli::StartArgs;
-use crate::view::recovered::{recovered_json, recovered_line, recovered_text};
+use crate::args::StartArgs;
+use crate::render::recovery::{recovered_json, recovered_line, recovered_text};
 
 pub(crate) struct StartOutput {
     started: StartResult,

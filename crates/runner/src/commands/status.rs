@@ -4,19 +4,19 @@ use std::path::Path;
 
 use runner_cli::progress::bar;
 use runner_cli::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
+use runner_core::cost::{BudgetLimit, ReachedLimit, blind_limits, number, reached};
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::run_state::{GuardResult, RunState};
-use runner_core::spending::{BudgetLimit, ReachedLimit, blind_limits, number, reached};
 use runner_core::step::{AgentChoice, Ordinal, Wait, next_agent, pending_wait};
 use runner_core::tree::{SelectedLeaf, Selection, Tree, path_text, select};
 use runner_host::git::Head;
 use runner_host::inspect::{Inspection, inspect};
-use runner_host::workshop::RecoveryNote;
+use runner_host::iteration::RecoveryNote;
 use serde_json::{Value, json};
 
-use crate::view::clean;
-use crate::view::spending::{blind_text, of_limit, spent_text};
-use crate::view::waiting::{countdown, in_utc, on_the_wall, reason};
+use crate::render::clean;
+use crate::render::cost::{blind_text, of_limit, spent_text};
+use crate::render::wait::{countdown, in_utc, on_the_wall, reason};
 
 pub(crate) struct StatusOutput {
     found: Inspection,

@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use runner_cli::numbers::counted;
-use runner_cli::state::{NodeState, NodeStates};
+use runner_cli::format::counted;
+use runner_cli::node_state::{NodeState, NodeStates};
 use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler};
 use runner_core::layout::Doc;
 use runner_core::tree::{Node, Tree};
 use runner_host::inspect::{LoadedDoc, read_tree};
 use serde_json::{Value, json};
 
-use crate::cli::TreeArgs;
-use crate::view::clean;
-use crate::view::tree::{TreeScope, draw};
+use crate::args::TreeArgs;
+use crate::render::clean;
+use crate::render::tree::{TreeScope, draw};
 
 pub(crate) struct TreeOutput {
     tree: Tree,

@@ -5,9 +5,9 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use runner_cli::{CommandError, CommandExit, GlobalArgs};
-use runner_host::programs::become_companion;
+use runner_host::executables::become_companion;
 
-use crate::cli::UiArgs;
+use crate::args::UiArgs;
 
 const PROGRAM: &str = "runner-ui";
 const PACKAGE: &str = "crates/runner-ui";

@@ -7,7 +7,7 @@ use runner_core::layout::{Doc, NODES_DIR, RUNNER_DIR};
 use runner_host::inspect::{Inspection, LoadedDoc, inspect};
 use serde_json::{Value, json};
 
-use crate::view::clean;
+use crate::render::clean;
 
 pub(crate) struct ValidateOutput {
     parts: Vec<ValidatedPart>,

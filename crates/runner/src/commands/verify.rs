@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use runner_cli::numbers::counted;
+use runner_cli::format::counted;
 use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
 use runner_core::id::IterationNumber;
 use runner_core::step::GuardExit;
 use runner_core::verify::{AuditFinding, CommitAudit, CommitKind, IterationTarget};
-use runner_host::rerun::{GuardRerunOutcome, GuardRerunner};
+use runner_host::guard_rerun::{GuardRerunOutcome, GuardRerunner};
 use runner_host::verify::{AuditResult, PassingCommit, verify};
 use serde_json::{Value, json};
 
-use crate::cli::{PassSelection, VerifyArgs};
-use crate::view::short;
+use crate::args::{PassSelection, VerifyArgs};
+use crate::render::short;
 
 pub(crate) struct VerifyOutput {
     audit: AuditResult,

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
-use testkit::repo::{TestRepo, run};
-use testkit::setup::RunBuilder;
+use testkit::run_builder::RunBuilder;
+use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 
@@ -49,7 +49,7 @@ fn started(kind: &str, script: &str) -> TestRepo {
     RunBuilder::of(RUNNER).executor(&format!("kind = \"{kind}\"\nprogram = \"{path}\"")).start_in(sandbox)
 }
 
-fn step(sandbox: &TestRepo) -> testkit::repo::RunOutput {
+fn step(sandbox: &TestRepo) -> testkit::test_repo::RunOutput {
     let mut command = sandbox.runner_command(&["step"]);
     command.env("CODEX_API_KEY", "sk-1").env("ANTHROPIC_API_KEY", "sk-2").env("AWS_SECRET", "sk-3");
     run(&mut command)

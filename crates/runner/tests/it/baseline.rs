@@ -5,8 +5,8 @@ use std::process::Stdio;
 use runner_core::verify::Rule;
 use testkit::oracle::assert_sound;
 use testkit::processes::wait_for;
-use testkit::repo::{TestRepo, run};
-use testkit::setup::{RUN, RunBuilder};
+use testkit::run_builder::{RUN, RunBuilder};
+use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 use crate::forgery::Forgery::{Append, Drop, File, Mended, Message, Trailer, Twice};

@@ -5,8 +5,8 @@ use std::process::Stdio;
 
 use testkit::oracle::processes_of;
 use testkit::processes::wait_for;
-use testkit::repo::{RunOutput, TestRepo, run};
-use testkit::setup::RunBuilder;
+use testkit::run_builder::RunBuilder;
+use testkit::test_repo::{RunOutput, TestRepo, run};
 
 use crate::RUNNER;
 use crate::looking::on_terminal;

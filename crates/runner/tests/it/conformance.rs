@@ -2,8 +2,8 @@
 #![expect(clippy::indexing_slicing, reason = "here a fault is a failed test")]
 
 use serde_json::Value;
-use testkit::repo::{RunOutput, TestRepo, run};
-use testkit::setup::RunBuilder;
+use testkit::run_builder::RunBuilder;
+use testkit::test_repo::{RunOutput, TestRepo, run};
 
 use crate::RUNNER;
 use crate::real_agents::{BOTH, model_of, ran, setup, started};

@@ -1,6 +1,6 @@
 //! A start that dies at any point is finished by the next one: nothing lost, nothing half-done.
 
-use testkit::repo::{TestRepo, run};
+use testkit::test_repo::{TestRepo, run};
 
 use crate::{GOAL, ready};
 

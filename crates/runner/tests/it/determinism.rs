@@ -1,8 +1,8 @@
 //! The same run in other surroundings is the same run, byte for byte.
 
 use testkit::oracle::assert_sound;
-use testkit::repo::{TestRepo, run};
-use testkit::setup::{BRANCH, RunBuilder};
+use testkit::run_builder::{BRANCH, RunBuilder};
+use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 

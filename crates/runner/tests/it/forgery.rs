@@ -7,8 +7,8 @@ use std::process::Stdio;
 use runner_core::digest::Sha256;
 use runner_core::verify::Rule;
 use testkit::oracle::assert_sound;
-use testkit::repo::{TestRepo, run};
-use testkit::setup::RunBuilder;
+use testkit::run_builder::RunBuilder;
+use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 

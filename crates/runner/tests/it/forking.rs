@@ -1,7 +1,7 @@
 //! `runner fork`: a new run from an iteration of another one.
 
-use testkit::repo::{TestRepo, run};
-use testkit::setup::RunBuilder;
+use testkit::run_builder::RunBuilder;
+use testkit::test_repo::{TestRepo, run};
 
 use crate::looking::on_terminal;
 use crate::{RUNNER, assert_proved};

@@ -15,5 +15,5 @@ fn the_table_of_failures_is_generated() {
 
 #[test]
 fn the_command_line_reference_is_generated() {
-    assert_generated("docs/cli.md", runner::cli::reference().as_bytes());
+    assert_generated("docs/cli.md", runner::args::reference().as_bytes());
 }

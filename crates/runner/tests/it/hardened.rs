@@ -2,8 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use testkit::repo::TestRepo;
-use testkit::setup::RunBuilder;
+use testkit::run_builder::RunBuilder;
+use testkit::test_repo::TestRepo;
 
 use crate::{GOAL, RUNNER, ready, started};
 
@@ -107,7 +107,7 @@ fn a_git_program_inside_the_repository_is_not_taken() {
     std::fs::set_permissions(sandbox.path("bin/git"), std::fs::Permissions::from_mode(0o755)).unwrap();
     sandbox.commit_all("a git of its own");
     let path = format!(".:bin:{}", std::env::var("PATH").unwrap());
-    testkit::repo::run(sandbox.runner_command(&["start"]).env("PATH", path)).ok();
+    testkit::test_repo::run(sandbox.runner_command(&["start"]).env("PATH", path)).ok();
     assert!(!mark.exists());
 }
 

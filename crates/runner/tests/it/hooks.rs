@@ -1,8 +1,8 @@
 //! Hooks: programs of the user's that are told what happens, and cannot change it.
 
 use testkit::oracle::{assert_nothing_runs, assert_sound};
-use testkit::repo::TestRepo;
-use testkit::setup::RunBuilder;
+use testkit::run_builder::RunBuilder;
+use testkit::test_repo::TestRepo;
 
 use crate::RUNNER;
 

@@ -1,8 +1,8 @@
 //! What `runner step` and `runner loop` do with agents of every ordinary kind.
 
 use testkit::oracle::assert_sound;
-use testkit::repo::{RunOutput, TestRepo, run};
-use testkit::setup::{BRANCH, RunBuilder};
+use testkit::run_builder::{BRANCH, RunBuilder};
+use testkit::test_repo::{RunOutput, TestRepo, run};
 
 use crate::RUNNER;
 

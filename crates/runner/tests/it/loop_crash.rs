@@ -6,8 +6,8 @@ use std::process::Stdio;
 
 use testkit::oracle::{assert_sound, processes_of};
 use testkit::processes::wait_for;
-use testkit::repo::{RunOutput, TestRepo, run};
-use testkit::setup::RunBuilder;
+use testkit::run_builder::RunBuilder;
+use testkit::test_repo::{RunOutput, TestRepo, run};
 
 use crate::RUNNER;
 

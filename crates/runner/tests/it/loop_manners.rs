@@ -4,8 +4,8 @@ use std::process::Stdio;
 
 use testkit::oracle::assert_sound;
 use testkit::processes::wait_for;
-use testkit::repo::run;
-use testkit::setup::{BRANCH, RunBuilder};
+use testkit::run_builder::{BRANCH, RunBuilder};
+use testkit::test_repo::run;
 
 use crate::RUNNER;
 use crate::loop_basics::{show, story};

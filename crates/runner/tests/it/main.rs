@@ -38,7 +38,7 @@ mod vandals;
 mod verify;
 mod volume;
 
-use testkit::repo::TestRepo;
+use testkit::test_repo::TestRepo;
 
 const RUNNER: &str = env!("CARGO_BIN_EXE_runner");
 

@@ -3,8 +3,8 @@
 use std::process::Stdio;
 
 use testkit::oracle::assert_sound;
-use testkit::repo::{TestRepo, run};
-use testkit::setup::{BRANCH, RunBuilder};
+use testkit::run_builder::{BRANCH, RunBuilder};
+use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 use crate::loop_basics::show;

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use testkit::repo::run;
+use testkit::test_repo::run;
 
 use crate::{ready, started};
 
@@ -101,7 +101,7 @@ fn completions_and_manual_pages_are_whole() {
 }
 
 /// What a terminal of a given width shows.
-fn on_terminal(sandbox: &testkit::repo::TestRepo, columns: u32, command: &str) -> String {
+fn on_terminal(sandbox: &testkit::test_repo::TestRepo, columns: u32, command: &str) -> String {
     let mut script = sandbox.command("script");
     let line = format!("stty cols {columns} rows 24; {} {command}", crate::RUNNER);
     script.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm-256color").env("NO_COLOR", "1");

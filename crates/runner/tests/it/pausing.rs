@@ -5,8 +5,8 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use testkit::oracle::assert_sound;
 use testkit::processes::wait_for;
-use testkit::repo::{TestRepo, run};
-use testkit::setup::RunBuilder;
+use testkit::run_builder::RunBuilder;
+use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 

@@ -1,7 +1,7 @@
 //! `runner plan import` and `runner plan export`.
 
-use testkit::repo::{TestRepo, run};
-use testkit::setup::RunBuilder;
+use testkit::run_builder::RunBuilder;
+use testkit::test_repo::{TestRepo, run};
 
 use crate::looking::on_terminal;
 use crate::{RUNNER, assert_proved, ready, started};

@@ -4,8 +4,8 @@
 
 use testkit::agents;
 use testkit::oracle::{assert_sound, processes_of};
-use testkit::repo::run;
-use testkit::setup::RunBuilder;
+use testkit::run_builder::RunBuilder;
+use testkit::test_repo::run;
 
 use crate::RUNNER;
 use crate::real_agents::{command, model_of, started};

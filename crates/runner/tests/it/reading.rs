@@ -1,6 +1,6 @@
 //! `validate`, `select`, `status`, `tree` and `doctor`: what they say, and that they change nothing.
 
-use testkit::repo::TestRepo;
+use testkit::test_repo::TestRepo;
 
 use crate::{RUNNER, ready, started};
 
@@ -102,9 +102,9 @@ fn doctor_says_what_is_missing_and_how_to_get_it() {
     // Nothing but git is there, whatever this machine has.
     let tools = fresh.outside().join("tools");
     std::fs::create_dir(&tools).unwrap();
-    let git = testkit::repo::run(fresh.command("sh").args(["-c", "command -v git"])).ok().stdout;
+    let git = testkit::test_repo::run(fresh.command("sh").args(["-c", "command -v git"])).ok().stdout;
     std::os::unix::fs::symlink(git.trim(), tools.join("git")).unwrap();
-    let fresh = testkit::repo::run(fresh.runner_command(&["doctor"]).env("PATH", &tools));
+    let fresh = testkit::test_repo::run(fresh.runner_command(&["doctor"]).env("PATH", &tools));
     let found = "check=agent verdict=bad found=\"`codex` is not on the PATH\" fix=\"install it with 'npm install -g @openai/codex'";
     assert!(fresh.code == Some(1) && fresh.stdout.contains(found), "{}", fresh.stdout);
     assert!(fresh.stdout.contains("'codex login'"), "{}", fresh.stdout);
@@ -154,7 +154,8 @@ fn doctor_knows_the_versions_of_agents() {
         let unknown = sandbox.runner(&["doctor"]).ok();
         assert!(unknown.stdout.contains("no login found"), "{}", unknown.stdout);
         let mut doctor = sandbox.runner_command(&["doctor"]);
-        let told = testkit::repo::run(doctor.env("CODEX_API_KEY", "sk").env("ANTHROPIC_API_KEY", "sk")).ok();
+        let told =
+            testkit::test_repo::run(doctor.env("CODEX_API_KEY", "sk").env("ANTHROPIC_API_KEY", "sk")).ok();
         let expected = format!("check=agent verdict={verdict} found=\"{says}");
         assert!(told.stdout.contains(&expected), "{}", told.stdout);
         let warns = told.stdout.contains(&format!("npm install -g {package}@"));
@@ -181,5 +182,5 @@ fn reading_changes_nothing() {
 fn run_find(sandbox: &TestRepo) -> String {
     let mut find = sandbox.command("find");
     find.args([".", "-printf", "%p %s %C@ %i\n"]);
-    testkit::repo::run(&mut find).ok().stdout
+    testkit::test_repo::run(&mut find).ok().stdout
 }

@@ -9,8 +9,8 @@ use serde_json::Value;
 use testkit::agents;
 use testkit::oracle::{assert_sound, processes_of};
 use testkit::processes::wait_for;
-use testkit::repo::{RunOutput, TestRepo, run};
-use testkit::setup::RunBuilder;
+use testkit::run_builder::RunBuilder;
+use testkit::test_repo::{RunOutput, TestRepo, run};
 
 use crate::RUNNER;
 

@@ -2,7 +2,7 @@
 
 use scripted_model::ScriptedModel;
 use testkit::oracle::assert_sound;
-use testkit::repo::TestRepo;
+use testkit::test_repo::TestRepo;
 
 use crate::real_agents::{BOTH, model_of, ran, setup, started};
 

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use runner_core::replay::{Recording, replay};
-use testkit::repo::{TestRepo, run};
-use testkit::setup::RunBuilder;
+use testkit::run_builder::RunBuilder;
+use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 

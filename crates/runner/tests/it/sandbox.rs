@@ -6,8 +6,8 @@ use std::os::unix::fs::symlink;
 
 use testkit::oracle::{assert_sound, processes_of};
 use testkit::processes::wait_for;
-use testkit::repo::{TestRepo, run};
-use testkit::setup::{BRANCH, RunBuilder};
+use testkit::run_builder::{BRANCH, RunBuilder};
+use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 

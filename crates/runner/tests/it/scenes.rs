@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use testkit::oracle::{assert_nothing_runs, assert_sound};
 use testkit::processes::wait_for;
-use testkit::repo::TestRepo;
-use testkit::setup::{BRANCH, RunBuilder};
+use testkit::run_builder::{BRANCH, RunBuilder};
+use testkit::test_repo::TestRepo;
 
 use crate::RUNNER;
 
@@ -215,7 +215,8 @@ fn of_many_runners_at_once_one_works_and_the_others_say_so() {
 #[test]
 fn the_demo_reaches_its_goal_and_its_run_can_be_proven() {
     let sandbox = TestRepo::empty(RUNNER);
-    let told = testkit::repo::run(sandbox.runner_command(&["demo"]).env("TMPDIR", sandbox.outside())).ok();
+    let told =
+        testkit::test_repo::run(sandbox.runner_command(&["demo"]).env("TMPDIR", sandbox.outside())).ok();
     for outcome in ["decomposed", "passed", "guard_failed"] {
         assert!(told.stdout.contains(&format!("outcome={outcome}")), "{}", told.stdout);
     }

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use testkit::repo::{TestRepo, run};
+use testkit::test_repo::{TestRepo, run};
 
 use crate::{GOAL, RUNNER, ready};
 

@@ -1,6 +1,6 @@
 //! `runner init` and `runner start`: identity, branches, what is committed and what is refused.
 
-use testkit::repo::TestRepo;
+use testkit::test_repo::TestRepo;
 
 use crate::{GOAL, RUNNER, ready, started};
 

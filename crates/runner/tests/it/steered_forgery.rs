@@ -2,7 +2,7 @@
 
 use runner_core::verify::Rule;
 use testkit::oracle::assert_sound;
-use testkit::repo::TestRepo;
+use testkit::test_repo::TestRepo;
 
 use crate::forgery::Forgery::{
     Append, Drop, File, Insert, Mended, Merge, Message, Remove, Swap, Trailer, Twice,

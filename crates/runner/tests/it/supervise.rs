@@ -1,6 +1,6 @@
 //! The hidden word that makes the shipped binary a supervisor.
 
-use testkit::repo::{TestRepo, run};
+use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use testkit::repo::{TestRepo, run};
+use testkit::test_repo::{TestRepo, run};
 
 /// A copy of the runner with a program beside it that tells its arguments.
 fn installed(sandbox: &TestRepo, name: &str) -> std::path::PathBuf {

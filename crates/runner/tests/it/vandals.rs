@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 
 use testkit::oracle::{assert_sound, processes_of};
 use testkit::processes::wait_for;
-use testkit::repo::{RunOutput, TestRepo, run};
-use testkit::setup::{BRANCH, RunBuilder};
+use testkit::run_builder::{BRANCH, RunBuilder};
+use testkit::test_repo::{RunOutput, TestRepo, run};
 
 use crate::RUNNER;
 

@@ -3,8 +3,8 @@
 use std::fs;
 
 use testkit::oracle::assert_verified;
-use testkit::repo::{TestRepo, run};
-use testkit::setup::{RUN, RunBuilder};
+use testkit::run_builder::{RUN, RunBuilder};
+use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 

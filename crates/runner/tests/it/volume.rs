@@ -2,7 +2,7 @@
 
 use testkit::oracle::assert_sound;
 use testkit::processes::{kilobytes, wait_for};
-use testkit::setup::RunBuilder;
+use testkit::run_builder::RunBuilder;
 
 use crate::RUNNER;
 

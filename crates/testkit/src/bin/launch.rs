@@ -18,8 +18,8 @@ use runner_host::process::{
 };
 use runner_host::signals::{self, SignalListener};
 use serde_json::{Value, json};
+use testkit::detached_processes;
 use testkit::processes::{LaunchSpec, kilobytes};
-use testkit::seven;
 
 fn main() -> ExitCode {
     if process::is_supervisor() {
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         [_, "run", order] => run(order),
-        [_, args @ ..] => seven::main(args),
+        [_, args @ ..] => detached_processes::main(args),
         [] => ExitCode::FAILURE,
     }
 }

@@ -1,8 +1,8 @@
 //! What a step tells of a session, and what it keeps of it: in bounds, and about nothing else.
 
 use super::*;
-use crate::spending::LeafSpending;
-use crate::step::bookkeeping::{NOTES_MAX, guard_output};
+use crate::cost::LeafSpending;
+use crate::step::next_state::{NOTES_MAX, guard_output};
 
 /// What the runner says of a session that ended so and left no answer.
 fn findings(exit: SessionExit) -> Vec<String> {

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::document::whole_number;
+use crate::strict::whole_number;
 use crate::tree::problem::{JsonKind, TreeError};
 
 /// A value of a field that holds no nodes; what lies inside lists and objects is passed over.

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use runner_core::config::{Config, Executor, OnUsageLimit, TokenLimit, Usd};
+use runner_core::cost::Amount;
 use runner_core::id::NodeId;
 use runner_core::run_state::RunState;
-use runner_core::spending::Amount;
 use runner_core::step::{Job, NextAction, Outcome, SessionExit, SessionTarget, Transition, Usage};
 use runner_core::tree::Tree;
 

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use runner_core::digest::Sha256;
+use runner_core::edit::{self, EditableDocs, NewNode, SiblingPosition, UserEdit};
 use runner_core::fork;
 use runner_core::id::{NodeId, RunId};
+use runner_core::import::PlanFormat;
 use runner_core::layout::Doc;
-use runner_core::plan::PlanFormat;
 use runner_core::run_state::{Baseline, GuardResult, RunState, SEMANTICS};
 use runner_core::start;
-use runner_core::steer::{self, EditableDocs, NewNode, SiblingPosition, UserEdit};
 use runner_core::tree::Tree;
 use runner_core::verify::{AuditBase, AuditFinding, AuditedCommit, Auditor, CommitChange, FileAfter};
 use serde_json::{Value, json};
@@ -417,7 +417,7 @@ impl Half {
         let tree = Tree::decode(&self.bytes(Doc::Tree)).unwrap();
         let (questions, feedback) = (self.bytes(Doc::Questions), self.bytes(Doc::Feedback));
         let after = edit.apply(&EditableDocs { tree, questions, feedback }).unwrap();
-        let message = steer::message(&RunId::new("sim").unwrap(), edit, &after, &self.state(), 0);
+        let message = edit::message(&RunId::new("sim").unwrap(), edit, &after, &self.state(), 0);
         self.target(&message, &[edit.written(&after)])
     }
 }

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use runner_core::config::{Budget, Config, ProtectPolicy};
-use runner_core::document::BoundedInt;
 use runner_core::id::{NodeId, RunId};
 use runner_core::prompt::PromptError;
 use runner_core::repo_path::RepoPath;
@@ -15,6 +14,7 @@ use runner_core::step::{
     Attempt, ChangeScope, Event, GuardExit, GuardRun, Interruption, IterationRecord, Job, LeftFile,
     LoopWorld, Memory, ProtectedPath, SessionExit, Snapshot, StopReason, Transition, Usage, Wait, World,
 };
+use runner_core::strict::BoundedInt;
 use runner_core::tree::Tree;
 
 use super::agent::{self, Temper};

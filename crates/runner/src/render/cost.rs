@@ -1,0 +1,76 @@
+//! Tokens and money, for people.
+
+use runner_cli::format::counted;
+use runner_cli::format::{dollars, tokens};
+use runner_core::config::Budget;
+use runner_core::cost::{BudgetLimit, RunSpending, number};
+use runner_core::step::{CostSource, StopReason};
+
+/// An amount of what a limit is about.
+pub(crate) fn of_limit(limit: BudgetLimit, amount: u64) -> String {
+    if limit.is_money() { dollars(amount) } else { format!("{} tokens", tokens(amount)) }
+}
+
+/// What a run has cost, against what it may cost. Nothing where nothing is known and nothing is limited.
+pub(crate) fn spent_text(spent: &RunSpending, budget: &Budget) -> Option<String> {
+    let against = |limit: BudgetLimit, amount: u64| {
+        let max = limit.of(budget).map(|max| format!(" of {}", of_limit(limit, max)));
+        match (amount, max) {
+            (0, None) => None,
+            (amount, max) => Some(format!("{}{}", of_limit(limit, amount), max.unwrap_or_default())),
+        }
+    };
+    let money = against(BudgetLimit::RunUsd, number(spent.microdollars)).map(|text| {
+        let without = number(spent.sessions_without_cost);
+        match spent.basis() {
+            CostSource::Reported => text,
+            CostSource::Estimated => format!("{text} (estimated)"),
+            CostSource::Unknown => {
+                let sessions = counted(without, "session", "sessions");
+                format!("{text} (cost of {sessions} unknown)")
+            }
+        }
+    });
+    let parts = [against(BudgetLimit::RunTokens, number(spent.tokens)), money];
+    let text = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// Limits that cannot hold.
+pub(crate) fn blind_text(limits: &[BudgetLimit], agent: &str) -> String {
+    let names: Vec<&str> = limits.iter().map(|limit| limit.as_str()).collect();
+    let what = if limits.iter().all(|limit| limit.is_money()) { "cost" } else { "use" };
+    format!(
+        "the budget cannot hold: `{}` is set, but {agent} does not say its {what}; add its price under [prices], or \
+         limit tokens",
+        names.join("`, `")
+    )
+}
+
+/// Why a limit of the budget stops the run.
+pub(crate) fn budget_why(stop: &StopReason) -> Option<String> {
+    let StopReason::Budget { limit, node, spent, max } = stop else { return None };
+    let leaf = node.as_ref().map(|node| format!(" on leaf `{node}`")).unwrap_or_default();
+    let (spent, max) = (of_limit(*limit, *spent), of_limit(*limit, *max));
+    Some(format!("the budget `{}` is reached: {spent} of {max} spent{leaf}", limit.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use runner_core::config::Usd;
+    use runner_core::cost::{SessionCost, amount};
+
+    #[test]
+    fn what_is_spent_stands_against_the_budget_and_says_how_it_is_known() {
+        let mut budget = Budget::default();
+        assert_eq!(spent_text(&RunSpending::default(), &budget), None);
+        let spent =
+            RunSpending { tokens: amount(15_000), microdollars: amount(420_000), ..RunSpending::default() };
+        assert_eq!(spent_text(&spent, &budget).unwrap(), "15k tokens, $0.42");
+        budget.run_usd = Some(Usd::of_microdollars(2_000_000));
+        let unknown = SessionCost { tokens: None, microdollars: None, basis: CostSource::Unknown };
+        let told = spent_text(&spent.with(unknown), &budget).unwrap();
+        assert_eq!(told, "15k tokens, $0.42 of $2.00 (cost of 1 session unknown)");
+    }
+}
