@@ -5,7 +5,7 @@ mod config;
 
 use std::collections::BTreeMap;
 
-use runner_core::id::NodeId;
+use runner_core::model::id::NodeId;
 use runner_core::strict::{BoundedInt, DocumentFault, DocumentProblem, FieldReader, text_of};
 use serde::Serialize;
 use toml::Spanned;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use runner_core::digest::Sha256;
+use runner_core::model::digest::Sha256;
 
 /// A file of a folder, in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]

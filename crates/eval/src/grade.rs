@@ -152,7 +152,7 @@ impl Grader<'_> {
     }
 
     fn git_clean(&self) -> Result<(), String> {
-        match runner_host::demo_repo::is_clean(self.folder) {
+        match runner_host::ops::demo_repo::is_clean(self.folder) {
             Ok(true) => Ok(()),
             Ok(false) => Err("the work tree has changes that are not committed".to_owned()),
             Err(error) => Err(error.to_string()),

@@ -39,11 +39,11 @@ use args::EvalCli;
 /// Runs the program.
 pub fn main() -> ExitCode {
     let cli = match EvalCli::try_parse() {
-        Ok(cli) => args,
+        Ok(cli) => cli,
         Err(told) => return tell_clap(&told),
     };
-    let out = Ui::new(&args.global.manner);
-    match commands::run(&args, &out) {
+    let out = Ui::new(&cli.global.manner);
+    match commands::run(&cli, &out) {
         Ok(reply) => out.tell(reply.as_ref()),
         Err(report) => out.tell_error(&report),
     }

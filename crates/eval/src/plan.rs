@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use runner_core::digest::Sha256;
+use runner_core::model::digest::Sha256;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::EvalAgent;

@@ -5,11 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use runner_host::Error;
+use runner_host::executables;
 use runner_host::process::{
     self, CancelHandle, ExitReason, OutputLog, OutputTarget, ProcessInput, ProcessSpec, StopPolicy,
     SupervisorSlot, TimeLimits,
 };
-use runner_host::{Error, executables};
 
 /// How much of what a program wrote is kept at most, where nobody says.
 const LOG_MAX_BYTES: u64 = 64 << 20;

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use runner_cli::CommandError;
-use runner_core::id::NodeId;
+use runner_core::model::id::NodeId;
 use runner_core::strict::canonical_json;
 use rustix::fs::FlockOperation;
 

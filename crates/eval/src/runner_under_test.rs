@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use runner_cli::{CommandError, CommandExit};
-use runner_core::digest::Sha256;
+use runner_core::model::digest::Sha256;
 use runner_host::executables;
 use runner_host::process::TimeLimits;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runner_core::digest::Sha256;
+use runner_core::model::digest::Sha256;
 use runner_core::strict::canonical_json;
 
 use crate::result::TrialInputs;

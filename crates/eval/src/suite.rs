@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use regex::Regex;
 use runner_cli::CommandError;
-use runner_core::digest::Sha256;
-use runner_core::scenario::Scenario;
+use runner_core::agents::scenario::Scenario;
+use runner_core::model::digest::Sha256;
 use runner_core::strict::nearest;
 
 use crate::case::Case;

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use runner_cli::{CommandError, CommandExit};
-use runner_core::cost::number;
-use runner_core::digest::Sha256;
 use runner_core::layout::Doc;
-use runner_core::run_state::RunState;
+use runner_core::model::cost::number;
+use runner_core::model::digest::Sha256;
+use runner_core::model::run_state::RunState;
 use runner_core::step::CostSource;
 use runner_core::strict::canonical_json;
 use runner_host::clock::{now_ms, utc};

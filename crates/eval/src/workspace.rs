@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use runner_core::layout::Doc;
-use runner_host::{demo_repo, executables};
+use runner_host::executables;
+use runner_host::ops::demo_repo;
 
 use crate::agent::{EvalAgent, NOP};
 use crate::case::CheckCommand;

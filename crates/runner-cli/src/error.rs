@@ -4,11 +4,12 @@ use std::error::Error as StdError;
 use std::io;
 use std::path::Path;
 
-use runner_core::edit::EditError;
-use runner_core::import::InsertError;
 use runner_core::layout::Doc;
-use runner_core::start::StartError;
-use runner_host::{Error, UserError};
+use runner_core::runs::edit::EditError;
+use runner_core::runs::import::InsertError;
+use runner_core::runs::start::StartError;
+use runner_host::Error;
+use runner_host::UserError;
 use serde_json::{Value, json};
 
 use crate::output::CommandExit;

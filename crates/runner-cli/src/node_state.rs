@@ -1,7 +1,7 @@
 //! The states that a node can be in, as people see them.
 
-use runner_core::id::NodeId;
-use runner_core::tree::{Node, Selection, Tree, select};
+use runner_core::model::id::NodeId;
+use runner_core::model::tree::{Node, Selection, Tree, select};
 
 use crate::style::{Glyph, TextRole};
 

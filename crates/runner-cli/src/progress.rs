@@ -1,6 +1,6 @@
 //! A bar that says how far a run is.
 
-use runner_core::tree::LeafCount;
+use runner_core::model::tree::LeafCount;
 
 use crate::style::{Glyph, Styler, TextRole};
 

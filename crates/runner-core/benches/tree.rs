@@ -12,7 +12,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use runner_core::tree::{Tree, select};
+use runner_core::model::tree::{Tree, select};
 use serde::{Deserialize, Serialize};
 
 /// The reference: what serde derives for a document of this shape.

@@ -14,6 +14,7 @@ mod parse_reset;
 mod preset;
 mod preset_lines;
 mod provider_error;
+pub mod scenario;
 mod tool_event;
 mod transcript;
 mod truncate;

@@ -276,9 +276,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::agents::scenario::Scenario;
     use crate::config::Config;
-    use crate::goal::Goal;
-    use crate::scenario::Scenario;
+    use crate::model::goal::Goal;
 
     #[test]
     fn every_session_can_be_played_and_has_a_name_of_its_own() {

@@ -1,9 +1,9 @@
 //! The files under `.runner/`: their names, and what they hold when they are new.
 
 use crate::config::Config;
-use crate::goal::TEMPLATE;
-use crate::id::NodeId;
-use crate::run_state::RunState;
+use crate::model::goal::TEMPLATE;
+use crate::model::id::NodeId;
+use crate::model::run_state::RunState;
 use crate::schema::SchemaDocument;
 
 /// The runner's folder in a repository.
@@ -87,7 +87,7 @@ impl Doc {
         match self {
             Self::Gitignore => complete_gitignore(b""),
             Self::Goal => TEMPLATE.into(),
-            Self::Tree => crate::start::unseeded_tree().bytes().to_vec(),
+            Self::Tree => crate::runs::start::unseeded_tree().bytes().to_vec(),
             Self::TreeSchema => SchemaDocument::Tree.schema_bytes(),
             Self::OutputSchema => SchemaDocument::AgentOutput.schema_bytes(),
             Self::ToolsSchema => SchemaDocument::Tools.schema_bytes(),

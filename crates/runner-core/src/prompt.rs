@@ -24,13 +24,13 @@ pub use context::{ContextFiles, context_files};
 pub use template::{BUILT_IN, PromptError};
 
 use crate::config::RemovalPolicy;
-use crate::digest::Sha256;
-use crate::id::NodeId;
 use crate::layout::{Doc, node_folder};
+use crate::model::digest::Sha256;
+use crate::model::id::NodeId;
+use crate::model::tree::SelectedLeaf;
 use crate::step::{Artifact, Ordinal, SessionTarget, Snapshot};
 use crate::strict::canonical_json;
 use crate::text::{lines, one_line};
-use crate::tree::SelectedLeaf;
 use budget::{SectionText, fit};
 use template::TemplateSet;
 

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::id::{IterationNumber, RunId};
 use crate::layout::Doc;
-use crate::run_state::RunState;
+use crate::model::id::{IterationNumber, RunId};
+use crate::model::run_state::RunState;
+use crate::model::tree::Tree;
 use crate::step::{Attempt, GuardRun, NextStep, interpret, plan, settle};
 use crate::strict::canonical_json;
-use crate::tree::Tree;
 use crate::verify::{CommitKind, Files, kind, snapshot};
 
 /// The name of the document's form.
@@ -194,7 +194,7 @@ fn first_line(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::start::{self, DocSet, DocumentSources, StartOptions, compose};
+    use crate::runs::start::{self, DocSet, DocumentSources, StartOptions, compose};
     use crate::step::{ChangeScope, GuardExit, LeftFile, SessionExit, Usage};
 
     fn run_id() -> RunId {

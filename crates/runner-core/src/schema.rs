@@ -3,13 +3,13 @@
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 
-use crate::agent_output::AgentOutput;
 use crate::config::Config;
-use crate::run_state::RunState;
+use crate::model::agent_output::AgentOutput;
+use crate::model::run_state::RunState;
+use crate::model::tools::Tools;
+use crate::model::tree::TreeDocument;
 use crate::step::RecordedEvent;
 use crate::strict::canonical_json;
-use crate::tools::Tools;
-use crate::tree::TreeDocument;
 
 /// The documents that have a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,6 @@ pub(crate) mod baseline;
 mod escalation;
 mod event;
 mod hooks;
-pub(crate) mod index;
 mod interpret;
 mod merge;
 pub(crate) mod message;
@@ -49,9 +48,9 @@ pub use settle::{AttemptCharge, FAILURES_MAX, Transition, settle};
 pub use snapshot::{Artifact, Memory, Snapshot};
 pub use tree_rules::{Violation, judge};
 
-use crate::cost::blind_limits;
+use crate::model::cost::blind_limits;
+use crate::model::repo_path::RepoPath;
 use crate::prompt::PromptError;
-use crate::repo_path::RepoPath;
 
 /// Everything that a step needs from outside. Implementations do what they are told and decide nothing.
 pub trait World {

@@ -25,7 +25,7 @@ pub use record::{CommitKind, IterationTarget, kind};
 pub use rule::Rule;
 pub use snapshot::{Files, is_read, kept, snapshot};
 
-use crate::id::{IterationNumber, NodeId};
+use crate::model::id::{IterationNumber, NodeId};
 use crate::step::Outcome;
 
 /// A commit as git has it.

@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-pub use crate::iteration_dir::now_ms;
+pub use crate::iteration::iteration_dir::now_ms;
 
 /// A moment on the clock of this machine: the time alone if it is today. Nothing for one beyond all calendars.
 pub fn local(unix_ms: u64) -> Option<String> {

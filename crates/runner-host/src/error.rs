@@ -3,12 +3,12 @@
 use std::io;
 use std::path::PathBuf;
 
-use runner_core::edit::EditError;
-use runner_core::id::RunId;
-use runner_core::identity::IdentityError;
 use runner_core::layout::{Doc, RUNNER_DIR};
+use runner_core::model::id::RunId;
 use runner_core::prompt::PromptError;
-use runner_core::start::StartError;
+use runner_core::runs::edit::EditError;
+use runner_core::runs::identity::IdentityError;
+use runner_core::runs::start::StartError;
 use thiserror::Error;
 
 use crate::git::GitOperation;

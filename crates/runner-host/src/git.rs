@@ -31,8 +31,8 @@ pub use status::{Head, RepoStatus};
 
 use crate::error::{Error, UserError};
 use crate::executables;
-use crate::paths::RepoPaths;
-use crate::readonly_repo::TruncatedBytes;
+use crate::repo::paths::RepoPaths;
+use crate::repo::readonly_repo::TruncatedBytes;
 
 /// The oldest git that can be told what to write through to the disk (`core.fsync`).
 pub const OLDEST: (u32, u32) = (2, 36);

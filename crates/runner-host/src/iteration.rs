@@ -6,6 +6,7 @@
 mod baseline;
 mod commit;
 mod hooks;
+pub mod iteration_dir;
 mod recovery;
 mod sandboxing;
 mod session;
@@ -18,35 +19,35 @@ use std::time::Instant;
 
 use runner_core::agents::SessionIdentity;
 use runner_core::config::{Config, HooksConfig};
-use runner_core::goal::Goal;
-use runner_core::id::{NodeId, RunId};
-use runner_core::identity::{IdentityError, IdentityInputs};
 use runner_core::layout::Doc;
-use runner_core::repo_path::RepoPath;
-use runner_core::run_state::RunState;
-use runner_core::start::{DocSet, StartError};
+use runner_core::model::goal::Goal;
+use runner_core::model::id::{NodeId, RunId};
+use runner_core::model::repo_path::RepoPath;
+use runner_core::model::run_state::RunState;
+use runner_core::model::tree::{Selection, Tree, select};
+use runner_core::runs::identity::{IdentityError, IdentityInputs};
+use runner_core::runs::start::{DocSet, StartError};
 use runner_core::step::{
     Attempt, Event, GuardRun, HookTrigger, Interruption, IterationRecord, Job, Memory, Snapshot, Transition,
     World,
 };
-use runner_core::tree::{Selection, Tree, select};
 
 pub(crate) use hooks::program as hook_program;
 pub use recovery::{Recovered, RecoveryNote, take_up};
 
 use self::step_inputs::StepInputs;
-use crate::atomic::{self, FileStamp};
+use crate::agent::sandbox::{Bubblewrap, SandboxKind};
 use crate::error::{Error, UserError};
 use crate::failpoint;
+use crate::fs::atomic::{self, FileStamp};
+use crate::fs::lock::Lock;
 use crate::git::{Git, Head, PathSet, RepoStatus, path_of};
-use crate::inspect::{read_docs, show_paths};
-use crate::iteration_dir::IterationDir;
-use crate::journal::{IterationEntry, PublishEntry};
-use crate::lock::Lock;
+use crate::iteration::iteration_dir::IterationDir;
 use crate::process::{CancelHandle, SupervisorSlot};
-use crate::sandbox::{Bubblewrap, SandboxKind};
+use crate::repo::journal::{IterationEntry, PublishEntry};
+use crate::repo::worktree::{self, WorktreeState};
 use crate::signals::{ShutdownSignal, SignalListener};
-use crate::worktree::{self, WorktreeState};
+use crate::view::inspect::{read_docs, show_paths};
 
 /// Who is told what happens.
 pub type EventSink<'a> = &'a mut dyn FnMut(&Event);
@@ -127,7 +128,7 @@ struct OpenIteration {
     deadline: Instant,
     sandbox: SandboxKind,
     set_aside: Vec<(String, &'static str)>,
-    mended: crate::repo_guard::RestoreReport,
+    mended: crate::repo::repo_guard::RestoreReport,
     /// What came back, for the record.
     attempt: Option<Attempt>,
     verdict: GuardRun,

@@ -8,20 +8,20 @@ use std::sync::Arc;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use runner_cli::{ColorChoice, CommandError, CommandExit, GlobalArgs, Ui, tell_clap};
-use runner_core::id::RunId;
+use runner_core::model::id::RunId;
 use runner_host::executables::show_in_browser;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::access::AccessPolicy;
 use crate::api::{RunExport, WatchMethod};
-use crate::app::{AppState, SiteSubject};
 use crate::evaluation::{EntryName, EvalPaths, Evaluation, LATEST};
 use crate::export;
-use crate::repo_reader::RepoReader;
-use crate::routes::{READERS_MAX, RepoState};
+use crate::read::repo_reader::RepoReader;
 use crate::server;
-use crate::sse::EventStream;
+use crate::server::access::AccessPolicy;
+use crate::server::app::{AppState, SiteSubject};
+use crate::server::routes::{READERS_MAX, RepoState};
+use crate::server::sse::EventStream;
 use crate::watch::FileWatcher;
 
 /// The port that is tried first.

@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 
 use axum::http::StatusCode;
-use runner_core::id::{IterationNumber, RunId};
 use runner_core::layout::Doc;
+use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::text::one_line;
 
 use crate::api;

@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
 use crate::api::{ChangeEvent, EvalComparison, EvalView};
-use crate::confined_fs::ConfinedDir;
 use crate::error::RequestError;
-use crate::sse::EventStream;
+use crate::read::confined_fs::ConfinedDir;
+use crate::server::sse::EventStream;
 use crate::watch::WatchState;
 use eval_cli::EvalCliCache;
 pub(crate) use eval_cli::locked;

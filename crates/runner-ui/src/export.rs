@@ -5,16 +5,22 @@
 
 use std::collections::BTreeMap;
 
-use runner_core::id::{IterationNumber, NodeId, RunId};
+use runner_core::model::id::{IterationNumber, NodeId, RunId};
 
 use crate::api::{
     IterationExport, IterationList, LogExport, LogHit, LogHits, PageSnapshot, RunExport, RunList, RunRow,
     TreeColumns, WatchMethod,
 };
 use crate::error::RequestError;
-use crate::log_index::LogIndex;
-use crate::repo_reader::{RepoReader, RunSource};
-use crate::{assets, diff, iterations, logs, snapshot, tree_view, verify};
+use crate::read::diff;
+use crate::read::iterations;
+use crate::read::log_index::LogIndex;
+use crate::read::logs;
+use crate::read::repo_reader::{RepoReader, RunSource};
+use crate::read::snapshot;
+use crate::read::tree_view;
+use crate::read::verify;
+use crate::server::assets;
 
 /// The logs that are kept, by their names in addresses, with their files.
 const LOGS: [(&str, &str); 6] = [
@@ -125,7 +131,7 @@ fn iteration(
 
 /// A log, its middle left out if it is large.
 fn whole_log(
-    file: &crate::confined_fs::RegularFile,
+    file: &crate::read::confined_fs::RegularFile,
     left: &mut OmittedParts,
 ) -> Result<LogExport, RequestError> {
     let mut index = LogIndex::default();

@@ -1,5 +1,13 @@
 //! The socket: who may connect, how many at once, and how long they may take.
 
+pub(crate) mod access;
+pub(crate) mod app;
+pub(crate) mod assets;
+pub(crate) mod response;
+pub(crate) mod routes;
+pub(crate) mod sse;
+pub(crate) mod write_timeout;
+
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,8 +20,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use crate::app::{AppState, router};
-use crate::write_timeout::TimedConnection;
+use crate::server::app::{AppState, router};
+use crate::server::write_timeout::TimedConnection;
 
 /// How many connections are held at once.
 const CONNECTIONS_MAX: usize = 192;

@@ -22,13 +22,13 @@ use std::time::Duration;
 
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use runner_cli::{CommandError, CommandExit, GlobalArgs, Styler};
-use runner_core::id::RunId;
+use runner_core::model::id::RunId;
 use runner_host::signals::{ShutdownSignal, tell_of_ends};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::error::RequestError;
-use crate::repo_reader::RepoReader;
-use crate::snapshot::now_ms;
+use crate::read::repo_reader::RepoReader;
+use crate::read::snapshot::now_ms;
 use crate::watch::{FileWatcher, WatchState};
 use reader::{ReadReason, RunReader, WatchData};
 use terminal::TuiTerminal;

@@ -340,7 +340,7 @@ pub(crate) enum PassSelection {
     /// Every one.
     All,
     /// That of one iteration.
-    One(runner_core::id::IterationNumber),
+    One(runner_core::model::id::IterationNumber),
 }
 
 /// Check git, the guard and the agent, and say how to get what is missing

@@ -24,11 +24,11 @@ pub fn main() -> ExitCode {
 
 fn run(args: Vec<OsString>) -> ExitCode {
     let cli = match RunnerCli::try_parse_from(args) {
-        Ok(cli) => args,
+        Ok(cli) => cli,
         Err(told) => return tell_clap(&told),
     };
-    let out = Ui::new(&args.global);
-    match commands::run(&args, &out) {
+    let out = Ui::new(&cli.global);
+    match commands::run(&cli, &out) {
         Ok(reply) => out.tell(reply.as_ref()),
         Err(report) => out.tell_error(&report),
     }

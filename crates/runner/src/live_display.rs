@@ -11,7 +11,7 @@ use runner_cli::agent_event_line;
 use runner_cli::format::clock;
 use runner_cli::progress::bar;
 use runner_cli::{Glyph, Styler, TextRole, Ui};
-use runner_core::id::{IterationNumber, RunId};
+use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::step::Event;
 
 use crate::render::clean;
@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn no_row_of_the_footer_is_as_wide_as_the_terminal() {
         let began = Instant::now();
-        let leaves = runner_core::tree::LeafCount { total: 120, passed: 41 };
+        let leaves = runner_core::model::tree::LeafCount { total: 120, passed: 41 };
         let mut summary = LoopSummary::default();
         summary.leaves = Some(leaves);
         let (now, waiting, paused) = (None, None, None);

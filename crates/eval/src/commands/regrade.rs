@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole};
-use runner_core::digest::Sha256;
 use runner_core::layout::Doc;
+use runner_core::model::digest::Sha256;
 use runner_host::process::StopRequest;
 use runner_host::signals::SignalListener;
 use serde_json::{Value, json};

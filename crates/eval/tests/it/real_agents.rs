@@ -9,7 +9,8 @@ use testkit::agents;
 use testkit::oracle::assert_nothing_of;
 use testkit::test_repo::run;
 
-use crate::{Suite, shipped_cases};
+use crate::Suite;
+use crate::shipped_cases;
 
 const CASE: &str = "counts-lines";
 

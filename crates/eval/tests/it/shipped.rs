@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use testkit::oracle::assert_nothing_of;
 
-use crate::{Suite, shipped_cases};
+use crate::Suite;
+use crate::shipped_cases;
 
 fn cases() -> String {
     shipped_cases().to_string_lossy().into_owned()

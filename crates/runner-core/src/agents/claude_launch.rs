@@ -8,7 +8,7 @@ use serde_json::json;
 use super::launch::{CommandLine, CommandSandbox, LaunchContext, SetupFile, agent_schema, key_names};
 use super::{AgentFacts, AgentKind};
 use crate::config::Executor;
-use crate::tools::{ToolName, Tools};
+use crate::model::tools::{ToolName, Tools};
 
 pub(super) const FACTS: AgentFacts = AgentFacts {
     program: "claude",

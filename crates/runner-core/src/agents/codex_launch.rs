@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::launch::{CommandLine, LaunchContext, key_names};
 use super::{AgentFacts, AgentKind};
 use crate::config::{Executor, SandboxMode};
-use crate::tools::{ToolName, Tools};
+use crate::model::tools::{ToolName, Tools};
 
 pub(super) const FACTS: AgentFacts = AgentFacts {
     program: "codex",

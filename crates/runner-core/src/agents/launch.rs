@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{AgentKind, claude_launch, codex_launch};
 use crate::config::Executor;
-use crate::tools::Tools;
+use crate::model::tools::Tools;
 
 /// Variables by name.
 pub type Variables = BTreeMap<OsString, OsString>;

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use crate::run_state::{Baseline, GuardResult, NodeHistory};
+use crate::model::run_state::{Baseline, GuardResult, NodeHistory};
+use crate::model::tree::{Node, SelectedLeaf};
 use crate::step::{Outcome, SessionTarget, Snapshot};
 use crate::text::{lines, one_line};
-use crate::tree::{Node, SelectedLeaf};
 
 /// The files, as text; one that is absent is not written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,8 +116,8 @@ fn red_before(baseline: &Baseline, now: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{IterationNumber, NodeId};
-    use crate::run_state::PendingRepair;
+    use crate::model::id::{IterationNumber, NodeId};
+    use crate::model::run_state::PendingRepair;
     use crate::step::SessionMode;
 
     fn lesson(outcome: Outcome) -> NodeHistory {

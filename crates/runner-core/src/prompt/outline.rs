@@ -1,8 +1,8 @@
 //! The tree on a few lines: the way to the selected node, and a bounded summary of the rest.
 
-use crate::id::NodeId;
+use crate::model::id::NodeId;
+use crate::model::tree::{Node, SelectedLeaf, Tree};
 use crate::text::{head, one_line};
-use crate::tree::{Node, SelectedLeaf, Tree};
 
 /// How long the summary may get before the budget is even looked at.
 const OUTLINE_BYTES_MAX: usize = 16 << 10;
@@ -60,7 +60,7 @@ fn named(node: &Node) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::sample::{inner, leaf, passed, tree};
+    use crate::model::tree::sample::{inner, leaf, passed, tree};
 
     fn rest_of(root: Node, selected: &str) -> String {
         rest(&tree(root), Some(&NodeId::new(selected).unwrap()))

@@ -8,8 +8,8 @@ use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use thiserror::Error;
 
+use crate::model::tools::ToolsError;
 use crate::strict::nearest;
-use crate::tools::ToolsError;
 
 /// The built-in templates by file name. A file of the same name in `.runner/prompts/` takes the place of one.
 pub const BUILT_IN: [(&str, &str); 20] = [

@@ -1,11 +1,11 @@
 use super::*;
 use crate::config::Config;
-use crate::id::{IterationNumber, RunId};
-use crate::repo_path::RepoPath;
-use crate::run_state::{NodeHistory, PendingRepair, RunState};
+use crate::model::id::{IterationNumber, RunId};
+use crate::model::repo_path::RepoPath;
+use crate::model::run_state::{NodeHistory, PendingRepair, RunState};
+use crate::model::tree::{Node, Tree};
 use crate::step::{Memory, NextStep, Outcome, SessionMode, plan};
 use crate::strict::BoundedInt;
-use crate::tree::{Node, Tree};
 
 fn node(name: &str, children: Vec<Node>) -> Node {
     Node {

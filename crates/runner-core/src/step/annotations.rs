@@ -11,7 +11,7 @@ use super::merge::{EditKind, PlanEdit};
 use super::outcome::{Outcome, OutcomeClass};
 use super::plan::Job;
 use super::settle::Decision;
-use crate::repo_path::RepoPath;
+use crate::model::repo_path::RepoPath;
 
 /// One mark on an iteration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]

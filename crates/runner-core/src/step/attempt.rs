@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::outcome::{Interruption, Outcome};
-use crate::cost::{Amount, amount};
-use crate::repo_path::RepoPath;
+use crate::model::cost::{Amount, amount};
+use crate::model::repo_path::RepoPath;
 use crate::strict::bytes_or_text;
 
 /// What one agent session left behind.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::outcome::Outcome;
 use crate::config::{Seconds, SecondsOrOff};
-use crate::cost::{Amount, number};
+use crate::model::cost::{Amount, number};
 use crate::strict::word;
 
 /// What the next session waits for. Both bounds hold: the later one decides.
@@ -71,7 +71,7 @@ impl Wait {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::amount;
+    use crate::model::cost::amount;
 
     fn wait(outcome: Outcome, nth: u32, asked: Option<u32>, until: Option<u64>) -> Wait {
         Wait::after(

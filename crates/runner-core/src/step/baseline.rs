@@ -8,9 +8,9 @@ use super::outcome::StopReason;
 use super::plan::{Job, NextStep, plan};
 use super::snapshot::Snapshot;
 use super::{IterationRecord, World};
-use crate::digest::Sha256;
-use crate::id::{IterationNumber, RunId};
-use crate::run_state::{Baseline, GuardResult, RunState, SEMANTICS};
+use crate::model::digest::Sha256;
+use crate::model::id::{IterationNumber, RunId};
+use crate::model::run_state::{Baseline, GuardResult, RunState, SEMANTICS};
 
 /// A world in which the guard can be asked before there is a session.
 pub trait BaselineWorld: World {
@@ -110,11 +110,11 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::layout::Doc;
+    use crate::model::repo_path::RepoPath;
+    use crate::model::tree::Tree;
+    use crate::model::tree::sample::{leaf, passed, tree};
     use crate::prompt::PromptError;
-    use crate::repo_path::RepoPath;
     use crate::step::{Attempt, Interruption, Transition};
-    use crate::tree::Tree;
-    use crate::tree::sample::{leaf, passed, tree};
     use crate::verify;
 
     /// A repository that no agent has touched.

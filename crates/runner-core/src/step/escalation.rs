@@ -12,10 +12,10 @@ use super::backoff::Wait;
 use super::outcome::Outcome;
 use super::plan::Ordinal;
 use crate::config::{Config, Executor, OnUsageLimit};
-use crate::cost::{Amount, number};
-use crate::id::NodeId;
-use crate::run_state::RunState;
-use crate::tree::Node;
+use crate::model::cost::{Amount, number};
+use crate::model::id::NodeId;
+use crate::model::run_state::RunState;
+use crate::model::tree::Node;
 
 /// An agent that has used up its allowance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -106,7 +106,7 @@ pub(super) fn limits_after(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::amount;
+    use crate::model::cost::amount;
     use crate::strict::BoundedInt;
 
     fn config(text: &str) -> Config {

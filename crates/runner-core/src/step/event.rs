@@ -14,14 +14,14 @@ use super::outcome::{NextAction, Outcome, StopReason};
 use super::plan::{Job, Ordinal, SessionMode};
 use super::settle::{AttemptCharge, Transition};
 use super::snapshot::Snapshot;
-use crate::agent_output::AgentStatus;
 use crate::agents::AgentEvent;
 use crate::config::{Budget, CommandArgv};
-use crate::cost::{BudgetLimit, RunSpending, SessionCost};
-use crate::digest::Sha256;
-use crate::id::{IterationNumber, NodeId, RunId};
-use crate::run_state::GuardResult;
-use crate::tree::LeafCount;
+use crate::model::agent_output::AgentStatus;
+use crate::model::cost::{BudgetLimit, RunSpending, SessionCost};
+use crate::model::digest::Sha256;
+use crate::model::id::{IterationNumber, NodeId, RunId};
+use crate::model::run_state::GuardResult;
+use crate::model::tree::LeafCount;
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::event::Event;
 use super::outcome::{Outcome, StopReason};
 use crate::config::{CommandArgv, HooksConfig};
-use crate::id::{IterationNumber, RunId};
-use crate::tree::LeafCount;
+use crate::model::id::{IterationNumber, RunId};
+use crate::model::tree::LeafCount;
 
 /// Listens to a loop, and knows when somebody is to be told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -89,12 +89,12 @@ fn of_stop<'h>(stop: &StopReason, hooks: &'h HooksConfig) -> Option<(&'static st
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent_output::AgentStatus;
     use crate::config::Budget;
-    use crate::cost::{RunSpending, SessionCost};
-    use crate::digest::Sha256;
-    use crate::id::NodeId;
-    use crate::run_state::GuardResult;
+    use crate::model::agent_output::AgentStatus;
+    use crate::model::cost::{RunSpending, SessionCost};
+    use crate::model::digest::Sha256;
+    use crate::model::id::NodeId;
+    use crate::model::run_state::GuardResult;
     use crate::step::{AttemptCharge, CostSource, NextAction, Ordinal, SessionMode};
 
     fn planned(iter: IterationNumber, path: &str) -> Event {

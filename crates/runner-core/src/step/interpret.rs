@@ -6,11 +6,11 @@ use super::outcome::Outcome;
 use super::plan::{Job, SessionTarget};
 use super::snapshot::Snapshot;
 use super::tree_rules::{Violation, judge};
-use crate::agent_output::{AgentOutput, AgentStatus};
 use crate::config::ProtectPolicy;
-use crate::repo_path::RepoPath;
+use crate::model::agent_output::{AgentOutput, AgentStatus};
+use crate::model::repo_path::RepoPath;
+use crate::model::tree::{AgentTree, Tree, TreeError, TreeProblem};
 use crate::text::head;
-use crate::tree::{AgentTree, Tree, TreeError, TreeProblem};
 
 /// How much of a rejected tree is kept for its repair; the whole is in the iteration's folder.
 pub const REJECTED_BYTES_MAX: usize = 32 << 10;

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::index::NodeIndex;
 use crate::config::Config;
-use crate::id::NodeId;
-use crate::tree::{AgentTree, Node, Tree, TreeProblem};
+use crate::model::id::NodeId;
+use crate::model::tree::index::NodeIndex;
+use crate::model::tree::{AgentTree, Node, Tree, TreeProblem};
 
 /// One edit of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

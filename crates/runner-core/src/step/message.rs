@@ -3,9 +3,9 @@
 use super::annotations::Annotation;
 use super::plan::Job;
 use super::settle::{AttemptCharge, Decision};
-use crate::digest::Sha256;
+use crate::model::digest::Sha256;
+use crate::model::run_state::{RunState, SEMANTICS};
 use crate::prompt;
-use crate::run_state::{RunState, SEMANTICS};
 use crate::text::{head, lines};
 
 /// How much of what was said stands in the message.

@@ -11,13 +11,13 @@ use super::outcome::{NextAction, Outcome};
 use super::plan::{Job, Ordinal, SessionMode};
 use super::settle::{AttemptCharge, Decision};
 use super::snapshot::Snapshot;
-use crate::agent_output::AgentStatus;
-use crate::cost::{RunSpending, SessionCost};
-use crate::digest::Sha256;
-use crate::id::{IterationNumber, NodeId, RunId};
+use crate::model::agent_output::AgentStatus;
+use crate::model::cost::{RunSpending, SessionCost};
+use crate::model::digest::Sha256;
+use crate::model::id::{IterationNumber, NodeId, RunId};
+use crate::model::run_state::{GuardResult, SEMANTICS};
+use crate::model::tools::Tools;
 use crate::prompt::SectionCut;
-use crate::run_state::{GuardResult, SEMANTICS};
-use crate::tools::Tools;
 
 /// One iteration's record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

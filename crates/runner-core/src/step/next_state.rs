@@ -8,12 +8,12 @@ use super::plan::{Job, SessionTarget, worked_on};
 use super::settle::Decision;
 use super::snapshot::Snapshot;
 use crate::config::OnUsageLimit;
-use crate::cost::{LeafSpending, SessionCost, amount};
-use crate::id::NodeId;
-use crate::repo_path::RepoPath;
-use crate::run_state::{NodeHistory, PendingRepair, RunState, SEMANTICS};
+use crate::model::cost::{LeafSpending, SessionCost, amount};
+use crate::model::id::NodeId;
+use crate::model::repo_path::RepoPath;
+use crate::model::run_state::{NodeHistory, PendingRepair, RunState, SEMANTICS};
+use crate::model::tree::Tree;
 use crate::text::{head, lines, tail};
-use crate::tree::Tree;
 
 /// How much of a summary is kept; the whole is in output.json.
 pub const SUMMARY_BYTES_MAX: usize = 8 << 10;

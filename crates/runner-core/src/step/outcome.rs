@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::backoff::Wait;
-use crate::cost::BudgetLimit;
-use crate::id::NodeId;
+use crate::model::cost::BudgetLimit;
+use crate::model::id::NodeId;
 
 /// How one iteration ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

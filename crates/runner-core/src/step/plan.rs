@@ -7,12 +7,12 @@ use super::escalation::{AgentChoice, next_agent};
 use super::outcome::StopReason;
 use super::snapshot::Snapshot;
 use crate::config::{CommandArgv, Executor, OnStuck, ProtectPolicy};
-use crate::cost::{ReachedLimit, reached};
-use crate::id::{IterationNumber, NodeId, RunId};
+use crate::model::cost::{ReachedLimit, reached};
+use crate::model::id::{IterationNumber, NodeId, RunId};
+use crate::model::run_state::PendingRepair;
+use crate::model::tools::{EffectiveTools, Tools, ToolsError};
+use crate::model::tree::{Node, SelectedLeaf, Selection, path_text, select};
 use crate::prompt::{self, ContextFiles, Prompt, PromptError};
-use crate::run_state::PendingRepair;
-use crate::tools::{EffectiveTools, Tools, ToolsError};
-use crate::tree::{Node, SelectedLeaf, Selection, path_text, select};
 
 /// How many repairs a rejected tree gets before the loop goes on without it.
 pub const REPAIRS_MAX: u32 = 2;

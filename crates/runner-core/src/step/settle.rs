@@ -12,12 +12,12 @@ use super::next_state;
 use super::outcome::{Interruption, NextAction, Outcome, OutcomeClass, StopReason};
 use super::plan::{Job, REPAIRS_MAX, SessionMode, SessionTarget, worked_on};
 use super::snapshot::Snapshot;
-use crate::agent_output::AgentStatus;
 use crate::config::OnUsageLimit;
-use crate::id::NodeId;
-use crate::repo_path::RepoPath;
-use crate::run_state::{GuardResult, RunState};
-use crate::tree::{MAX_ATTEMPTS_RANGE, Node, Tree};
+use crate::model::agent_output::AgentStatus;
+use crate::model::id::NodeId;
+use crate::model::repo_path::RepoPath;
+use crate::model::run_state::{GuardResult, RunState};
+use crate::model::tree::{MAX_ATTEMPTS_RANGE, Node, Tree};
 use schemars::JsonSchema;
 
 /// So many failures in a row that waiting does not mend stop the loop.

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::config::Config;
-use crate::id::{NodeId, RunId};
-use crate::repo_path::RepoPath;
-use crate::run_state::RunState;
-use crate::tools::Tools;
-use crate::tree::Tree;
+use crate::model::id::{NodeId, RunId};
+use crate::model::repo_path::RepoPath;
+use crate::model::run_state::RunState;
+use crate::model::tools::Tools;
+use crate::model::tree::Tree;
 
 /// The state of a run as its last commit has it. The rules of the run (configuration, templates) are those that
 /// `runner start` committed, never what an agent wrote since.
@@ -25,7 +25,7 @@ pub struct Snapshot {
     pub state: RunState,
     /// The memory files.
     pub memory: Memory,
-    /// `nodes/<node-id>/context.md`, at least that of the node [`select`](crate::tree::select) names.
+    /// `nodes/<node-id>/context.md`, at least that of the node [`select`](crate::model::tree::select) names.
     pub node_contexts: BTreeMap<NodeId, String>,
     /// `nodes/<node-id>/tools.json`, at least those of the nodes on the way to the session's node.
     pub tools: BTreeMap<NodeId, Tools>,

@@ -7,13 +7,13 @@ mod telling;
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::agent_output::AgentStatus;
 use crate::config::{Config, OnStuck, ProtectPolicy, RemovalPolicy};
-use crate::cost::amount;
-use crate::id::{IterationNumber, NodeId, RunId};
-use crate::run_state::{GuardResult, RunState};
+use crate::model::agent_output::AgentStatus;
+use crate::model::cost::amount;
+use crate::model::id::{IterationNumber, NodeId, RunId};
+use crate::model::run_state::{GuardResult, RunState};
+use crate::model::tree::{Node, Tree};
 use crate::strict::BoundedInt;
-use crate::tree::{Node, Tree};
 
 fn id(text: &str) -> NodeId {
     NodeId::new(text).unwrap()
@@ -185,8 +185,8 @@ fn the_commit_message_is_exact_and_a_summary_makes_no_trailer() {
     }];
     let transition = settled(&snapshot, session, &ended(2));
     let prompt = job(&snapshot).prompt.sha256;
-    let tree = crate::digest::Sha256::of(transition.tree.bytes());
-    let state = crate::digest::Sha256::of(&transition.state.to_bytes());
+    let tree = crate::model::digest::Sha256::of(transition.tree.bytes());
+    let state = crate::model::digest::Sha256::of(&transition.state.to_bytes());
     let edition = crate::prompt::edition();
     assert_eq!(
         transition.message,

@@ -4,13 +4,13 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::index::{IndexedNode, NodeIndex};
 use super::plan::SessionTarget;
-use crate::agent_output::AgentStatus;
 use crate::config::RemovalPolicy;
-use crate::id::NodeId;
-use crate::repo_path::RepoPath;
-use crate::tree::{AgentTree, Node, Tree};
+use crate::model::agent_output::AgentStatus;
+use crate::model::id::NodeId;
+use crate::model::repo_path::RepoPath;
+use crate::model::tree::index::{IndexedNode, NodeIndex};
+use crate::model::tree::{AgentTree, Node, Tree};
 
 /// One broken rule. A node is named by its path in the tree before.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

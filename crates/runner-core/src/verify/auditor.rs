@@ -14,16 +14,16 @@ use super::{
     Rule,
 };
 use crate::config::{Config, ProtectPolicy};
-use crate::fork;
-use crate::id::{IterationNumber, NodeId, RunId};
 use crate::layout::{Doc, RUNNER_DIR};
-use crate::repo_path::RepoPath;
-use crate::run_state::RunState;
-use crate::start::{IMPORTED, unseeded_tree};
+use crate::model::id::{IterationNumber, NodeId, RunId};
+use crate::model::repo_path::RepoPath;
+use crate::model::run_state::RunState;
+use crate::model::tree::{Node, Tree};
+use crate::runs::fork;
+use crate::runs::start::{IMPORTED, unseeded_tree};
 use crate::step::baseline;
 use crate::step::message::TAKEN_IN;
 use crate::step::{NextStep, Outcome, plan};
-use crate::tree::{Node, Tree};
 
 /// Walks along a run's commits and remembers what the next one must follow from.
 #[derive(Clone, Debug)]

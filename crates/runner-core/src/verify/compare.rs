@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use super::record::MessageParts;
 use super::rule::Rule;
-use crate::edit;
-use crate::run_state::RunState;
+use crate::model::run_state::RunState;
+use crate::model::tree::index::NodeIndex;
+use crate::model::tree::{Node, Tree};
+use crate::runs::edit;
 use crate::step::Violation;
-use crate::step::index::NodeIndex;
 use crate::text::{head, one_line};
-use crate::tree::{Node, Tree};
 
 /// A rule that does not hold, with what it asks for and what is there.
 pub(super) type Difference = (Rule, String, String);

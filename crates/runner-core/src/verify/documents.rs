@@ -6,8 +6,8 @@ use super::rule::Rule;
 use super::snapshot::{self, Files};
 use crate::config::Config;
 use crate::layout::Doc;
-use crate::run_state::RunState;
-use crate::tree::Tree;
+use crate::model::run_state::RunState;
+use crate::model::tree::Tree;
 
 /// The documents in a set of files.
 pub(super) struct DocumentSet<'f>(pub(super) &'f Files);

@@ -4,12 +4,12 @@ use super::compare::{self, Difference, shown};
 use super::record::MessageParts;
 use super::snapshot::{self, Files};
 use super::{AuditedCommit, Rule};
-use crate::edit::{self, EditError, EditableDocs, UserEdit};
-use crate::id::RunId;
 use crate::layout::Doc;
-use crate::repo_path::RepoPath;
-use crate::run_state::RunState;
-use crate::tree::{ForbiddenEdit, Tree, UserEditError, user_edit_faults};
+use crate::model::id::RunId;
+use crate::model::repo_path::RepoPath;
+use crate::model::run_state::RunState;
+use crate::model::tree::{ForbiddenEdit, Tree, UserEditError, user_edit_faults};
+use crate::runs::edit::{self, EditError, EditableDocs, UserEdit};
 
 /// What is known before the edit.
 pub(super) struct EditContext<'a> {

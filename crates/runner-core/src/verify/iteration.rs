@@ -9,15 +9,15 @@ use super::record::{CommitKind, IterationTarget, MessageParts};
 use super::snapshot::{self, is_runners};
 use super::{AuditedCommit, FileAfter, Rule};
 use crate::config::ProtectPolicy;
-use crate::id::NodeId;
 use crate::layout::Doc;
+use crate::model::id::NodeId;
+use crate::model::repo_path::RepoPath;
+use crate::model::run_state::RunState;
+use crate::model::tree::Tree;
 use crate::prompt;
-use crate::repo_path::RepoPath;
-use crate::run_state::RunState;
 use crate::step::{
     ChangeScope, Job, Outcome, ProtectedPath, SessionFinding, SessionTarget, Snapshot, settle,
 };
-use crate::tree::Tree;
 
 /// More files than any session puts back: a number in a message must not fill the memory.
 const FILES_MAX: usize = 100_000;

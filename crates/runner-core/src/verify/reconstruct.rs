@@ -1,11 +1,11 @@
 //! What must have come back from agent and guard for a commit to be what it is: a claim and a verdict, made from what the
 //! commit records, to be settled again.
 
-use crate::agent_output::{AgentOutput, AgentStatus};
 use crate::config::OnUsageLimit;
-use crate::cost::{Amount, RunSpending, number};
-use crate::repo_path::RepoPath;
-use crate::run_state::{NodeHistory, RunState};
+use crate::model::agent_output::{AgentOutput, AgentStatus};
+use crate::model::cost::{Amount, RunSpending, number};
+use crate::model::repo_path::RepoPath;
+use crate::model::run_state::{NodeHistory, RunState};
 use crate::step::next_state::{GUARD_NOT_STARTED, NOTES_MAX, UNDONE};
 use crate::step::{
     Attempt, ChangeScope, Claim, CostSource, GuardExit, GuardRun, Interruption, Job, LeftFile, Outcome,

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::agent_output::AgentStatus;
-use crate::id::{IterationNumber, NodeId, RunId};
-use crate::run_state::GuardResult;
+use crate::model::agent_output::AgentStatus;
+use crate::model::id::{IterationNumber, NodeId, RunId};
+use crate::model::run_state::GuardResult;
 
 /// What a commit is, by its subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use crate::config::Config;
-use crate::goal::Goal;
-use crate::id::{NodeId, RunId};
 use crate::layout::{Doc, DocOwner, RUNNER_DIR, node_folder, tools_path};
-use crate::repo_path::RepoPath;
-use crate::run_state::RunState;
+use crate::model::goal::Goal;
+use crate::model::id::{NodeId, RunId};
+use crate::model::repo_path::RepoPath;
+use crate::model::run_state::RunState;
+use crate::model::tools::Tools;
+use crate::model::tree::{Selection, Tree, select};
 use crate::step::{Artifact, Memory, Snapshot};
-use crate::tools::Tools;
-use crate::tree::{Selection, Tree, select};
 
 /// Files by path.
 pub type Files = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -183,7 +183,7 @@ mod tests {
         let state = RunState::new(Some(run.clone()));
         let goal = (Doc::Goal.path().as_bytes().to_vec(), b"# Goal\n\nAll.\n".to_vec());
         let files = Files::from([goal, (path.as_bytes().to_vec(), kept(path.as_bytes(), bytes.to_vec()))]);
-        let tree = crate::tree::sample::tree(crate::tree::sample::leaf("root"));
+        let tree = crate::model::tree::sample::tree(crate::model::tree::sample::leaf("root"));
         snapshot(&files, &run, (&tree, &state, &Config::default()), 0).unwrap()
     }
 

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use super::compare::{self, Difference, shown};
 use super::snapshot::{self, Files};
 use super::{AuditedCommit, Rule};
-use crate::fork;
-use crate::id::{IterationNumber, RunId};
-use crate::import::PlanFormat;
 use crate::layout::Doc;
-use crate::repo_path::RepoPath;
-use crate::run_state::RunState;
-use crate::tree::{Node, Tree};
+use crate::model::id::{IterationNumber, RunId};
+use crate::model::repo_path::RepoPath;
+use crate::model::run_state::RunState;
+use crate::model::tree::{Node, Tree};
+use crate::runs::fork;
+use crate::runs::import::PlanFormat;
 
 /// A fork as its first commit should have made it.
 pub(super) struct ExpectedFork<'a> {

@@ -11,10 +11,10 @@ use runner_core::agents::{
     Transcript, TranscriptFormat, Variables, can_be_started_through, command_line,
 };
 use runner_core::config::{Config, Executor};
-use runner_core::id::IterationNumber;
+use runner_core::model::id::IterationNumber;
+use runner_core::model::tools::Tools;
 use runner_core::schema::SchemaDocument;
 use runner_core::step::{CostSource, Event, SessionExit};
-use runner_core::tools::Tools;
 
 use crate::holds;
 

@@ -4,21 +4,22 @@
 use std::collections::BTreeSet;
 
 use runner_core::config::Config;
-use runner_core::digest::Sha256;
-use runner_core::edit::{self, EditableDocs, UserEdit};
-use runner_core::id::{NodeId, RunId};
 use runner_core::layout::Doc;
-use runner_core::repo_path::RepoPath;
-use runner_core::run_state::{Baseline, GuardResult, RunState, SEMANTICS};
+use runner_core::model::digest::Sha256;
+use runner_core::model::id::{NodeId, RunId};
+use runner_core::model::repo_path::RepoPath;
+use runner_core::model::run_state::{Baseline, GuardResult, RunState, SEMANTICS};
+use runner_core::model::tree::{Node, Tree};
+use runner_core::runs::edit::{self, EditableDocs, UserEdit};
+use runner_core::runs::import::PlanFormat;
+use runner_core::runs::start;
 use runner_core::step::{
     Attempt, ChangeScope, GuardExit, GuardRun, Interruption, LeftFile, NextStep, Outcome, ProtectedPath,
     ProviderError, SessionExit, Transition, Usage, interpret, plan, settle,
 };
-use runner_core::tree::{Node, Tree};
 use runner_core::verify::{
     AuditBase, AuditStart, AuditedCommit, Auditor, CommitChange, FileAfter, Files, Rule, snapshot,
 };
-use runner_core::{import::PlanFormat, start};
 
 const GOAL: &str = "---\nid: sim\n---\n# Goal\n\nBuild it.\n";
 

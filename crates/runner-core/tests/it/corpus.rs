@@ -1,7 +1,7 @@
 //! The trees of the test kit: the good ones are read and written unchanged, the bad ones are refused with the
 //! right words.
 
-use runner_core::tree::{BYTES_MAX, NODES_MAX, Tree};
+use runner_core::model::tree::{BYTES_MAX, NODES_MAX, Tree};
 use testkit::bad_trees::{BadTree, bad_trees};
 use testkit::trees::good_tree;
 

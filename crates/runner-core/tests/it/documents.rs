@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
-use runner_core::tree::Tree;
+use runner_core::model::tree::Tree;
 use serde_json::{Map, Value, json};
 
 /// One change somewhere in a document.

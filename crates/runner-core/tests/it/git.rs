@@ -6,7 +6,7 @@ use std::process::Command;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use runner_core::id::RunId;
+use runner_core::model::id::RunId;
 
 /// Whether git accepts the name as a reference.
 fn git_accepts(name: &str) -> bool {

@@ -3,8 +3,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use runner_core::goal::{Goal, GoalError};
-use runner_core::id::RunId;
+use runner_core::model::goal::{Goal, GoalError};
+use runner_core::model::id::RunId;
 
 use crate::holds;
 

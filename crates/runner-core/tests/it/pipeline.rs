@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use runner_core::config::Config;
-use runner_core::id::{NodeId, RunId};
-use runner_core::run_state::RunState;
+use runner_core::model::id::{NodeId, RunId};
+use runner_core::model::run_state::RunState;
+use runner_core::model::tree::{AgentTree, Node, Tree};
 use runner_core::step::{
     Attempt, AttemptCharge, ChangeScope, GuardExit, GuardRun, Job, LeftFile, Memory, NextStep, Outcome,
     SessionExit, Snapshot, Transition, Usage, interpret, merge, plan, settle,
 };
-use runner_core::tree::{AgentTree, Node, Tree};
 
 use crate::fewer;
 

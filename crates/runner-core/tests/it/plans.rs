@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use runner_core::id::NodeId;
-use runner_core::import::{
+use runner_core::model::id::NodeId;
+use runner_core::model::tree::{DEPTH_MAX, NODES_MAX, Node, Tree};
+use runner_core::runs::import::{
     EntryStatus, ImportOptions, ImportedPlan, PlanEntry, PlanImport, export, graft, read,
 };
-use runner_core::tree::{DEPTH_MAX, NODES_MAX, Node, Tree};
 
-use crate::{holds, told};
+use crate::holds;
+use crate::told;
 
 const FILES: [&str; 7] = [
     "checklist.md",

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::Index;
-use runner_core::tree::{ForbiddenEdit, Node, Selection, Tree, TreeProblem, select, user_edit_faults};
+use runner_core::model::tree::{ForbiddenEdit, Node, Selection, Tree, TreeProblem, select, user_edit_faults};
 
 use crate::documents::{changed, good_tree, tree};
 use crate::holds;

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use runner_core::goal::Goal;
-use runner_core::scenario::{Scenario, SessionContext};
+use runner_core::agents::scenario::{Scenario, SessionContext};
+use runner_core::model::goal::Goal;
+use runner_core::model::tree::{BYTES_MAX, NODES_MAX, Tree};
 use runner_core::strict::{FieldReader, nearest};
-use runner_core::tree::{BYTES_MAX, NODES_MAX, Tree};
 use serde_json::{Map, Value};
 
 use crate::documents::{changed, tree};
-use crate::{holds, told};
+use crate::holds;
+use crate::told;
 
 /// The same document with the keys of every object in the opposite order.
 fn turned(document: &Value) -> Value {

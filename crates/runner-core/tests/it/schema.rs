@@ -9,18 +9,19 @@ use std::sync::LazyLock;
 
 use jsonschema::Validator;
 use proptest::prelude::*;
-use runner_core::agent_output::AgentOutput;
 use runner_core::config::Config;
-use runner_core::run_state::RunState;
+use runner_core::model::agent_output::AgentOutput;
+use runner_core::model::run_state::RunState;
+use runner_core::model::tools::Tools;
+use runner_core::model::tree::{Tree, TreeError};
 use runner_core::schema::SchemaDocument;
 use runner_core::step::{Event, RecordedEvent};
 use runner_core::strict::{DocumentFault, DocumentProblem};
-use runner_core::tools::Tools;
-use runner_core::tree::{Tree, TreeError};
 use serde_json::{Value, json};
 
 use crate::documents::{agent_output, changed, config, run_state, toml_of, tree, without_null};
-use crate::{holds, told};
+use crate::holds;
+use crate::told;
 
 /// Holds an event against the schema of the lines that record it.
 pub(crate) fn assert_recorded_as_described(event: &Event) {
@@ -199,7 +200,7 @@ fn schema_and_decoder_agree_on_trees_picked_by_hand() {
 #[test]
 fn schema_and_decoder_agree_on_small_documents_picked_by_hand() {
     let state = |key: &str, value: Value| {
-        let fresh = runner_core::run_state::RunState::new(None).to_bytes();
+        let fresh = runner_core::model::run_state::RunState::new(None).to_bytes();
         let mut state: Value = serde_json::from_slice(&fresh).unwrap();
         state[key] = value;
         state

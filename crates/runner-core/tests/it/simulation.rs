@@ -25,11 +25,11 @@ use runner_core::config::{
     Budget, Config, Executor, OnStuck, OnUsageLimit, Prices, ProtectPolicy, RemovalPolicy, Rung, TokenPrice,
     Usd,
 };
-use runner_core::digest::Sha256;
-use runner_core::id::NodeId;
+use runner_core::model::digest::Sha256;
+use runner_core::model::id::NodeId;
+use runner_core::model::tree::{Node, Tree};
 use runner_core::step::{Outcome, OutcomeClass, StopReason, run_loop};
 use runner_core::strict::BoundedInt;
-use runner_core::tree::{Node, Tree};
 
 use agent::{Plan, Temper};
 use oracle::Seen;

@@ -1,15 +1,15 @@
 //! What `runner start` makes of what it finds.
 
-use runner_core::goal::{GoalError, TEMPLATE};
-use runner_core::id::RunId;
-use runner_core::import::PlanFormat;
 use runner_core::layout::Doc;
-use runner_core::run_state::RunState;
-use runner_core::start::{
+use runner_core::model::goal::{GoalError, TEMPLATE};
+use runner_core::model::id::RunId;
+use runner_core::model::run_state::RunState;
+use runner_core::model::tree::{Node, Tree};
+use runner_core::runs::import::PlanFormat;
+use runner_core::runs::start::{
     DocSet, DocumentSources, StartDocuments, StartError, StartOptions, compose, goal_file, message,
     unseeded_tree,
 };
-use runner_core::tree::{Node, Tree};
 
 fn id(text: &str) -> RunId {
     RunId::new(text).unwrap()

@@ -3,9 +3,9 @@
 use std::os::unix::ffi::OsStrExt;
 
 use super::Git;
-use crate::atomic;
 use crate::clock;
 use crate::error::Error;
+use crate::fs::atomic;
 
 impl Git {
     /// Stores a commit. Nothing points to it yet.
@@ -66,7 +66,7 @@ mod tests {
         let when = lossy(&git.call(&["log", "-1", "--format=%at %ct", &ours]).run().unwrap());
         let (author, committer) = when.split_once(' ').unwrap();
         assert_eq!(author, committer);
-        assert!(crate::iteration_dir::now_ms() / 1000 - author.parse::<u64>().unwrap() < 100);
+        assert!(crate::iteration::iteration_dir::now_ms() / 1000 - author.parse::<u64>().unwrap() < 100);
         git.call(&["fsck", "--strict", &ours]).run().unwrap();
     }
 }

@@ -10,7 +10,7 @@ use runner_core::layout::RUNNER_DIR;
 
 use super::{Git, Head, lossy, path_of};
 use crate::error::Error;
-use crate::run_view::DiffFormat;
+use crate::view::run_view::DiffFormat;
 
 /// A commit of a log, with what it changed against its first parent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

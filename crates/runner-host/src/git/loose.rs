@@ -9,7 +9,7 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use runner_core::digest::Sha256;
+use runner_core::model::digest::Sha256;
 use sha1::{Digest, Sha1};
 
 use super::{Git, lossy};

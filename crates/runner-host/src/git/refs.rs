@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use super::{Git, Head, lossy};
-use crate::atomic;
 use crate::error::Error;
+use crate::fs::atomic;
 
 /// More than any file of a single reference has.
 const LOOSE_BYTES_MAX: u64 = 4 << 10;

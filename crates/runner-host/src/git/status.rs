@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{Git, PathSet, lossy};
 use crate::error::Error;
-use crate::paths::{is_runner_local, is_runner_path};
+use crate::repo::paths::{is_runner_local, is_runner_path};
 
 /// What HEAD points to.
 #[derive(Clone, Debug, PartialEq, Eq)]

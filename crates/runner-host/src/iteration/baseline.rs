@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use runner_core::id::IterationNumber;
 use runner_core::layout::Doc;
-use runner_core::run_state::RunState;
+use runner_core::model::id::IterationNumber;
+use runner_core::model::run_state::RunState;
 use runner_core::step::{BaselineCommit, BaselineWorld, GuardRun, IterationRecord, Job};
 
 use super::{KnownCleanState, RepoWorld};
-use crate::atomic;
-use crate::edit::commit_doc;
 use crate::error::{Error, UserError};
 use crate::failpoint;
-use crate::inspect::read_docs;
-use crate::journal::{self, JournalEntry, PublishEntry};
-use crate::publish;
-use crate::worktree;
+use crate::fs::atomic;
+use crate::ops::edit::commit_doc;
+use crate::repo::journal::{self, JournalEntry, PublishEntry};
+use crate::repo::publish;
+use crate::repo::worktree;
+use crate::view::inspect::read_docs;
 
 impl RepoWorld<'_> {
     /// Whether the run has made no iteration yet, as far as can be read.
@@ -26,7 +26,7 @@ impl RepoWorld<'_> {
     }
 
     /// Staying where the run is: what a crash leaves in the work tree meanwhile is put back, and kept aside.
-    fn staying(&self, run: &runner_core::id::RunId) -> Result<PublishEntry, Error> {
+    fn staying(&self, run: &runner_core::model::id::RunId) -> Result<PublishEntry, Error> {
         let head = self.head.clone().ok_or(UserError::NoCommit)?;
         Ok(PublishEntry {
             run: run.to_string(),

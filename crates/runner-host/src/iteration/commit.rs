@@ -3,20 +3,20 @@
 use std::path::Path;
 
 use runner_core::layout::Doc;
+use runner_core::model::tree::Tree;
 use runner_core::step::{IterationRecord, Job, Transition};
-use runner_core::tree::Tree;
 use serde_json::json;
 
 use super::{KnownCleanState, OpenIteration, RepoWorld};
-use crate::atomic;
 use crate::error::{Error, UserError};
 use crate::failpoint;
+use crate::fs::atomic;
 use crate::git::{EntryMode, Git, IndexEntry, TreeEntry};
-use crate::iteration_dir::IterationDir;
-use crate::journal::PublishEntry;
-use crate::publish;
-use crate::replay;
-use crate::worktree;
+use crate::iteration::iteration_dir::IterationDir;
+use crate::ops::replay;
+use crate::repo::journal::PublishEntry;
+use crate::repo::publish;
+use crate::repo::worktree;
 
 impl RepoWorld<'_> {
     /// Stores what an iteration made, and takes the repository there.

@@ -9,8 +9,8 @@ use runner_core::strict::canonical_json;
 use serde_json::Value;
 
 use super::RepoWorld;
-use crate::atomic;
-use crate::command::{self, PreparedCommand};
+use crate::agent::command::{self, PreparedCommand};
+use crate::fs::atomic;
 use crate::process::{
     self, CancelHandle, ExitReason, OutputLog, OutputTarget, ProcessInput, ProcessSpec, TimeLimits,
 };

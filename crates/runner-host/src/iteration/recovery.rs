@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 
 use super::RepoWorld;
 use super::session::{EndedSession, OUTPUT, reported};
-use crate::atomic;
-use crate::command;
+use crate::agent::command;
 use crate::error::Error;
+use crate::fs::atomic;
 use crate::git::Git;
-use crate::iteration_dir::now_ms;
-use crate::journal::{self, IterationEntry, IterationPhase, JournalEntry};
+use crate::iteration::iteration_dir::now_ms;
 use crate::process;
-use crate::publish::{self, RecoveredPublish};
-use crate::repo_guard::SessionRef;
+use crate::repo::journal::{self, IterationEntry, IterationPhase, JournalEntry};
+use crate::repo::publish::{self, RecoveredPublish};
+use crate::repo::repo_guard::SessionRef;
 
 /// What was taken up.
 #[derive(Debug)]
@@ -92,7 +92,8 @@ fn take_up_iteration(
     workshop: &mut RepoWorld<'_>,
     iteration: &IterationEntry,
 ) -> Result<Option<Recovered>, Error> {
-    let run = iteration.branch.strip_prefix(runner_core::id::BRANCH_PREFIX).unwrap_or_default().to_owned();
+    let run =
+        iteration.branch.strip_prefix(runner_core::model::id::BRANCH_PREFIX).unwrap_or_default().to_owned();
     let name = SessionRef {
         run: &run,
         branch: &iteration.branch,

@@ -5,14 +5,14 @@ use runner_core::config::{ExecutorKind, SandboxMode};
 use runner_core::step::Job;
 
 use super::{OpenIteration, RepoWorld};
-use crate::atomic;
-use crate::claude_file_hook;
-use crate::command::PreparedCommand;
-use crate::error::{Error, UserError};
-use crate::git::PathSet;
-use crate::sandbox::{
+use crate::agent::claude_file_hook;
+use crate::agent::command::PreparedCommand;
+use crate::agent::sandbox::{
     Bubblewrap, SANDBOX_FIX, SandboxKind, SandboxSpec, folders_of, obstacle, shared_temporary,
 };
+use crate::error::{Error, UserError};
+use crate::fs::atomic;
+use crate::git::PathSet;
 
 impl RepoWorld<'_> {
     /// What keeps the session of a job in. Refuses one that must not run without a sandbox where there is none: because

@@ -8,35 +8,35 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use runner_core::agent_report::AgentReport;
 use runner_core::agents::{AgentKind, SessionIdentity, SetupFile, TranscriptFormat};
 use runner_core::layout::Doc;
-use runner_core::repo_path::RepoPath;
+use runner_core::model::agent_report::AgentReport;
+use runner_core::model::repo_path::RepoPath;
+use runner_core::model::tree::{BYTES_MAX, Tree};
 use runner_core::step::{
     Attempt, ChangeScope, GuardExit, GuardRun, Interruption, Job, LeftFile, ProtectedPath, SessionExit, Usage,
 };
-use runner_core::tree::{BYTES_MAX, Tree};
 
 use super::sandboxing::AgentWrapping;
 use super::transcript_recorder::TranscriptRecorder;
 use super::{OpenIteration, RepoWorld, SessionCheckpoint, interruption_of};
-use crate::atomic;
-use crate::command::{self, PreparedCommand, SessionPaths};
+use crate::agent::command::{self, PreparedCommand, SessionPaths};
+use crate::agent::sandbox::{SandboxKind, folders_of, unwrapped};
 use crate::error::{Error, UserError};
 use crate::executables;
 use crate::failpoint;
+use crate::fs::atomic;
 use crate::git::{Differing, Git, PathChange, PathSet, path_of};
-use crate::iteration_dir::IterationDir;
-use crate::journal::{self, IterationEntry, IterationPhase, JournalEntry};
-use crate::paths::is_runner_path;
+use crate::iteration::iteration_dir::IterationDir;
 use crate::process::{
     self, ExitReason, OutputLog, OutputTarget, ProcessInput, ProcessSpec, SignalTarget, StopSignal,
     TimeLimits,
 };
-use crate::repo_guard::{RepoSnapshot, RestoreReport, SessionRef};
-use crate::sandbox::{SandboxKind, folders_of, unwrapped};
+use crate::repo::journal::{self, IterationEntry, IterationPhase, JournalEntry};
+use crate::repo::paths::is_runner_path;
+use crate::repo::repo_guard::{RepoSnapshot, RestoreReport, SessionRef};
+use crate::repo::worktree;
 use crate::signals::SignalListener;
-use crate::worktree;
 
 /// The file that an agent's output goes to.
 pub(super) const OUTPUT: &str = "executor.log";

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use runner_core::id::NodeId;
 use runner_core::layout::{RUNNER_DIR, node_folder, tools_path};
+use runner_core::model::id::NodeId;
+use runner_core::model::repo_path::RepoPath;
+use runner_core::model::tools::{Tools, ToolsError};
 use runner_core::prompt::PromptError;
-use runner_core::repo_path::RepoPath;
-use runner_core::start::DocSet;
+use runner_core::runs::start::DocSet;
 use runner_core::step::Artifact;
 use runner_core::strict::DocumentProblem;
-use runner_core::tools::{Tools, ToolsError};
 
-use crate::atomic;
 use crate::error::Error;
+use crate::fs::atomic;
 use crate::git::Git;
-use crate::inspect::{docs_of, read_docs};
+use crate::view::inspect::{docs_of, read_docs};
 
 /// The files under `.runner/` that a step reads: from the work tree, or as a commit has them.
 pub(super) struct StepInputs {

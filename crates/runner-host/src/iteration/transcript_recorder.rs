@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use runner_core::agents::{AgentEvent, ProcessFacts, SessionResult, Transcript, TranscriptFormat};
-use runner_core::id::IterationNumber;
+use runner_core::model::id::IterationNumber;
 use runner_core::step::{Event, SessionExit, Usage};
 
-use crate::iteration_dir::{IterationDir, now_ms};
+use crate::iteration::iteration_dir::{IterationDir, now_ms};
 use crate::process::OutputSource;
 
 /// How much of the end of standard error is kept, to say why a program gave up.

@@ -6,9 +6,9 @@ use runner_core::step::{Event, Interruption, LoopWorld, StopReason, Wait, World}
 
 use super::{RepoWorld, allow_filters, take_up};
 use crate::error::Error;
-use crate::iteration_dir::now_ms;
-use crate::lock::Lock;
-use crate::pause;
+use crate::fs::lock::Lock;
+use crate::iteration::iteration_dir::now_ms;
+use crate::ops::pause;
 use crate::process::StopRequest;
 
 /// How often a wait looks up.

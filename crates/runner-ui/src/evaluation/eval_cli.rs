@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use runner_core::text::one_line;
 use runner_host::executables::ask_companion;
-use runner_host::readonly_repo::locked_inodes;
+use runner_host::repo::readonly_repo::locked_inodes;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{EntryName, EvalPaths, names_in};
 use crate::api::{EvalComparison, EvalGrid, EvalMissing, EvalRun, EvalView};
-use crate::confined_fs::ConfinedDir;
 use crate::error::RequestError;
+use crate::read::confined_fs::ConfinedDir;
 
 /// How long reading many results may take.
 const WAIT_MAX: Duration = Duration::from_secs(120);

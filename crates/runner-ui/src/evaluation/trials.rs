@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use super::{EntryName, Evaluation, LATEST, TrialName};
-use crate::confined_fs::ConfinedDir;
 use crate::error::RequestError;
-use crate::repo_reader::RepoReader;
-use crate::routes::RepoState;
+use crate::read::confined_fs::ConfinedDir;
+use crate::read::repo_reader::RepoReader;
+use crate::server::routes::RepoState;
 use crate::watch::FileWatcher;
 
 /// How many trials are kept open.

@@ -11,8 +11,8 @@ use runner_cli::format::{clock, dollars, tokens};
 use runner_cli::node_state::NodeState;
 use runner_cli::progress::full_cells;
 use runner_cli::{Glyph, TextRole};
+use runner_core::model::tree::LeafCount;
 use runner_core::text::one_line;
-use runner_core::tree::LeafCount;
 use unicode_width::UnicodeWidthStr;
 
 use super::reader::{LogKind, WatchData};

@@ -4,18 +4,20 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use runner_cli::{Glyph, TextRole};
-use runner_core::id::{IterationNumber, RunId};
+use runner_core::model::id::{IterationNumber, RunId};
 use serde_json::Value;
 
 use super::session::{plain, session};
 use super::theme::StyledLine;
 use crate::api::{IterationRow, PageSnapshot, StateWord, TreeColumns};
 use crate::error::RequestError;
-use crate::error_lines::tells_of_failure;
-use crate::logs;
-use crate::repo_reader::{ReadTree, RepoReader, RunSource};
+use crate::read::error_lines::tells_of_failure;
+use crate::read::iterations;
+use crate::read::logs;
+use crate::read::repo_reader::{ReadTree, RepoReader, RunSource};
+use crate::read::snapshot;
+use crate::read::tree_view;
 use crate::watch::WatchState;
-use crate::{iterations, snapshot, tree_view};
 
 /// The most lines of a log that are held.
 const LINES_MAX: u64 = logs::LINES_MAX;

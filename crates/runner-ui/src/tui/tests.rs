@@ -18,7 +18,7 @@ use crate::api::{
     AttemptOrdinal, CurrentIteration, IterationRow, LogLine, NextCommand, PageSnapshot, RunHead, RunProgress,
     ServerSubject, ServerView, StateWord, StopView, TreeColumns, WatchMethod,
 };
-use crate::tree_view::{EXHAUSTED, LEAF, PASSES};
+use crate::read::tree_view::{EXHAUSTED, LEAF, PASSES};
 
 const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (40, 15)];
 const NOW_MS: u64 = 10_000_000;

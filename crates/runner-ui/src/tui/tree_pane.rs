@@ -6,7 +6,7 @@ use std::sync::Arc;
 use runner_cli::node_state::{NodeFlags, NodeState};
 
 use crate::api::TreeColumns;
-use crate::tree_view::{EXHAUSTED, LEAF, PASSES};
+use crate::read::tree_view::{EXHAUSTED, LEAF, PASSES};
 
 /// A tree larger than this is closed at first, but for the way to what comes next.
 const SMALL_NODES: usize = 200;

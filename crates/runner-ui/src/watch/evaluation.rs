@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use super::{Sieve, WatchTarget, is_folder};
 use crate::api::ChangeEvent;
-use crate::confined_fs::ConfinedDir;
 use crate::evaluation::{EntryName, Evaluation, latest_of_all, locked, names_in};
+use crate::read::confined_fs::ConfinedDir;
 
 /// One look at everything that can change. Results appear whole and stay as they are, so their names tell all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,14 +5,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use runner_core::id::{IterationNumber, RunId};
 use runner_core::layout::{Doc, RUNNER_DIR};
+use runner_core::model::id::{IterationNumber, RunId};
 
 use super::{Sieve, WatchTarget, is_folder};
 use crate::api::{ChangeEvent, FileSize};
-use crate::confined_fs::FileVersion;
-use crate::iterations;
-use crate::repo_reader::RepoReader;
+use crate::read::confined_fs::FileVersion;
+use crate::read::iterations;
+use crate::read::repo_reader::RepoReader;
 
 /// How many of the newest iterations may still change.
 const LIVE: usize = 2;

@@ -1,7 +1,7 @@
 //! What people can type to go back.
 
 use clap::Args;
-use runner_core::id::RunId;
+use runner_core::model::id::RunId;
 
 /// Begin a new run from an iteration of any run
 ///

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
-use runner_core::id::{IterationNumber, NodeId};
+use runner_core::model::id::{IterationNumber, NodeId};
+use runner_core::model::tree::Node;
 use runner_core::step::{GuardExit, Outcome};
-use runner_core::tree::Node;
 use runner_core::verify::{CommitKind, IterationTarget};
-use runner_host::blame::{BisectStep, BlameCandidate, BlameProgress, BlameResult, BlameSearch};
-use runner_host::guard_rerun::GuardRerunOutcome;
-use runner_host::run_view::RunView;
+use runner_host::ops::blame::{BisectStep, BlameCandidate, BlameProgress, BlameResult, BlameSearch};
+use runner_host::ops::guard_rerun::GuardRerunOutcome;
+use runner_host::view::run_view::RunView;
 use serde_json::{Value, json};
 
 use crate::args::BlameArgs;
@@ -64,7 +64,7 @@ fn beginning(args: &BlameArgs, look: &RunView) -> Result<Option<IterationNumber>
     if let Some(from) = &args.from {
         return iteration_of(from, look, WHAT).map(Some);
     }
-    let passed = |seen: &&runner_host::run_view::IterationView| seen.outcome == Some(Outcome::Passed);
+    let passed = |seen: &&runner_host::view::run_view::IterationView| seen.outcome == Some(Outcome::Passed);
     let Some(wanted) = &args.node else {
         if !args.command.is_empty() {
             return Ok(None);
@@ -85,8 +85,9 @@ fn beginning(args: &BlameArgs, look: &RunView) -> Result<Option<IterationNumber>
     let path = tree.path_to(&id).unwrap_or_default();
     let mut leaves = BTreeSet::new();
     path.last().into_iter().for_each(|node| collect(node, &mut leaves));
-    let on_it =
-        |seen: &&runner_host::run_view::IterationView| seen.node().is_some_and(|node| leaves.contains(node));
+    let on_it = |seen: &&runner_host::view::run_view::IterationView| {
+        seen.node().is_some_and(|node| leaves.contains(node))
+    };
     let is_passed = path.last().is_some_and(|node| node.passes);
     let last = look.iterations.iter().rev().filter(passed).find(on_it).filter(|_| is_passed);
     last.map(|seen| Some(seen.iter)).ok_or_else(|| {

@@ -8,8 +8,10 @@ use runner_core::agents::Preset;
 use runner_core::config::{Executor, ExecutorKind};
 use runner_core::conformance_cases::{LiveCase, PLAYED, PLAYED_GOAL, PLAYED_GUARD, ScriptedCase, TASKS};
 use runner_core::step::Outcome;
-use runner_host::conformance::{ConformanceResult, ConformanceTask, carry_out, configured, player, program};
-use runner_host::doctor::CheckVerdict;
+use runner_host::ops::conformance::{
+    ConformanceResult, ConformanceTask, carry_out, configured, player, program,
+};
+use runner_host::ops::doctor::CheckVerdict;
 use serde_json::{Value, json};
 
 use crate::args::{ConformanceAgent, ConformanceArgs};

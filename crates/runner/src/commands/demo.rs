@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole, Ui};
-use runner_core::start::StartOptions;
-use runner_core::tree::Tree;
-use runner_host::demo_repo::{ScratchFile, history, make};
-use runner_host::start::start;
+use runner_core::model::tree::Tree;
+use runner_core::runs::start::StartOptions;
+use runner_host::ops::demo_repo::{ScratchFile, history, make};
+use runner_host::ops::start::start;
 use serde_json::{Value, json};
 
 use super::run_loop::{LoopOutput, run_loop};
@@ -58,7 +58,7 @@ fn prepare(place: &Path, repository: &Path) -> Result<(), CommandError> {
         Value::from(agent.display().to_string())
     );
     make(repository, &[ScratchFile { path: "check", text: GUARD, executable: true }]).map_err(told)?;
-    runner_host::init::init(repository, runner_host::init::ExistingFiles::Keep).map_err(told)?;
+    runner_host::ops::init::init(repository, runner_host::ops::init::ExistingFiles::Keep).map_err(told)?;
     let config_path = repository.join(runner_core::layout::Doc::Config.path());
     std::fs::write(&config_path, config).map_err(|error| {
         CommandError::new("demo", CommandExit::FAILURE, WHAT)

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runner_cli::{CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
-use runner_host::doctor::{CheckVerdict, DoctorCheck, examine};
+use runner_host::ops::doctor::{CheckVerdict, DoctorCheck, examine};
 use serde_json::{Value, json};
 
 pub(crate) struct DoctorOutput {

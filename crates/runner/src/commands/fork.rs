@@ -4,8 +4,8 @@ use std::path::Path;
 
 use runner_cli::format::counted;
 use runner_cli::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
-use runner_host::fork::{ForkBase, ForkResult, fork};
-use runner_host::run_view::RunView;
+use runner_host::ops::fork::{ForkBase, ForkResult, fork};
+use runner_host::view::run_view::RunView;
 use serde_json::{Value, json};
 
 use crate::args::ForkArgs;

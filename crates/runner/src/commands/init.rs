@@ -4,7 +4,7 @@ use std::path::Path;
 
 use runner_cli::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use runner_core::layout::Doc;
-use runner_host::init::{ExistingFiles, InitAction, init};
+use runner_host::ops::init::{ExistingFiles, InitAction, init};
 use serde_json::{Value, json};
 
 use crate::args::InitArgs;

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use runner_cli::format::{clock, dollars};
 use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
-use runner_core::id::IterationNumber;
+use runner_core::model::id::IterationNumber;
 use runner_core::step::{Outcome, OutcomeClass};
 use runner_core::text::lines;
-use runner_host::run_view::{IterationView, RunView, TextPattern};
+use runner_host::view::run_view::{IterationView, RunView, TextPattern};
 use serde_json::{Value, json};
 
 use crate::args::LogArgs;
@@ -219,7 +219,7 @@ fn follow_run(dir: &Path, args: &LogArgs, first: RunView, out: &Ui) -> Result<()
             out.tell_now(&FollowedIteration(seen));
             told = Some(seen.iter);
         }
-        if !runner_host::run_view::is_locked(dir)? {
+        if !runner_host::view::run_view::is_locked(dir)? {
             return Ok(());
         }
         std::thread::sleep(LOOK_EVERY);
@@ -254,7 +254,7 @@ fn follow_iteration(
                 out.tell_now(&LogChunkOutput { name, text: lines(&String::from_utf8_lossy(part)) });
             }
         }
-        if is_over || !runner_host::run_view::is_locked(&look.folder(iter))? {
+        if is_over || !runner_host::view::run_view::is_locked(&look.folder(iter))? {
             return Ok(());
         }
         std::thread::sleep(LOOK_EVERY);

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use runner_cli::progress::bar;
 use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
-use runner_core::edit::{NewNode, NodeChanges, SiblingPosition, SplitPart, UserEdit, parts, text_of};
-use runner_core::id::NodeId;
-use runner_core::slug::fresh_id;
+use runner_core::model::id::NodeId;
+use runner_core::model::slug::fresh_id;
+use runner_core::model::tree::{Node, Tree, path_text};
+use runner_core::runs::edit::{NewNode, NodeChanges, SiblingPosition, SplitPart, UserEdit, parts, text_of};
 use runner_core::text::one_line;
-use runner_core::tree::{Node, Tree, path_text};
-use runner_host::edit::{CommittedEdit, EditSession};
+use runner_host::ops::edit::{CommittedEdit, EditSession};
 use serde_json::{Value, json};
 
 use crate::args::{AddArgs, EditArgs, MoveArgs, NodeArgs, NodeCommand, PositionArgs, SplitArgs};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runner_cli::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
-use runner_host::pause::{self, PauseStatus};
+use runner_host::ops::pause::{self, PauseStatus};
 use serde_json::{Value, json};
 
 use crate::args::PauseArgs;

@@ -8,14 +8,14 @@ use runner_cli::{
     CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, explain_graft,
 };
 use runner_core::config::Config;
-use runner_core::import::{
+use runner_core::model::tree::Tree;
+use runner_core::runs::import::{
     BYTES_MAX, ImportOptions, ImportWarning, ImportedPlan, ImportedTree, PlanFormat, PlanImport, export,
     graft, read,
 };
-use runner_core::start::max_attempts;
-use runner_core::tree::Tree;
-use runner_host::inspect::inspect;
-use runner_host::start::{StartResult, import};
+use runner_core::runs::start::max_attempts;
+use runner_host::ops::start::{StartResult, import};
+use runner_host::view::inspect::inspect;
 use serde_json::{Value, json};
 
 use super::tree::load;

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use runner_cli::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
-use runner_core::edit::{Question, UserEdit, text_of};
 use runner_core::layout::Doc;
-use runner_host::edit::{CommittedEdit, EditSession, questions as read_questions};
+use runner_core::runs::edit::{Question, UserEdit, text_of};
+use runner_host::ops::edit::{CommittedEdit, EditSession, questions as read_questions};
 use serde_json::{Value, json};
 
 use crate::args::{AnswerArgs, NoteArgs, QuestionsArgs};

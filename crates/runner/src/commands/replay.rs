@@ -4,7 +4,7 @@ use std::path::Path;
 
 use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use runner_core::replay::{Recording, ReplayResult, replay};
-use runner_host::replay::{read, record, write};
+use runner_host::ops::replay::{read, record, write};
 use serde_json::{Value, json};
 
 use crate::args::ReplayArgs;

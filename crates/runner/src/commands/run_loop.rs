@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, Ui};
 use runner_core::step::{self, Event, LoopWorld, NextAction, StepResult, StopReason};
+use runner_host::iteration::iteration_dir::last_line;
 use runner_host::iteration::{Recovered, RepoWorld, take_up};
-use runner_host::iteration_dir::last_line;
 use runner_host::terminal::KeyReader;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
-use runner_core::tree::{Selection, Tree, path_text, select};
+use runner_core::model::tree::{Selection, Tree, path_text, select};
 use serde_json::{Value, json};
 
 use super::tree::load;

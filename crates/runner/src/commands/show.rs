@@ -5,12 +5,12 @@ use std::path::Path;
 use runner_cli::format::{clock, dollars};
 use runner_cli::node_state::{NodeState, NodeStates};
 use runner_cli::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole, Ui};
-use runner_core::id::NodeId;
+use runner_core::model::id::NodeId;
+use runner_core::model::tree::{Node, path_text};
 use runner_core::step::Outcome;
 use runner_core::text::lines;
-use runner_core::tree::{Node, path_text};
 use runner_core::verify::CommitKind;
-use runner_host::run_view::{DiffFormat, IterationView, RunView};
+use runner_host::view::run_view::{DiffFormat, IterationView, RunView};
 use serde_json::{Value, json};
 
 use super::log::{look_of, seen_drawn, seen_json, seen_line};
@@ -132,7 +132,7 @@ struct ShowNodeOutput {
     path: String,
     state: NodeState,
     history: Vec<IterationView>,
-    lesson: Option<runner_core::run_state::NodeHistory>,
+    lesson: Option<runner_core::model::run_state::NodeHistory>,
 }
 
 impl ShowNodeOutput {

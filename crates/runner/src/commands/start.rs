@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
-use runner_core::id::RunId;
 use runner_core::layout::Doc;
-use runner_core::start::StartOptions;
-use runner_host::start::{StartKind, StartResult, start};
+use runner_core::model::id::RunId;
+use runner_core::runs::start::StartOptions;
+use runner_host::ops::start::{StartKind, StartResult, start};
 use serde_json::{Value, json};
 
 use crate::args::StartArgs;

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use runner_cli::progress::bar;
 use runner_cli::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
-use runner_core::cost::{BudgetLimit, ReachedLimit, blind_limits, number, reached};
 use runner_core::layout::{Doc, RUNNER_DIR};
-use runner_core::run_state::{GuardResult, RunState};
+use runner_core::model::cost::{BudgetLimit, ReachedLimit, blind_limits, number, reached};
+use runner_core::model::run_state::{GuardResult, RunState};
+use runner_core::model::tree::{SelectedLeaf, Selection, Tree, path_text, select};
 use runner_core::step::{AgentChoice, Ordinal, Wait, next_agent, pending_wait};
-use runner_core::tree::{SelectedLeaf, Selection, Tree, path_text, select};
 use runner_host::git::Head;
-use runner_host::inspect::{Inspection, inspect};
 use runner_host::iteration::RecoveryNote;
+use runner_host::view::inspect::{Inspection, inspect};
 use serde_json::{Value, json};
 
 use crate::render::clean;

@@ -6,8 +6,8 @@ use runner_cli::format::counted;
 use runner_cli::node_state::{NodeState, NodeStates};
 use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler};
 use runner_core::layout::Doc;
-use runner_core::tree::{Node, Tree};
-use runner_host::inspect::{LoadedDoc, read_tree};
+use runner_core::model::tree::{Node, Tree};
+use runner_host::view::inspect::{LoadedDoc, read_tree};
 use serde_json::{Value, json};
 
 use crate::args::TreeArgs;

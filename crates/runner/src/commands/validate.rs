@@ -4,7 +4,7 @@ use std::path::Path;
 
 use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use runner_core::layout::{Doc, NODES_DIR, RUNNER_DIR};
-use runner_host::inspect::{Inspection, LoadedDoc, inspect};
+use runner_host::view::inspect::{Inspection, LoadedDoc, inspect};
 use serde_json::{Value, json};
 
 use crate::render::clean;

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use runner_cli::format::counted;
 use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
-use runner_core::id::IterationNumber;
+use runner_core::model::id::IterationNumber;
 use runner_core::step::GuardExit;
 use runner_core::verify::{AuditFinding, CommitAudit, CommitKind, IterationTarget};
-use runner_host::guard_rerun::{GuardRerunOutcome, GuardRerunner};
-use runner_host::verify::{AuditResult, PassingCommit, verify};
+use runner_host::ops::guard_rerun::{GuardRerunOutcome, GuardRerunner};
+use runner_host::ops::verify::{AuditResult, PassingCommit, verify};
 use serde_json::{Value, json};
 
 use crate::args::{PassSelection, VerifyArgs};

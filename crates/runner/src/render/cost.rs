@@ -3,7 +3,7 @@
 use runner_cli::format::counted;
 use runner_cli::format::{dollars, tokens};
 use runner_core::config::Budget;
-use runner_core::cost::{BudgetLimit, RunSpending, number};
+use runner_core::model::cost::{BudgetLimit, RunSpending, number};
 use runner_core::step::{CostSource, StopReason};
 
 /// An amount of what a limit is about.
@@ -59,7 +59,7 @@ pub(crate) fn budget_why(stop: &StopReason) -> Option<String> {
 mod tests {
     use super::*;
     use runner_core::config::Usd;
-    use runner_core::cost::{SessionCost, amount};
+    use runner_core::model::cost::{SessionCost, amount};
 
     #[test]
     fn what_is_spent_stands_against_the_budget_and_says_how_it_is_known() {

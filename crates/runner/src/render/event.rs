@@ -5,8 +5,8 @@ use std::time::Duration;
 use runner_cli::format::clock;
 use runner_cli::{CommandOutput, Glyph, KeyValueLine, Styler, TextRole, agent_event_line};
 use runner_core::config::CommandArgv;
-use runner_core::id::IterationNumber;
-use runner_core::run_state::GuardResult;
+use runner_core::model::id::IterationNumber;
+use runner_core::model::run_state::GuardResult;
 use runner_core::step::{Annotation, Event, Outcome};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
@@ -123,7 +123,7 @@ impl CommandOutput for EventOutput<'_> {
             Event::BaselineEnded { guard, exit, command } => baseline_text(*guard, exit, command, pen),
             Event::Paused => noted(["paused; 'runner resume' goes on".to_owned()], pen),
             Event::BudgetBlind { limits, agent } => {
-                let text = blind_text(limits, &clean(agent_event_line));
+                let text = blind_text(limits, &clean(agent));
                 format!("{} {}\n", pen.ink(TextRole::Bad, "warning:"), pen.ink(TextRole::Warn, &text))
             }
             Event::HookRan { hook, fault } => {

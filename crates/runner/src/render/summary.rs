@@ -6,11 +6,11 @@ use runner_cli::format::clock;
 use runner_cli::format::counted;
 use runner_cli::{Glyph, Styler, TextRole};
 use runner_core::config::Budget;
-use runner_core::cost::RunSpending;
-use runner_core::id::{IterationNumber, NodeId, RunId};
 use runner_core::layout::Doc;
+use runner_core::model::cost::RunSpending;
+use runner_core::model::id::{IterationNumber, NodeId, RunId};
+use runner_core::model::tree::LeafCount;
 use runner_core::step::{AttemptCharge, Event, Outcome, StopReason};
-use runner_core::tree::LeafCount;
 
 use super::event::mark_text;
 
@@ -199,7 +199,7 @@ pub(crate) fn why(stop: &StopReason) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use runner_core::cost::BudgetLimit;
+    use runner_core::model::cost::BudgetLimit;
 
     #[test]
     fn every_ending_says_why_and_what_next() {

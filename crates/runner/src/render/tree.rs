@@ -2,7 +2,7 @@
 
 use runner_cli::node_state::{NodeState, NodeStates};
 use runner_cli::{Glyph, Styler, TextRole};
-use runner_core::tree::{Node, Tree};
+use runner_core::model::tree::{Node, Tree};
 use unicode_width::UnicodeWidthStr;
 
 use super::clean;

@@ -2,7 +2,8 @@
 
 use testkit::test_repo::{TestRepo, run};
 
-use crate::{GOAL, ready};
+use crate::GOAL;
+use crate::ready;
 
 /// The points, in the order in which a start reaches them.
 const POINTS: [&str; 8] = [

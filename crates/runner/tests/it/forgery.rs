@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Stdio;
 
-use runner_core::digest::Sha256;
+use runner_core::model::digest::Sha256;
 use runner_core::verify::Rule;
 use testkit::oracle::assert_sound;
 use testkit::run_builder::RunBuilder;

@@ -3,8 +3,9 @@
 use testkit::run_builder::RunBuilder;
 use testkit::test_repo::{TestRepo, run};
 
+use crate::RUNNER;
+use crate::assert_proved;
 use crate::looking::on_terminal;
-use crate::{RUNNER, assert_proved};
 
 const AGENT: &str = r#"
 case "$RUNNER_NODE_ID" in

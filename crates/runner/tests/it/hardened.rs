@@ -5,7 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use testkit::run_builder::RunBuilder;
 use testkit::test_repo::TestRepo;
 
-use crate::{GOAL, RUNNER, ready, started};
+use crate::GOAL;
+use crate::RUNNER;
+use crate::ready;
+use crate::started;
 
 /// A program that leaves a mark, and the mark.
 fn trap(sandbox: &TestRepo, name: &str) -> (String, std::path::PathBuf) {

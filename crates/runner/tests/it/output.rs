@@ -4,7 +4,8 @@ use std::process::Stdio;
 
 use testkit::test_repo::run;
 
-use crate::{ready, started};
+use crate::ready;
+use crate::started;
 
 #[test]
 fn every_answer_is_one_json_document_with_a_schema_of_its_own() {

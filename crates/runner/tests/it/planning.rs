@@ -3,8 +3,11 @@
 use testkit::run_builder::RunBuilder;
 use testkit::test_repo::{TestRepo, run};
 
+use crate::RUNNER;
+use crate::assert_proved;
 use crate::looking::on_terminal;
-use crate::{RUNNER, assert_proved, ready, started};
+use crate::ready;
+use crate::started;
 
 const LIST: &str = "# Plan
 

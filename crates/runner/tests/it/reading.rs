@@ -2,7 +2,9 @@
 
 use testkit::test_repo::TestRepo;
 
-use crate::{RUNNER, ready, started};
+use crate::RUNNER;
+use crate::ready;
+use crate::started;
 
 #[test]
 fn before_the_first_start_all_is_valid() {

@@ -5,7 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use testkit::test_repo::{TestRepo, run};
 
-use crate::{GOAL, RUNNER, ready};
+use crate::GOAL;
+use crate::RUNNER;
+use crate::ready;
 
 /// Starts, starts again, and looks at everything, from the root and from a folder below it.
 fn works_here(sandbox: &TestRepo) {

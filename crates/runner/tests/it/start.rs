@@ -2,7 +2,10 @@
 
 use testkit::test_repo::TestRepo;
 
-use crate::{GOAL, RUNNER, ready, started};
+use crate::GOAL;
+use crate::RUNNER;
+use crate::ready;
+use crate::started;
 
 fn short_head(sandbox: &TestRepo) -> String {
     sandbox.git(&["rev-parse", "--short=8", "HEAD"])

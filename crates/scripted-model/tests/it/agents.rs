@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::agents;
 
-use crate::{HELLO, playing};
+use crate::HELLO;
+use crate::playing;
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"status":{"type":"string"},"summary":{"type":"string"}},"required":["status","summary"],"additionalProperties":false}"#;
 

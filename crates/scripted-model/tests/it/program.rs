@@ -7,8 +7,9 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use testkit::processes::wait_for;
 
+use crate::HELLO;
 use crate::client::{ask, post};
-use crate::{HELLO, playing};
+use crate::playing;
 
 #[test]
 fn it_listens_on_the_loopback_interface_and_nowhere_else() {

@@ -3,8 +3,9 @@
 use scripted_model::{RequestKind, WireFormat};
 use serde_json::{Value, json};
 
+use crate::HELLO;
 use crate::client::{ask, post};
-use crate::{HELLO, playing};
+use crate::playing;
 
 /// A request in each format: after `results` tool results, with these tools.
 fn asking(wire: WireFormat, tools: &[&str], results: usize, prompt: &str) -> (&'static str, Value) {

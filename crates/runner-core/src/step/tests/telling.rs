@@ -1,7 +1,7 @@
 //! What a step tells of a session, and what it keeps of it: in bounds, and about nothing else.
 
 use super::*;
-use crate::cost::LeafSpending;
+use crate::model::cost::LeafSpending;
 use crate::step::next_state::{NOTES_MAX, guard_output};
 
 /// What the runner says of a session that ended so and left no answer.

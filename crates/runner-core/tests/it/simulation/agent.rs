@@ -1,8 +1,8 @@
 //! Scripted agents of every temper. Each gives what a session would leave, as values.
 
-use runner_core::id::NodeId;
+use runner_core::model::id::NodeId;
+use runner_core::model::tree::{Node, Tree};
 use runner_core::step::{Interruption, Job, LeftFile, ProviderError, SessionExit, SessionMode};
-use runner_core::tree::{Node, Tree};
 use serde::Serialize;
 
 use super::random::Random;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use runner_core::config::Config;
-use runner_core::id::RunId;
 use runner_core::layout::Doc;
+use runner_core::model::id::RunId;
 use runner_core::step::ChangeScope;
 use runner_core::verify::{
     AuditBase, AuditSummary, AuditedCommit, Auditor, CommitAudit, CommitChange, FileAfter, is_read,

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use runner_core::config::{Config, Executor, OnUsageLimit, TokenLimit, Usd};
-use runner_core::cost::Amount;
-use runner_core::id::NodeId;
-use runner_core::run_state::RunState;
+use runner_core::model::cost::Amount;
+use runner_core::model::id::NodeId;
+use runner_core::model::run_state::RunState;
+use runner_core::model::tree::Tree;
 use runner_core::step::{Job, NextAction, Outcome, SessionExit, SessionTarget, Transition, Usage};
-use runner_core::tree::Tree;
 
 use super::agent::all_nodes;
 

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use runner_core::digest::Sha256;
-use runner_core::edit::{self, EditableDocs, NewNode, SiblingPosition, UserEdit};
-use runner_core::fork;
-use runner_core::id::{NodeId, RunId};
-use runner_core::import::PlanFormat;
 use runner_core::layout::Doc;
-use runner_core::run_state::{Baseline, GuardResult, RunState, SEMANTICS};
-use runner_core::start;
-use runner_core::tree::Tree;
+use runner_core::model::digest::Sha256;
+use runner_core::model::id::{NodeId, RunId};
+use runner_core::model::run_state::{Baseline, GuardResult, RunState, SEMANTICS};
+use runner_core::model::tree::Tree;
+use runner_core::runs::edit::{self, EditableDocs, NewNode, SiblingPosition, UserEdit};
+use runner_core::runs::fork;
+use runner_core::runs::import::PlanFormat;
+use runner_core::runs::start;
 use runner_core::verify::{AuditBase, AuditFinding, AuditedCommit, Auditor, CommitChange, FileAfter};
 use serde_json::{Value, json};
 

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use runner_core::config::{Config, ProtectPolicy, RemovalPolicy};
-use runner_core::digest::Sha256;
-use runner_core::id::NodeId;
-use runner_core::run_state::RunState;
+use runner_core::model::digest::Sha256;
+use runner_core::model::id::NodeId;
+use runner_core::model::run_state::RunState;
+use runner_core::model::tree::{Node, Tree};
 use runner_core::step::{
     Annotation, AttemptCharge, Event, GuardExit, GuardRun, Job, Outcome, OutcomeClass, SessionMode,
     SessionTarget, Transition, Usage,
 };
-use runner_core::tree::{Node, Tree};
 
 use super::agent::{Temper, all_nodes};
 use super::books::Books;

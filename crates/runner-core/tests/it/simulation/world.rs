@@ -6,16 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use runner_core::config::{Budget, Config, ProtectPolicy};
-use runner_core::id::{NodeId, RunId};
+use runner_core::model::id::{NodeId, RunId};
+use runner_core::model::repo_path::RepoPath;
+use runner_core::model::run_state::RunState;
+use runner_core::model::tree::Tree;
 use runner_core::prompt::PromptError;
-use runner_core::repo_path::RepoPath;
-use runner_core::run_state::RunState;
 use runner_core::step::{
     Attempt, ChangeScope, Event, GuardExit, GuardRun, Interruption, IterationRecord, Job, LeftFile,
     LoopWorld, Memory, ProtectedPath, SessionExit, Snapshot, StopReason, Transition, Usage, Wait, World,
 };
 use runner_core::strict::BoundedInt;
-use runner_core::tree::Tree;
 
 use super::agent::{self, Temper};
 use super::oracle::Oracle;

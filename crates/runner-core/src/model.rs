@@ -1,0 +1,13 @@
+//! The values that runs are made of: ids, goal, task tree, run state, costs. Parsed once, valid from then on.
+
+pub mod agent_output;
+pub mod agent_report;
+pub mod cost;
+pub mod digest;
+pub mod goal;
+pub mod id;
+pub mod repo_path;
+pub mod run_state;
+pub mod slug;
+pub mod tools;
+pub mod tree;

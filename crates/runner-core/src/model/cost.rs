@@ -1,0 +1,353 @@
+//! What sessions cost: what an agent reported, what follows from the table of prices, and what nobody knows.
+//!
+//! Amounts are whole numbers, tokens and millionths of a dollar, so that the same sessions give the same bytes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Budget, Config, Executor, ExecutorKind, TokenPrice};
+use crate::model::id::NodeId;
+use crate::step::{CostSource, SessionExit, Usage};
+use crate::strict::{BoundedInt, SAFE_INTEGER_MAX};
+
+/// An amount that every JSON reader keeps exactly; it grows up to that and no further.
+pub type Amount = BoundedInt<0, SAFE_INTEGER_MAX>;
+
+/// A number as an amount.
+pub fn amount(number: u64) -> Amount {
+    let number = i64::try_from(number).unwrap_or(SAFE_INTEGER_MAX).min(SAFE_INTEGER_MAX);
+    Amount::new(number).unwrap_or(Amount::fixed::<0>())
+}
+
+/// An amount as a number.
+pub fn number(amount: Amount) -> u64 {
+    u64::try_from(amount.get()).unwrap_or_default()
+}
+
+fn plus(sum: Amount, more: u64) -> Amount {
+    amount(number(sum).saturating_add(more))
+}
+
+/// What one session cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SessionCost {
+    /// Tokens read and written, if known.
+    pub tokens: Option<u64>,
+    /// Millionths of a dollar, if known.
+    pub microdollars: Option<u64>,
+    /// Where the dollars are known from.
+    pub basis: CostSource,
+}
+
+impl SessionCost {
+    /// The cost of a session that ended this way and used this much.
+    pub fn of(exit: &SessionExit, usage: Usage, price: Option<TokenPrice>) -> Self {
+        let nothing = usage == Usage::default();
+        // A session that never began, or that its provider turned away, costs nothing, said or not.
+        if nothing && matches!(exit, SessionExit::NotStarted { .. } | SessionExit::Provider { .. }) {
+            return Self { tokens: Some(0), microdollars: Some(0), basis: CostSource::Reported };
+        }
+        let tokens = match (usage.input_tokens, usage.output_tokens) {
+            (None, None) => None,
+            (input, output) => Some(input.unwrap_or(0).saturating_add(output.unwrap_or(0))),
+        };
+        match (usage.cost_microdollars, price) {
+            (Some(microdollars), _) => {
+                let is_guess = usage.cost_source == CostSource::Estimated;
+                let basis = if is_guess { CostSource::Estimated } else { CostSource::Reported };
+                Self { tokens, microdollars: Some(microdollars), basis }
+            }
+            (None, Some(price)) if tokens.is_some() => {
+                Self { tokens, microdollars: Some(estimate(usage, price)), basis: CostSource::Estimated }
+            }
+            (None, _) => Self { tokens, microdollars: None, basis: CostSource::Unknown },
+        }
+    }
+}
+
+/// Tokens at their price, rounded up to the next millionth of a dollar.
+fn estimate(usage: Usage, price: TokenPrice) -> u64 {
+    let input = usage.input_tokens.unwrap_or(0);
+    let cached = usage.cached_input_tokens.unwrap_or(0).min(input);
+    let at = |tokens: u64, price: crate::config::Usd| u128::from(tokens) * u128::from(price.microdollars());
+    let sum = at(input - cached, price.input)
+        + at(cached, price.cached_input.unwrap_or(price.input))
+        + at(usage.output_tokens.unwrap_or(0), price.output);
+    u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+/// What a run has cost so far, as far as is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunSpending {
+    /// Tokens read and written.
+    pub tokens: Amount,
+    /// Millionths of a dollar, reported and estimated.
+    pub microdollars: Amount,
+    /// How many of these are estimated.
+    pub estimated_microdollars: Amount,
+    /// How many sessions there were whose tokens are not known.
+    pub sessions_without_tokens: Amount,
+    /// How many sessions there were whose cost is not known.
+    pub sessions_without_cost: Amount,
+}
+
+impl Default for RunSpending {
+    fn default() -> Self {
+        let none = Amount::fixed::<0>();
+        Self {
+            tokens: none,
+            microdollars: none,
+            estimated_microdollars: none,
+            sessions_without_tokens: none,
+            sessions_without_cost: none,
+        }
+    }
+}
+
+impl RunSpending {
+    /// With one session more.
+    pub fn with(self, cost: SessionCost) -> Self {
+        let dollars = cost.microdollars.unwrap_or(0);
+        let estimated = if cost.basis == CostSource::Estimated { dollars } else { 0 };
+        Self {
+            tokens: plus(self.tokens, cost.tokens.unwrap_or(0)),
+            microdollars: plus(self.microdollars, dollars),
+            estimated_microdollars: plus(self.estimated_microdollars, estimated),
+            sessions_without_tokens: plus(self.sessions_without_tokens, u64::from(cost.tokens.is_none())),
+            sessions_without_cost: plus(self.sessions_without_cost, u64::from(cost.microdollars.is_none())),
+        }
+    }
+
+    /// Where the sum is known from: no better than the worst of its parts.
+    pub fn basis(&self) -> CostSource {
+        if number(self.sessions_without_cost) > 0 {
+            CostSource::Unknown
+        } else if number(self.estimated_microdollars) > 0 {
+            CostSource::Estimated
+        } else {
+            CostSource::Reported
+        }
+    }
+}
+
+/// What an open leaf has cost so far.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LeafSpending {
+    /// The leaf.
+    pub node: NodeId,
+    /// Tokens read and written.
+    pub tokens: Amount,
+    /// Millionths of a dollar.
+    pub microdollars: Amount,
+}
+
+impl LeafSpending {
+    /// With one session more.
+    pub fn with(self, cost: SessionCost) -> Self {
+        Self {
+            tokens: plus(self.tokens, cost.tokens.unwrap_or(0)),
+            microdollars: plus(self.microdollars, cost.microdollars.unwrap_or(0)),
+            node: self.node,
+        }
+    }
+}
+
+/// The limits that a budget can set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BudgetLimit {
+    RunTokens,
+    RunUsd,
+    LeafTokens,
+    LeafUsd,
+}
+
+impl BudgetLimit {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::RunTokens, Self::RunUsd, Self::LeafTokens, Self::LeafUsd];
+
+    /// The key under `[budget]`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RunTokens => "run_tokens",
+            Self::RunUsd => "run_usd",
+            Self::LeafTokens => "leaf_tokens",
+            Self::LeafUsd => "leaf_usd",
+        }
+    }
+
+    /// Whether it is about money.
+    pub fn is_money(self) -> bool {
+        matches!(self, Self::RunUsd | Self::LeafUsd)
+    }
+
+    /// Whether it is about one leaf.
+    pub fn is_of_leaf(self) -> bool {
+        matches!(self, Self::LeafTokens | Self::LeafUsd)
+    }
+
+    /// What the budget says, in tokens or millionths of a dollar.
+    pub fn of(self, budget: &Budget) -> Option<u64> {
+        let tokens = |limit: Option<crate::config::TokenLimit>| {
+            limit.map(|limit| u64::try_from(limit.get()).unwrap_or_default())
+        };
+        match self {
+            Self::RunTokens => tokens(budget.run_tokens),
+            Self::RunUsd => budget.run_usd.map(crate::config::Usd::microdollars),
+            Self::LeafTokens => tokens(budget.leaf_tokens),
+            Self::LeafUsd => budget.leaf_usd.map(crate::config::Usd::microdollars),
+        }
+    }
+}
+
+/// A limit that is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReachedLimit {
+    /// Which one.
+    pub limit: BudgetLimit,
+    /// What was spent, in tokens or millionths of a dollar.
+    pub spent: u64,
+    /// What the budget allows.
+    pub max: u64,
+}
+
+/// The first limit that is reached, if any.
+pub fn reached(budget: &Budget, run: &RunSpending, leaf: Option<&LeafSpending>) -> Option<ReachedLimit> {
+    let spent = |limit: BudgetLimit| match limit {
+        BudgetLimit::RunTokens => number(run.tokens),
+        BudgetLimit::RunUsd => number(run.microdollars),
+        BudgetLimit::LeafTokens => leaf.map_or(0, |leaf| number(leaf.tokens)),
+        BudgetLimit::LeafUsd => leaf.map_or(0, |leaf| number(leaf.microdollars)),
+    };
+    BudgetLimit::ALL.into_iter().find_map(|limit| {
+        let (max, spent) = (limit.of(budget)?, spent(limit));
+        (spent >= max).then_some(ReachedLimit { limit, spent, max })
+    })
+}
+
+/// The limits that cannot hold, because what they limit is not known: of an agent that was asked already, by what it
+/// said; of one that was not, by what its kind says.
+pub fn blind_limits(config: &Config, run: &RunSpending, agent: &Executor) -> Vec<BudgetLimit> {
+    let says_no_cost = agent.kind == ExecutorKind::Codex && !config.prices.contains_key(agent.priced_as());
+    let without_cost = number(run.sessions_without_cost) > 0 || says_no_cost;
+    let without_tokens = number(run.sessions_without_tokens) > 0;
+    let is_blind = |limit: &BudgetLimit| if limit.is_money() { without_cost } else { without_tokens };
+    let set = BudgetLimit::ALL.into_iter().filter(|limit| limit.of(&config.budget).is_some());
+    set.filter(is_blind).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Usd;
+
+    fn usage(input: u64, cached: u64, output: u64, cost: Option<u64>) -> Usage {
+        Usage {
+            input_tokens: Some(input),
+            cached_input_tokens: Some(cached),
+            output_tokens: Some(output),
+            cost_microdollars: cost,
+            ..Usage::default()
+        }
+    }
+
+    const ENDED: SessionExit = SessionExit::Finished { code: 0 };
+
+    fn price() -> TokenPrice {
+        let usd = Usd::of_microdollars;
+        TokenPrice { input: usd(1_250_000), cached_input: Some(usd(125_000)), output: usd(10_000_000) }
+    }
+
+    #[test]
+    fn a_cost_is_reported_or_estimated_or_unknown() {
+        let reported = SessionCost::of(&ENDED, usage(10, 0, 5, Some(7)), Some(price()));
+        assert_eq!(
+            reported,
+            SessionCost { tokens: Some(15), microdollars: Some(7), basis: CostSource::Reported }
+        );
+        // 900 at 1.25, 100 at 0.125 and 50 at 10 dollars a million: 1125 + 12.5 + 500 millionths, rounded up.
+        let estimated = SessionCost::of(&ENDED, usage(1000, 100, 50, None), Some(price()));
+        assert_eq!(
+            estimated,
+            SessionCost { tokens: Some(1050), microdollars: Some(1638), basis: CostSource::Estimated }
+        );
+        let unknown = SessionCost::of(&ENDED, usage(10, 0, 5, None), None);
+        assert_eq!((unknown.microdollars, unknown.basis), (None, CostSource::Unknown));
+        assert_eq!(SessionCost::of(&ENDED, Usage::default(), Some(price())).basis, CostSource::Unknown);
+        let turned_away = SessionExit::NotStarted { why: String::new() };
+        assert_eq!(SessionCost::of(&turned_away, Usage::default(), None).microdollars, Some(0));
+        let huge = SessionCost::of(&ENDED, usage(u64::MAX, 0, u64::MAX, None), Some(price()));
+        assert_eq!((huge.tokens, huge.microdollars), (Some(u64::MAX), Some(u64::MAX)));
+    }
+
+    #[test]
+    fn a_sum_is_known_no_better_than_its_parts() {
+        let cost = |microdollars, basis| SessionCost { tokens: Some(1), microdollars, basis };
+        let sum = RunSpending::default().with(cost(Some(5), CostSource::Reported));
+        assert_eq!((number(sum.microdollars), sum.basis()), (5, CostSource::Reported));
+        let sum = sum.with(cost(Some(3), CostSource::Estimated));
+        assert_eq!((number(sum.microdollars), number(sum.estimated_microdollars)), (8, 3));
+        assert_eq!(sum.basis(), CostSource::Estimated);
+        assert_eq!(sum.with(cost(None, CostSource::Unknown)).basis(), CostSource::Unknown);
+        let full = sum.with(cost(Some(u64::MAX), CostSource::Reported));
+        assert_eq!(full.microdollars.get(), SAFE_INTEGER_MAX);
+    }
+
+    #[test]
+    fn a_limit_is_reached_by_what_is_spent_and_not_before() {
+        let budget = Budget {
+            run_tokens: BoundedInt::new(10),
+            leaf_usd: Some(Usd::of_microdollars(5)),
+            ..Budget::default()
+        };
+        let spent = |tokens| RunSpending { tokens: amount(tokens), ..RunSpending::default() };
+        let leaf =
+            |dollars| LeafSpending { node: NodeId::root(), tokens: amount(0), microdollars: amount(dollars) };
+        assert_eq!(reached(&budget, &spent(9), Some(&leaf(4))), None);
+        let run = reached(&budget, &spent(10), None).unwrap();
+        assert_eq!((run.limit, run.spent, run.max), (BudgetLimit::RunTokens, 10, 10));
+        assert_eq!(reached(&budget, &spent(9), Some(&leaf(5))).unwrap().limit, BudgetLimit::LeafUsd);
+        assert_eq!(reached(&Budget::default(), &spent(u64::MAX), None), None);
+    }
+
+    #[test]
+    fn a_limit_on_what_is_not_known_is_told() {
+        let mut config = Config::default();
+        config.budget.run_usd = Some(Usd::of_microdollars(1));
+        let codex = config.executor.clone();
+        assert_eq!(blind_limits(&config, &RunSpending::default(), &codex), [BudgetLimit::RunUsd]);
+        config.prices.insert("codex".to_owned(), price());
+        assert_eq!(blind_limits(&config, &RunSpending::default(), &codex), []);
+        let unknown = SessionCost { tokens: None, microdollars: None, basis: CostSource::Unknown };
+        let blind = RunSpending::default().with(unknown);
+        assert_eq!(blind_limits(&config, &blind, &codex), [BudgetLimit::RunUsd]);
+    }
+
+    #[test]
+    fn a_limit_on_tokens_needs_agents_that_tell_them() {
+        let mut config = Config::default();
+        config.budget.run_tokens = BoundedInt::new(10);
+        let agent = config.executor.clone();
+        let known = SessionCost { tokens: Some(1), microdollars: None, basis: CostSource::Unknown };
+        assert_eq!(blind_limits(&config, &RunSpending::default().with(known), &agent), []);
+        let unknown = SessionCost { tokens: None, ..known };
+        assert_eq!(
+            blind_limits(&config, &RunSpending::default().with(unknown), &agent),
+            [BudgetLimit::RunTokens]
+        );
+    }
+
+    #[test]
+    fn a_limit_is_called_by_its_key_and_knows_what_it_is_about() {
+        let told = BudgetLimit::ALL.map(|limit| (limit.as_str(), limit.is_money(), limit.is_of_leaf()));
+        let expected = [
+            ("run_tokens", false, false),
+            ("run_usd", true, false),
+            ("leaf_tokens", false, true),
+            ("leaf_usd", true, true),
+        ];
+        assert_eq!(told, expected);
+    }
+}

@@ -1,0 +1,201 @@
+//! What an iteration changed: files, the lines of one file, and the nodes of the tree.
+
+use std::collections::BTreeMap;
+
+use runner_core::layout::{Doc, RUNNER_DIR};
+use runner_core::model::id::IterationNumber;
+use runner_core::model::tree::{Node, Tree};
+use runner_core::text::one_line;
+
+use crate::api::{DiffFile, DiffKind, DiffLine, DiffPatch, DiffView, TreeChange};
+use crate::error::RequestError;
+use crate::read::iterations;
+use crate::read::repo_reader::{RepoReader, RunSource};
+
+/// The most bytes of a patch that are given.
+const PATCH_BYTES_MAX: usize = 4 << 20;
+/// The longest line of a patch that is given whole.
+const LINE_CHARS_MAX: usize = 20_000;
+/// The most files that are listed.
+const FILES_MAX: usize = 5_000;
+
+/// The commits around an iteration, if git has them.
+fn commits(
+    project: &RepoReader,
+    run: &RunSource,
+    iter: IterationNumber,
+) -> Result<(String, String), RequestError> {
+    let rows = iterations::rows(project, run)?;
+    let row = rows.into_iter().find(|row| row.iter == iter.get());
+    let row = row.ok_or_else(|| RequestError::no_iteration(&run.id, iter))?;
+    let both = row.commit_before.zip(row.commit);
+    let known = |name: &String| project.reading.has_commit(name);
+    both.filter(|(from, to)| known(from) && known(to)).ok_or_else(|| {
+        let message = format!("iteration {} is not committed yet", iter.get());
+        RequestError::new(axum::http::StatusCode::NOT_FOUND, "no_commit", message)
+    })
+}
+
+/// What changed, file by file; the work before what the runner keeps.
+pub(crate) fn view(
+    project: &RepoReader,
+    run: &RunSource,
+    iter: IterationNumber,
+) -> Result<DiffView, RequestError> {
+    let (from, to) = commits(project, run, iter)?;
+    let text = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
+    let mut files: Vec<DiffFile> = project
+        .reading
+        .changes(&from, &to)?
+        .into_iter()
+        .take(FILES_MAX)
+        .map(|file| DiffFile {
+            is_runners: file.path.starts_with(RUNNER_DIR.as_bytes()),
+            path: text(&file.path),
+            old_path: file.old_path.as_deref().map(text),
+            added: file.lines.map(|(added, _)| added),
+            removed: file.lines.map(|(_, removed)| removed),
+        })
+        .collect();
+    files.sort_by_key(|file| file.is_runners);
+    let tree_at = |commit: &str| -> Result<Option<Tree>, RequestError> {
+        Ok(project.reading.doc(commit, Doc::Tree)?.and_then(|bytes| Tree::decode(&bytes).ok()))
+    };
+    let trees = tree_at(&from)?.zip(tree_at(&to)?);
+    let tree = trees.map(|(before, after)| changes(&before, &after)).unwrap_or_default();
+    Ok(DiffView { from, to, files, tree })
+}
+
+/// The patch of one file.
+pub(crate) fn patch(
+    project: &RepoReader,
+    run: &RunSource,
+    iter: IterationNumber,
+    path: &str,
+) -> Result<DiffPatch, RequestError> {
+    if path.is_empty() || path.contains('\0') {
+        return Err(RequestError::bad_request("`path` is not the path of a file"));
+    }
+    let (from, to) = commits(project, run, iter)?;
+    let changed = project.reading.changes(&from, &to)?;
+    let file = changed.iter().find(|file| String::from_utf8_lossy(&file.path) == path);
+    let file = file.ok_or_else(RequestError::not_found)?;
+    let old = file.old_path.as_deref().map(|old| String::from_utf8_lossy(old).into_owned());
+    // Both names, so that git sees that a file was renamed.
+    let paths: Vec<&str> = [path].into_iter().chain(old.as_deref()).collect();
+    let patch = project.reading.patch(&from, &to, &paths, PATCH_BYTES_MAX)?;
+    let text = String::from_utf8_lossy(&patch.bytes);
+    Ok(DiffPatch { path: path.to_owned(), lines: lines(&text), is_cut: patch.is_cut })
+}
+
+/// The lines of a patch, numbered.
+fn lines(patch: &str) -> Vec<DiffLine> {
+    let mut lines = Vec::new();
+    let (mut old, mut new, mut in_hunk) = (0_u32, 0_u32, false);
+    for line in patch.lines() {
+        let cut: String = line.chars().take(LINE_CHARS_MAX).collect();
+        if let Some((from_old, from_new)) = hunk(line) {
+            (old, new, in_hunk) = (from_old, from_new, true);
+            lines.push(DiffLine { kind: DiffKind::Hunk, old: None, new: None, text: cut });
+            continue;
+        }
+        if line.starts_with("diff --git ") {
+            in_hunk = false;
+        }
+        let mut chars = cut.chars();
+        let kind = match chars.next() {
+            _ if !in_hunk => DiffKind::Head,
+            Some('+') => DiffKind::Added,
+            Some('-') => DiffKind::Removed,
+            Some('\\') => DiffKind::Note,
+            Some(_) | None => DiffKind::Same,
+        };
+        let before = matches!(kind, DiffKind::Same | DiffKind::Removed).then_some(old);
+        let after = matches!(kind, DiffKind::Same | DiffKind::Added).then_some(new);
+        old += u32::from(before.is_some());
+        new += u32::from(after.is_some());
+        let text = if in_hunk { chars.as_str().to_owned() } else { cut };
+        lines.push(DiffLine { kind, old: before, new: after, text });
+    }
+    lines
+}
+
+/// Where a piece of a patch begins, before and after: `@@ -3,4 +5,6 @@`.
+fn hunk(line: &str) -> Option<(u32, u32)> {
+    let (old, rest) = line.strip_prefix("@@ -")?.split_once(" +")?;
+    let (new, _) = rest.split_once(" @@")?;
+    let first = |text: &str| text.split(',').next().and_then(|number| number.parse().ok());
+    Some((first(old)?, first(new)?))
+}
+
+fn by_id<'t>(node: &'t Node, found: &mut BTreeMap<&'t str, &'t Node>) {
+    found.insert(node.id.as_str(), node);
+    node.children.iter().for_each(|child| by_id(child, found));
+}
+
+/// How one tree differs from the one before, node by node.
+fn changes(before: &Tree, after: &Tree) -> Vec<TreeChange> {
+    let (mut old, mut new) = (BTreeMap::new(), BTreeMap::new());
+    by_id(before.root(), &mut old);
+    by_id(after.root(), &mut new);
+    let change = |node: &Node, what: String| TreeChange {
+        id: node.id.to_string(),
+        title: one_line(&node.title),
+        what,
+    };
+    let mut changes = Vec::new();
+    for (id, node) in &new {
+        let Some(was) = old.get(id) else {
+            changes.push(change(node, "added".to_owned()));
+            continue;
+        };
+        let mut what = Vec::new();
+        if was.passes != node.passes {
+            what.push(if node.passes { "passed".to_owned() } else { "open again".to_owned() });
+        }
+        if was.attempts != node.attempts {
+            what.push(format!("attempts {} → {}", was.attempts, node.attempts));
+        }
+        if was.max_attempts != node.max_attempts {
+            what.push(format!("max_attempts {} → {}", was.max_attempts, node.max_attempts));
+        }
+        if (&was.title, &was.goal, &was.acceptance) != (&node.title, &node.goal, &node.acceptance) {
+            what.push("reworded".to_owned());
+        }
+        if !what.is_empty() {
+            changes.push(change(node, what.join(", ")));
+        }
+    }
+    changes.extend(
+        old.iter()
+            .filter(|(id, _)| !new.contains_key(*id))
+            .map(|(_, node)| change(node, "removed".to_owned())),
+    );
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_of_a_patch_have_the_numbers_of_their_files() {
+        let patch = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -3,3 +3,4 @@ fn x\n same\n-old\n+new\n++more\n last\n\\ No newline at end of file\n";
+        let found: Vec<_> =
+            lines(patch).into_iter().map(|line| (line.kind, line.old, line.new, line.text)).collect();
+        let text = str::to_owned;
+        assert_eq!(
+            found.get(3..).unwrap(),
+            [
+                (DiffKind::Hunk, None, None, text("@@ -3,3 +3,4 @@ fn x")),
+                (DiffKind::Same, Some(3), Some(3), text("same")),
+                (DiffKind::Removed, Some(4), None, text("old")),
+                (DiffKind::Added, None, Some(4), text("new")),
+                (DiffKind::Added, None, Some(5), text("+more")),
+                (DiffKind::Same, Some(5), Some(6), text("last")),
+                (DiffKind::Note, None, None, text(" No newline at end of file")),
+            ]
+        );
+        assert!(lines(patch).iter().take(3).all(|line| line.kind == DiffKind::Head));
+    }
+}
