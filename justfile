@@ -134,17 +134,17 @@ ui-dev DIR=".": ui-packages
 
 # The cases of the evaluation
 eval-list *ARGS:
-    cargo run --quiet --locked -p eval -- list {{ ARGS }}
+    cargo run --quiet --locked -p runner-eval -- list {{ ARGS }}
 
 # Evaluate: `just eval-run --tag scripted`, `just eval-run --agent codex --trials 5`
 eval-run *ARGS:
-    cargo run --quiet --locked -p eval -- run {{ ARGS }}
+    cargo run --quiet --locked -p runner-eval -- run {{ ARGS }}
 
 # Evaluate one case and follow its newest trial in the browser; Ctrl-C ends both
 eval-with-ui CASE *ARGS:
     #!/usr/bin/env bash
     set -euo pipefail
-    cargo build --locked -p runner -p eval -p runner-ui
+    cargo build --locked -p runner -p runner-eval -p runner-ui
     latest=eval/workspaces/{{ CASE }}_latest
     rm -f "$latest"
     target/debug/runner-eval run {{ quote(CASE) }} --runner target/debug/runner --new {{ ARGS }} > >(cat) &
@@ -158,7 +158,7 @@ eval-with-ui CASE *ARGS:
 
 # 30 cases of 5 trials, killed at a random moment and begun again: 150 results, each once
 eval-kill:
-    EVAL_KILL_CASES=30 EVAL_KILL_TRIALS=5 cargo nextest run --locked -p eval --profile long -E 'test(a_run_killed_at_any_moment)'
+    EVAL_KILL_CASES=30 EVAL_KILL_TRIALS=5 cargo nextest run --locked -p runner-eval --profile long -E 'test(a_run_killed_at_any_moment)'
 
 # A real Slurm on this machine works through a plan of UNITS in 8 shares, is cancelled half-way and goes on
 eval-slurm UNITS="80": programs
@@ -204,4 +204,4 @@ agents-test: agents
 install:
     cargo install --locked --path crates/runner
     cargo install --locked --path crates/runner-ui
-    cargo install --locked --path crates/eval
+    cargo install --locked --path crates/runner-eval

@@ -236,6 +236,12 @@ impl Error {
     }
 }
 
+impl From<supervise::IoError> for Error {
+    fn from(error: supervise::IoError) -> Self {
+        Self::Io { action: error.action, path: error.path, source: error.source }
+    }
+}
+
 impl From<PromptError> for Error {
     fn from(fault: PromptError) -> Self {
         Self::Refused(UserError::Prompt(fault))

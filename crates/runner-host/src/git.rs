@@ -30,9 +30,9 @@ pub(crate) use status::{Differing, PathChange, ScanResult};
 pub use status::{Head, RepoStatus};
 
 use crate::error::{Error, UserError};
-use crate::executables;
 use crate::repo::paths::RepoPaths;
 use crate::repo::readonly_repo::TruncatedBytes;
+use supervise::executables;
 
 /// The oldest git that can be told what to write through to the disk (`core.fsync`).
 pub const OLDEST: (u32, u32) = (2, 36);

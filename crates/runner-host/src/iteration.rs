@@ -43,11 +43,11 @@ use crate::fs::atomic::{self, FileStamp};
 use crate::fs::lock::Lock;
 use crate::git::{Git, Head, PathSet, RepoStatus, path_of};
 use crate::iteration::iteration_dir::IterationDir;
-use crate::process::{CancelHandle, SupervisorSlot};
 use crate::repo::journal::{IterationEntry, PublishEntry};
 use crate::repo::worktree::{self, WorktreeState};
-use crate::signals::{ShutdownSignal, SignalListener};
 use crate::view::inspect::{read_docs, show_paths};
+use supervise::signals::{ShutdownSignal, SignalListener};
+use supervise::{CancelHandle, SupervisorSlot};
 
 /// Who is told what happens.
 pub type EventSink<'a> = &'a mut dyn FnMut(&Event);

@@ -6,17 +6,15 @@
 pub mod agent;
 pub mod clock;
 mod error;
-pub mod executables;
+
 mod failpoint;
 mod fs;
 pub mod git;
 pub mod iteration;
 pub mod ops;
-pub mod pager;
-pub mod process;
+
 pub mod repo;
-pub mod signals;
-pub mod terminal;
+
 pub mod view;
 
 pub use error::{Error, UserError};

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use runner_cli::{ColorChoice, CommandError, CommandExit, GlobalArgs, Ui, tell_clap};
 use runner_core::model::id::RunId;
-use runner_host::executables::show_in_browser;
+use runner_term::{ColorChoice, CommandError, CommandExit, GlobalArgs, Ui, tell_clap};
 use serde_json::json;
+use supervise::executables::show_in_browser;
 use tokio::sync::Semaphore;
 
 use crate::api::{RunExport, WatchMethod};

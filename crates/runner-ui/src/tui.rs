@@ -21,10 +21,10 @@ use std::thread;
 use std::time::Duration;
 
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
-use runner_cli::{CommandError, CommandExit, GlobalArgs, Styler};
 use runner_core::model::id::RunId;
-use runner_host::signals::{ShutdownSignal, tell_of_ends};
+use runner_term::{CommandError, CommandExit, GlobalArgs, Styler};
 use rustix::event::{PollFd, PollFlags, poll};
+use supervise::signals::{ShutdownSignal, tell_of_ends};
 
 use crate::error::RequestError;
 use crate::read::repo_reader::RepoReader;
@@ -66,7 +66,7 @@ pub(crate) fn run(
     let asks = begin_reading(Arc::new(project), wanted, only_polls, &heard).map_err(failed)?;
     let ended = heard.clone();
     tell_of_ends(move |caught| drop(ended.send(Heard::Ended(caught))))
-        .map_err(|error| CommandError::of("could not listen to signals", &error))?;
+        .map_err(|error| CommandError::of("could not listen to signals", error))?;
     watch_terminal(&heard).map_err(failed)?;
     let mut stage = TuiTerminal::take().map_err(failed)?;
     let pressed = heard;

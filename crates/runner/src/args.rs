@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use runner_cli::GlobalArgs;
+use runner_term::GlobalArgs;
 
 pub(crate) use edit::{
     AddArgs, AnswerArgs, EditArgs, MoveArgs, NodeArgs, NodeCommand, NoteArgs, PauseArgs, PositionArgs,
@@ -446,5 +446,5 @@ pub(crate) struct ManArgs {
 
 /// The reference of every command, as Markdown, from what is defined above.
 pub fn reference() -> String {
-    runner_cli::cli_docs::reference(RunnerCli::command(), "runner", "Command line")
+    runner_term::cli_docs::reference(RunnerCli::command(), "runner", "Command line")
 }

@@ -24,8 +24,8 @@ mod validate;
 pub(crate) mod verify;
 
 use clap::CommandFactory;
-use runner_cli::cli_docs::{completions, man};
-use runner_cli::{CommandError, CommandOutput, Ui};
+use runner_term::cli_docs::{completions, man};
+use runner_term::{CommandError, CommandOutput, Ui};
 
 use crate::args::{RunnerCli, RunnerCommand};
 

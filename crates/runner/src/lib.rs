@@ -1,7 +1,7 @@
 //! The command line: understands what people type, asks the host, and tells the answer.
 //!
 //! No decision about runs is made here. Each command is a file in `commands` that turns arguments into a
-//! [`runner_cli::Reply`].
+//! [`runner_term::Reply`].
 
 pub mod args;
 mod commands;
@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
-use runner_cli::{Ui, tell_clap};
+use runner_term::{Ui, tell_clap};
 
 use args::RunnerCli;
 

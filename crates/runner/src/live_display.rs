@@ -7,12 +7,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use runner_cli::agent_event_line;
-use runner_cli::format::clock;
-use runner_cli::progress::bar;
-use runner_cli::{Glyph, Styler, TextRole, Ui};
 use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::step::Event;
+use runner_term::agent_event_line;
+use runner_term::format::clock;
+use runner_term::progress::bar;
+use runner_term::{Glyph, Styler, TextRole, Ui};
 
 use crate::render::clean;
 use crate::render::cost::spent_text;
@@ -125,7 +125,7 @@ impl<'a> LiveDisplay<'a> {
     }
 
     /// Tells something that is no event.
-    pub(crate) fn say(&self, reply: &dyn runner_cli::CommandOutput) {
+    pub(crate) fn say(&self, reply: &dyn runner_term::CommandOutput) {
         let Ok(_view) = self.view.lock() else { return };
         self.out.tell_now(reply);
     }
@@ -359,13 +359,13 @@ struct Heartbeat {
     secs: u64,
 }
 
-impl runner_cli::CommandOutput for Heartbeat {
+impl runner_term::CommandOutput for Heartbeat {
     fn json(&self) -> serde_json::Value {
         serde_json::json!({ "event": "alive", "iter": self.iter, "stage": self.stage.word(), "secs": self.secs })
     }
 
-    fn plain(&self) -> Vec<runner_cli::KeyValueLine> {
-        let line = runner_cli::KeyValueLine::new().with("event", "alive").with("iter", self.iter);
+    fn plain(&self) -> Vec<runner_term::KeyValueLine> {
+        let line = runner_term::KeyValueLine::new().with("event", "alive").with("iter", self.iter);
         vec![line.with("stage", self.stage.word()).with("secs", self.secs)]
     }
 

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if runner_host::process::is_supervisor() {
-        return runner_host::process::supervise();
+    if supervise::is_supervisor() {
+        return supervise::supervise();
     }
     if let Some(scenario) = runner_host::agent::scripted_agent::scenario_to_play() {
         return runner_host::agent::scripted_agent::play(&scenario);
@@ -13,6 +13,6 @@ fn main() -> ExitCode {
         return runner_host::agent::claude_file_hook::judge(&folders);
     }
     // A disk quota is an error to be told, not the runner's death. Where it cannot be arranged, a crash is recovered.
-    let _ = runner_host::signals::survive_file_size_limit();
+    let _ = supervise::signals::survive_file_size_limit();
     runner::main()
 }

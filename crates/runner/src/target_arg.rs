@@ -1,10 +1,10 @@
 //! What people mean by `57`, `#57`, `@`, `@-1`, a node's path, or the beginning of its id.
 
-use runner_cli::{CommandError, CommandExit};
 use runner_core::model::id::{IterationNumber, NodeId};
 use runner_core::model::tree::{Node, Tree, path_text};
 use runner_core::strict::nearest;
 use runner_host::view::run_view::{IterationView, RunView};
+use runner_term::{CommandError, CommandExit};
 
 /// What an argument stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use runner_core::config::{CommandArgv, ExecutorKind};
 use runner_core::layout::Doc;
 use runner_core::step::Job;
 
-use crate::executables;
 use crate::fs::atomic;
+use supervise::executables;
 
 /// The word after the program's name that makes this binary the scripted agent.
 pub const PLAY: &str = "__play";

@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::command::PreparedCommand;
 use crate::error::Error;
-use crate::executables;
 use crate::git::{Git, PathSet, path_of};
-use crate::process::ExitReason;
 use crate::repo::paths::RUNNER_FOLDERS;
+use supervise::ExitReason;
+use supervise::executables;
 
 /// What kept a session in, for the record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,7 +119,9 @@ impl Bubblewrap {
         let mut args: Vec<OsString> = ALWAYS.map(OsString::from).into();
         args.extend(["--tmpfs", TEMPORARY, "--"].map(OsString::from));
         args.push(nothing.into());
-        executables::try_out(&program, &args).map(|()| Self { program })
+        executables::try_out(&program, &args)
+            .map(|()| Self { program })
+            .map_err(|why| runner_core::text::one_line(&why))
     }
 
     pub(crate) fn program(&self) -> &Path {

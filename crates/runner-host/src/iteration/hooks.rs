@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::RepoWorld;
 use crate::agent::command::{self, PreparedCommand};
 use crate::fs::atomic;
-use crate::process::{
+use supervise::{
     self, CancelHandle, ExitReason, OutputLog, OutputTarget, ProcessInput, ProcessSpec, TimeLimits,
 };
 
@@ -38,8 +38,8 @@ impl RepoWorld<'_> {
     fn run_hook(&self, word: &HookCall, hooks: &HooksConfig) -> Result<(), String> {
         let PreparedCommand { argv, environment, .. } = program(&word.argv, self.git.root())?;
         let paths = self.git.paths();
-        let said = |error: crate::Error| error.to_string();
-        atomic::write_soon(&paths.hook_input(), &canonical_json(&word.says)).map_err(said)?;
+        atomic::write_soon(&paths.hook_input(), &canonical_json(&word.says))
+            .map_err(|error| error.to_string())?;
         let wall = Duration::from_secs(u64::try_from(hooks.timeout_secs.get()).unwrap_or(1));
         let launch = ProcessSpec {
             argv,
@@ -49,15 +49,15 @@ impl RepoWorld<'_> {
             output: OutputTarget::Together(OutputLog { path: paths.hook_log(), bytes_max: OUTPUT_BYTES_MAX }),
             stream: None,
             limits: TimeLimits { wall, idle: Duration::ZERO },
-            stop: process::StopPolicy::default(),
+            stop: supervise::StopPolicy::default(),
             has_changed_files: &|| false,
             hear: &|_, _| (),
         };
         // A handle of its own: the user's wish to stop the run is no reason not to tell of it.
         let ended = CancelHandle::new()
-            .and_then(|control| process::run(&launch, &control, &self.supervision))
-            .map_err(said)?;
-        atomic::clear(&paths.hook_input()).map_err(said)?;
+            .and_then(|control| supervise::run(&launch, &control, &self.supervision))
+            .map_err(|error| error.to_string())?;
+        atomic::clear(&paths.hook_input()).map_err(|error| error.to_string())?;
         match ended.how {
             ExitReason::Exited(0) => Ok(()),
             ExitReason::Exited(code) => Err(format!("it ended with exit code {code}")),

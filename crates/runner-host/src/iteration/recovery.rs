@@ -15,7 +15,6 @@ use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::Git;
 use crate::iteration::iteration_dir::now_ms;
-use crate::process;
 use crate::repo::journal::{self, IterationEntry, IterationPhase, JournalEntry};
 use crate::repo::publish::{self, RecoveredPublish};
 use crate::repo::repo_guard::SessionRef;
@@ -103,7 +102,7 @@ fn take_up_iteration(
     };
     // The supervisor ends the session with the runner, but may have been killed with it.
     let prompt = workshop.git.paths().iteration(&run, &iteration.iter).join("prompt.md");
-    process::end_marked(command::MARK.as_ref(), prompt.as_os_str());
+    supervise::end_marked(command::MARK.as_ref(), prompt.as_os_str());
     let mended = iteration.pins.put_back(&workshop.git, name)?;
     let base = iteration.base.clone();
     workshop.resuming = Some(base.clone());

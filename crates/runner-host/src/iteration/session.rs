@@ -23,20 +23,21 @@ use super::{OpenIteration, RepoWorld, SessionCheckpoint, interruption_of};
 use crate::agent::command::{self, PreparedCommand, SessionPaths};
 use crate::agent::sandbox::{SandboxKind, folders_of, unwrapped};
 use crate::error::{Error, UserError};
-use crate::executables;
 use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::{Differing, Git, PathChange, PathSet, path_of};
 use crate::iteration::iteration_dir::IterationDir;
-use crate::process::{
-    self, ExitReason, OutputLog, OutputTarget, ProcessInput, ProcessSpec, SignalTarget, StopSignal,
-    TimeLimits,
-};
 use crate::repo::journal::{self, IterationEntry, IterationPhase, JournalEntry};
 use crate::repo::paths::is_runner_path;
 use crate::repo::repo_guard::{RepoSnapshot, RestoreReport, SessionRef};
 use crate::repo::worktree;
-use crate::signals::SignalListener;
+use runner_core::text::one_line;
+use supervise::executables;
+use supervise::signals::SignalListener;
+use supervise::{
+    self, ExitReason, OutputLog, OutputTarget, ProcessInput, ProcessSpec, SignalTarget, StopSignal,
+    TimeLimits,
+};
 
 /// The file that an agent's output goes to.
 pub(super) const OUTPUT: &str = "executor.log";
@@ -160,11 +161,11 @@ impl RepoWorld<'_> {
                 wall: bench.deadline.saturating_duration_since(Instant::now()),
                 idle: Duration::from_secs(job.limits.idle_secs.unwrap_or(0)),
             },
-            stop: process::StopPolicy { is_wrapped: wrapped == AgentWrapping::Yes, ..how_to_stop(agent) },
+            stop: supervise::StopPolicy { is_wrapped: wrapped == AgentWrapping::Yes, ..how_to_stop(agent) },
             has_changed_files: &has_changed_files,
             hear: &|source, bytes| ear.borrow_mut().hear(source, bytes),
         };
-        let ended = process::run(&launch, &self.control, &self.supervision)?;
+        let ended = supervise::run(&launch, &self.control, &self.supervision)?;
         let by =
             self.signals.as_ref().and_then(SignalListener::caught).map_or(Interruption::Int, interruption_of);
         let how = if wrapped == AgentWrapping::Yes { unwrapped(ended.how) } else { ended.how };
@@ -297,11 +298,11 @@ impl RepoWorld<'_> {
             }),
             stream: None,
             limits: TimeLimits { wall, idle: Duration::ZERO },
-            stop: process::StopPolicy::default(),
+            stop: supervise::StopPolicy::default(),
             has_changed_files: &|| false,
             hear: &|_, _| (),
         };
-        let ended = process::run(&launch, &self.control, &self.supervision)?;
+        let ended = supervise::run(&launch, &self.control, &self.supervision)?;
         let output = || fs::read(path).unwrap_or_default();
         let verdict = match ended.how {
             ExitReason::Exited(code) => GuardRun::Ended { exit: GuardExit::Code(code), output: output() },
@@ -333,11 +334,11 @@ fn exit_of(how: ExitReason, by: Interruption) -> SessionExit {
 
 /// Codex and Claude Code end their own commands when they are interrupted, and leave them alone when they are
 /// terminated.
-fn how_to_stop(agent: Option<AgentKind>) -> process::StopPolicy {
-    let usual = process::StopPolicy::default();
+fn how_to_stop(agent: Option<AgentKind>) -> supervise::StopPolicy {
+    let usual = supervise::StopPolicy::default();
     match agent {
         Some(_) => {
-            process::StopPolicy { polite: StopSignal::Interrupt, reach: SignalTarget::Program, ..usual }
+            supervise::StopPolicy { polite: StopSignal::Interrupt, reach: SignalTarget::Program, ..usual }
         }
         None => usual,
     }
@@ -388,7 +389,7 @@ fn version(
     }
     let program = Path::new(program);
     if known.as_ref().is_none_or(|(path, _)| path != program) {
-        let told = executables::version_of(program);
+        let told = executables::version_of(program).map(|version| one_line(&version));
         let version = told.as_deref().and_then(|told| told.split_whitespace().last()).map(str::to_owned);
         *known = Some((program.to_owned(), version));
     }

@@ -7,7 +7,7 @@ use runner_core::model::id::IterationNumber;
 use runner_core::step::{Event, SessionExit, Usage};
 
 use crate::iteration::iteration_dir::{IterationDir, now_ms};
-use crate::process::OutputSource;
+use supervise::OutputSource;
 
 /// How much of the end of standard error is kept, to say why a program gave up.
 const STDERR_BYTES_MAX: usize = 16 << 10;

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::fs::lock::Lock;
 use crate::iteration::iteration_dir::now_ms;
 use crate::ops::pause;
-use crate::process::StopRequest;
+use supervise::StopRequest;
 
 /// How often a wait looks up.
 const TICK: Duration = Duration::from_millis(100);

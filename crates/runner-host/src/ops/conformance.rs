@@ -18,7 +18,6 @@ use crate::ops::doctor::{self, DoctorCheck};
 use crate::ops::init::{ExistingFiles, init};
 use crate::ops::start::start;
 use crate::ops::verify::verify;
-use crate::process;
 
 /// What is done.
 #[derive(Clone, Debug)]
@@ -102,7 +101,7 @@ fn iterate(folder: &Path, iterations: usize) -> Result<ConformanceResult, Error>
         found.processes_left += meta.processes_left;
         let paths = Git::open(folder)?;
         let prompt = paths.paths().iteration(meta.run_id.as_str(), &meta.iter.to_string()).join("prompt.md");
-        found.processes_alive += process::end_marked(command::MARK.as_ref(), prompt.as_os_str()).killed;
+        found.processes_alive += supervise::end_marked(command::MARK.as_ref(), prompt.as_os_str()).killed;
         if meta.outcome == Outcome::Interrupted {
             break;
         }

@@ -9,10 +9,11 @@ use runner_core::layout::{Doc, RUNNER_DIR};
 
 use crate::agent::sandbox::{Bubblewrap, SANDBOX_FIX, obstacle};
 use crate::error::Error;
-use crate::executables;
 use crate::git::{Git, OLDEST};
 use crate::iteration::hook_program;
 use crate::view::inspect::read_docs;
+use runner_core::text::one_line;
+use supervise::executables;
 
 /// The verdict on one point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +62,7 @@ pub fn examine(dir: &Path) -> Vec<DoctorCheck> {
     let git = match Git::open(dir) {
         Ok(git) => git,
         Err(error) => {
-            let found = executables::version_of(&program).unwrap_or_else(|| program.display().to_string());
+            let found = version_of(&program).unwrap_or_else(|| program.display().to_string());
             return vec![DoctorCheck::good("git", found), repository_point(&error)];
         }
     };
@@ -250,7 +251,7 @@ fn sandbox_point(git: &Git, config: &Config) -> DoctorCheck {
     };
     match (Bubblewrap::find(git.root()), obstacle(git, config.executor.kind)) {
         (Ok(found), None) => {
-            let version = executables::version_of(found.program()).unwrap_or_default();
+            let version = version_of(found.program()).unwrap_or_default();
             DoctorCheck::good(name, format!("{version}, {}", found.program().display()))
         }
         (Ok(_), Some((why, fix))) => without(&why, fix),
@@ -271,6 +272,11 @@ fn known_program_point(root: &Path, name: &'static str, program: &str, fix: Stri
     let Some(path) = executables::find(program, Some(root)) else {
         return DoctorCheck::other(name, CheckVerdict::Bad, format!("`{program}` is not on the PATH"), fix);
     };
-    let version = executables::version_of(&path).map(|version| format!("{version}, ")).unwrap_or_default();
+    let version = version_of(&path).map(|version| format!("{version}, ")).unwrap_or_default();
     DoctorCheck::good(name, format!("{version}{}", path.display()))
+}
+
+/// What a program prints for `--version`, safe to show.
+fn version_of(program: &Path) -> Option<String> {
+    executables::version_of(program).map(|version| one_line(&version))
 }

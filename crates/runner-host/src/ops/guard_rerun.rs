@@ -11,11 +11,11 @@ use crate::agent::command;
 use crate::error::Error;
 use crate::git::Git;
 use crate::ops::verify::PassingCommit;
-use crate::process::{
+use supervise::signals::{ShutdownSignal, SignalListener};
+use supervise::{
     self, CancelHandle, ExitReason, OutputLog, OutputTarget, ProcessInput, ProcessSpec, SupervisorSlot,
     TimeLimits,
 };
-use crate::signals::{ShutdownSignal, SignalListener};
 
 /// How a guard that was run again ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,10 +121,10 @@ impl GuardRerunner {
                 wall: Duration::from_secs(bytes(config.iteration_timeout_secs.get())),
                 idle: Duration::ZERO,
             },
-            stop: process::StopPolicy::default(),
+            stop: supervise::StopPolicy::default(),
             has_changed_files: &|| false,
         };
-        let ended = process::run(&launch, &self.control, &self.supervision)?;
+        let ended = supervise::run(&launch, &self.control, &self.supervision)?;
         let how = match ended.how {
             ExitReason::Exited(code) => GuardRerunOutcome::Ended(GuardExit::Code(code)),
             ExitReason::Signalled(signal) => GuardRerunOutcome::Ended(GuardExit::Signal(signal)),

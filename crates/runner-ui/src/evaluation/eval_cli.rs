@@ -6,11 +6,11 @@ use std::io;
 use std::time::Duration;
 
 use runner_core::text::one_line;
-use runner_host::executables::ask_companion;
 use runner_host::repo::readonly_repo::locked_inodes;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use supervise::executables::ask_companion;
 
 use super::{EntryName, EvalPaths, names_in};
 use crate::api::{EvalComparison, EvalGrid, EvalMissing, EvalRun, EvalView};

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use runner_core::text::one_line;
-use runner_host::executables::ask_companion;
 use serde_json::Value;
+use supervise::executables::ask_companion;
 
 use crate::api::VerifyResult;
 use crate::read::repo_reader::{RepoReader, RunSource};

@@ -7,12 +7,12 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use runner_cli::format::{clock, dollars, tokens};
-use runner_cli::node_state::NodeState;
-use runner_cli::progress::full_cells;
-use runner_cli::{Glyph, TextRole};
 use runner_core::model::tree::LeafCount;
 use runner_core::text::one_line;
+use runner_term::format::{clock, dollars, tokens};
+use runner_term::node_state::NodeState;
+use runner_term::progress::full_cells;
+use runner_term::{Glyph, TextRole};
 use unicode_width::UnicodeWidthStr;
 
 use super::reader::{LogKind, WatchData};

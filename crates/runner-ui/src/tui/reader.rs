@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use runner_cli::{Glyph, TextRole};
 use runner_core::model::id::{IterationNumber, RunId};
+use runner_term::{Glyph, TextRole};
 use serde_json::Value;
 
 use super::session::{plain, session};

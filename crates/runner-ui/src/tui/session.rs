@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use runner_cli::format::{clock, dollars, tokens};
-use runner_cli::{Glyph, TextRole, agent_event_line};
 use runner_core::agents::{ActivityState, AgentEvent, AgentEventKind};
 use runner_core::text::{head, one_line, tail};
+use runner_term::format::{clock, dollars, tokens};
+use runner_term::{Glyph, TextRole, agent_event_line};
 use serde_json::Value;
 
 use super::theme::StyledLine;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use runner_cli::Styler;
+use runner_term::Styler;
 use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
@@ -171,7 +171,7 @@ fn stuck() -> WatchData {
     };
     let lines = vec![
         StyledLine::under(None, "checking"),
-        StyledLine::under(Some(runner_cli::TextRole::Bad), "error: limit::retry_after"),
+        StyledLine::under(Some(runner_term::TextRole::Bad), "error: limit::retry_after"),
     ];
     let text = LogExcerpt { iter: Some(3), log: Some(LogKind::Guard), from: 0, lines };
     WatchData { nth: 1, snapshot, tree: tree(), rows: rows(), text }

@@ -2,7 +2,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
-use runner_cli::{Glyph, Styler, TextRole};
+use runner_term::{Glyph, Styler, TextRole};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::api::StateWord;

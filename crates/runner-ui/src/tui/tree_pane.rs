@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use runner_cli::node_state::{NodeFlags, NodeState};
+use runner_term::node_state::{NodeFlags, NodeState};
 
 use crate::api::TreeColumns;
 use crate::read::tree_view::{EXHAUSTED, LEAF, PASSES};

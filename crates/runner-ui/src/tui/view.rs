@@ -8,7 +8,7 @@ use ratatui::text::Line;
 use super::reader::{LogKind, LogRequest, WatchData};
 use super::theme::TuiTheme;
 use super::tree_pane::TreePane;
-use runner_cli::TextRole;
+use runner_term::TextRole;
 
 /// How many rows stay in sight around what is jumped to.
 const AROUND: usize = 3;

@@ -14,7 +14,7 @@ use crate::server::{Server, everything, next_event, runner};
 /// Another crate's program: only there if someone built it.
 fn evaluator() -> PathBuf {
     let path = Path::new(env!("CARGO_BIN_EXE_runner-ui")).with_file_name("runner-eval");
-    assert!(path.is_file(), "`{}` is not built: cargo build -p eval", path.display());
+    assert!(path.is_file(), "`{}` is not built: cargo build -p runner-eval", path.display());
     path
 }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
 use runner_core::model::id::{IterationNumber, NodeId};
 use runner_core::model::tree::Node;
 use runner_core::step::{GuardExit, Outcome};
@@ -11,6 +10,7 @@ use runner_core::verify::{CommitKind, IterationTarget};
 use runner_host::ops::blame::{BisectStep, BlameCandidate, BlameProgress, BlameResult, BlameSearch};
 use runner_host::ops::guard_rerun::GuardRerunOutcome;
 use runner_host::view::run_view::RunView;
+use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
 
 use crate::args::BlameArgs;
@@ -29,7 +29,7 @@ pub(crate) struct BlameOutput {
 }
 
 pub(crate) fn run(dir: &Path, args: &BlameArgs, out: &Ui) -> Result<BlameOutput, CommandError> {
-    let told = |error| CommandError::of(WHAT, &error);
+    let told = |error| CommandError::of(WHAT, error);
     let look = RunView::at(dir, args.run.as_deref()).map_err(told)?;
     let from = beginning(args, &look)?;
     let blame = BlameSearch::begin(dir, args.run.as_deref(), from, &args.command).map_err(told)?;

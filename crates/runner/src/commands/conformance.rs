@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
 use runner_core::agents::Preset;
 use runner_core::config::{Executor, ExecutorKind};
 use runner_core::conformance_cases::{LiveCase, PLAYED, PLAYED_GOAL, PLAYED_GUARD, ScriptedCase, TASKS};
@@ -12,6 +11,7 @@ use runner_host::ops::conformance::{
     ConformanceResult, ConformanceTask, carry_out, configured, player, program,
 };
 use runner_host::ops::doctor::CheckVerdict;
+use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
 
 use crate::args::{ConformanceAgent, ConformanceArgs};
@@ -110,7 +110,7 @@ fn played() -> ConformanceSubject {
 
 /// Plays every session.
 fn play(place: &Path, kind: ExecutorKind, out: &Ui) -> Result<Vec<ConformanceRow>, CommandError> {
-    let told = |error| CommandError::of(WHAT, &error);
+    let told = |error| CommandError::of(WHAT, error);
     let mut rows = Vec::new();
     for session in PLAYED {
         let scenario = place.join(format!("{}.toml", session.name));
@@ -209,7 +209,7 @@ fn ask(
             iterations: 1,
         };
         let found =
-            carry_out(&place.join(task.name), &exercise).map_err(|error| CommandError::of(WHAT, &error))?;
+            carry_out(&place.join(task.name), &exercise).map_err(|error| CommandError::of(WHAT, error))?;
         let is_over = found.outcomes.iter().any(|outcome| {
             matches!(outcome, Outcome::Interrupted | Outcome::NotLoggedIn | Outcome::AgentNotStarted)
         });

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole, Ui};
 use runner_core::model::tree::Tree;
 use runner_core::runs::start::StartOptions;
 use runner_host::ops::demo_repo::{ScratchFile, history, make};
 use runner_host::ops::start::start;
+use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
 
 use super::run_loop::{LoopOutput, run_loop};
@@ -41,13 +41,13 @@ pub(crate) fn run(args: &DemoArgs, out: &Ui) -> Result<DemoOutput, CommandError>
     let repository = place.join("roman");
     prepare(&place, &repository)?;
     let done = run_loop(&repository, &LoopArgs { max_iterations: None }, out)?;
-    let history = history(&repository, 20).map_err(|error| CommandError::of(WHAT, &error))?;
+    let history = history(&repository, 20).map_err(|error| CommandError::of(WHAT, error))?;
     Ok(DemoOutput { tree: load(&repository, WHAT)?, repository, history, done })
 }
 
 /// The repository, the agent beside it, and the run's start.
 fn prepare(place: &Path, repository: &Path) -> Result<(), CommandError> {
-    let told = |error| CommandError::of(WHAT, &error);
+    let told = |error| CommandError::of(WHAT, error);
     let agent = place.join("agent.toml");
     std::fs::write(&agent, SCENARIO).map_err(|error| {
         CommandError::new("demo", CommandExit::FAILURE, WHAT).cause(format!("`{}`: {error}", agent.display()))

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use runner_cli::{CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use runner_host::ops::doctor::{CheckVerdict, DoctorCheck, examine};
+use runner_term::{CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
 pub(crate) struct DoctorOutput {

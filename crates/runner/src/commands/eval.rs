@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use runner_cli::{CommandError, GlobalArgs};
+use runner_term::{CommandError, GlobalArgs};
 
 use super::ui::hand_over;
 use crate::args::EvalArgs;
@@ -12,5 +12,5 @@ pub(crate) fn run(manner: &GlobalArgs, args: &EvalArgs) -> CommandError {
     let mut given: Vec<OsString> = vec!["-C".into(), manner.directory.clone().into()];
     given.extend(manner.words());
     given.extend(args.rest.iter().cloned());
-    hand_over("runner-eval", "crates/eval", &given)
+    hand_over("runner-eval", "crates/runner-eval", &given)
 }

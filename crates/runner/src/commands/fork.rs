@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use runner_cli::format::counted;
-use runner_cli::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use runner_host::ops::fork::{ForkBase, ForkResult, fork};
 use runner_host::view::run_view::RunView;
+use runner_term::format::counted;
+use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
 use crate::args::ForkArgs;
@@ -20,7 +20,7 @@ pub(crate) struct ForkOutput {
 }
 
 pub(crate) fn run(dir: &Path, args: &ForkArgs) -> Result<ForkOutput, CommandError> {
-    let told = |error| CommandError::of(WHAT, &error);
+    let told = |error| CommandError::of(WHAT, error);
     // A run's id holds no slash, so `RUN/57` cannot mean anything else; `api/57` could be a node.
     let split = args.which.rsplit_once('/').filter(|(run, iter)| !run.contains('/') && is_iteration(iter));
     let named = split

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use runner_cli::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use runner_core::layout::Doc;
 use runner_host::ops::init::{ExistingFiles, InitAction, init};
+use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
 use crate::args::InitArgs;
@@ -16,7 +16,7 @@ pub(crate) struct InitOutput {
 pub(crate) fn run(dir: &Path, args: &InitArgs) -> Result<InitOutput, CommandError> {
     let existing = if args.force { ExistingFiles::Replace } else { ExistingFiles::Keep };
     let fates =
-        init(dir, existing).map_err(|error| CommandError::of("could not set the repository up", &error))?;
+        init(dir, existing).map_err(|error| CommandError::of("could not set the repository up", error))?;
     Ok(InitOutput { fates })
 }
 

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use runner_cli::format::{clock, dollars};
-use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
 use runner_core::model::id::IterationNumber;
 use runner_core::step::{Outcome, OutcomeClass};
 use runner_core::text::lines;
 use runner_host::view::run_view::{IterationView, RunView, TextPattern};
+use runner_term::format::{clock, dollars};
+use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
 
 use crate::args::LogArgs;
@@ -17,7 +17,7 @@ use crate::target_arg::{TargetArg, which};
 const WHAT: &str = "could not show the log";
 
 pub(crate) fn run(dir: &Path, args: &LogArgs, out: &Ui) -> Result<Box<dyn CommandOutput>, CommandError> {
-    let told = |error| CommandError::of(WHAT, &error);
+    let told = |error| CommandError::of(WHAT, error);
     let look = RunView::at(dir, args.run.as_deref()).map_err(told)?;
     let pattern = args.grep.as_deref().map(regex).transpose()?;
     let Some(text) = &args.which else {
@@ -295,7 +295,7 @@ fn transcript(
     args: &LogArgs,
     grep: Option<&TextPattern>,
 ) -> Result<LogTextOutput, CommandError> {
-    let told = |error| CommandError::of(WHAT, &error);
+    let told = |error| CommandError::of(WHAT, error);
     let wanted: &[(&str, &str)] = match (args.guard, args.agent, args.raw, args.errors, args.prompt) {
         (true, ..) => &[("guard", "guard.log")],
         (_, true, ..) => &[("agent", "executor.log")],
@@ -350,7 +350,7 @@ fn on_record(
             .hint("they lie in the work tree that the run was made in; git holds what 'runner show' tells")
     };
     let seen = look.iterations.iter().find(|seen| seen.iter == iter).ok_or_else(none)?;
-    let state = look.state_after(seen).map_err(|error| CommandError::of(WHAT, &error))?;
+    let state = look.state_after(seen).map_err(|error| CommandError::of(WHAT, error))?;
     let lesson = state.as_ref().zip(seen.node()).and_then(|(state, node)| state.lesson(node));
     let guard = lesson.and_then(|lesson| lesson.guard_output.clone());
     let mut parts = Vec::new();

@@ -3,14 +3,14 @@
 use std::io::Read;
 use std::path::Path;
 
-use runner_cli::progress::bar;
-use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use runner_core::model::id::NodeId;
 use runner_core::model::slug::fresh_id;
 use runner_core::model::tree::{Node, Tree, path_text};
 use runner_core::runs::edit::{NewNode, NodeChanges, SiblingPosition, SplitPart, UserEdit, parts, text_of};
 use runner_core::text::one_line;
 use runner_host::ops::edit::{CommittedEdit, EditSession};
+use runner_term::progress::bar;
+use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
 use crate::args::{AddArgs, EditArgs, MoveArgs, NodeArgs, NodeCommand, PositionArgs, SplitArgs};
@@ -28,7 +28,7 @@ pub(crate) struct NodeEditOutput {
 }
 
 pub(crate) fn run(dir: &Path, args: &NodeArgs) -> Result<NodeEditOutput, CommandError> {
-    let told = |error| CommandError::of(WHAT, &error);
+    let told = |error| CommandError::of(WHAT, error);
     // What stands in a file is read before the lock is taken: standard input may be a person.
     let steps = match &args.command {
         NodeCommand::Split(args) => steps(args)?,

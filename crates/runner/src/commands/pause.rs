@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use runner_cli::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use runner_host::ops::pause::{self, PauseStatus};
+use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
 use crate::args::PauseArgs;
@@ -17,7 +17,7 @@ pub(crate) struct PauseOutput {
 }
 
 pub(crate) fn pause(dir: &Path, args: &PauseArgs) -> Result<PauseOutput, CommandError> {
-    let told = |error| CommandError::of("could not pause the run", &error);
+    let told = |error| CommandError::of("could not pause the run", error);
     let found = pause::pause(dir).map_err(told)?;
     if args.wait {
         pause::wait_until_free(dir).map_err(told)?;
@@ -26,8 +26,7 @@ pub(crate) fn pause(dir: &Path, args: &PauseArgs) -> Result<PauseOutput, Command
 }
 
 pub(crate) fn resume(dir: &Path) -> Result<PauseOutput, CommandError> {
-    let found =
-        pause::resume(dir).map_err(|error| CommandError::of("could not let the run go on", &error))?;
+    let found = pause::resume(dir).map_err(|error| CommandError::of("could not let the run go on", error))?;
     Ok(PauseOutput { is_paused: false, found, waited: false })
 }
 

@@ -3,10 +3,6 @@
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
-use runner_cli::format::counted;
-use runner_cli::{
-    CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, explain_graft,
-};
 use runner_core::config::Config;
 use runner_core::model::tree::Tree;
 use runner_core::runs::import::{
@@ -16,6 +12,10 @@ use runner_core::runs::import::{
 use runner_core::runs::start::max_attempts;
 use runner_host::ops::start::{StartResult, import};
 use runner_host::view::inspect::inspect;
+use runner_term::format::counted;
+use runner_term::{
+    CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, explain_graft,
+};
 use serde_json::{Value, json};
 
 use super::tree::load;
@@ -55,7 +55,7 @@ fn take_in(dir: &Path, args: &PlanImportArgs) -> Result<PlanImportOutput, Comman
         let grafted = rehearse(dir, &tree, &plan)?;
         return Ok(PlanImportOutput { format, title, remarks, grafted, started: None });
     }
-    let mut started = import(dir, plan).map_err(|error| CommandError::of(IMPORT, &error))?;
+    let mut started = import(dir, plan).map_err(|error| CommandError::of(IMPORT, error))?;
     let nothing = || CommandError::new("plan", CommandExit::FAILURE, IMPORT).cause("nothing was taken in");
     let grafted = started.grafted.take().ok_or_else(nothing)?;
     Ok(PlanImportOutput { format, title, remarks, grafted, started: Some(started) })
@@ -63,7 +63,7 @@ fn take_in(dir: &Path, args: &PlanImportArgs) -> Result<PlanImportOutput, Comman
 
 /// The tree as the import would leave it.
 fn rehearse(dir: &Path, tree: &Tree, plan: &PlanImport) -> Result<ImportedTree, CommandError> {
-    let here = inspect(dir).map_err(|error| CommandError::of(IMPORT, &error))?;
+    let here = inspect(dir).map_err(|error| CommandError::of(IMPORT, error))?;
     let usual = Config::default();
     let attempts = max_attempts(here.config.good().unwrap_or(&usual));
     graft(tree, plan, attempts).map_err(|fault| {

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use runner_cli::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use runner_core::layout::Doc;
 use runner_core::runs::edit::{Question, UserEdit, text_of};
 use runner_host::ops::edit::{CommittedEdit, EditSession, questions as read_questions};
+use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
 use crate::args::{AnswerArgs, NoteArgs, QuestionsArgs};
@@ -18,7 +18,7 @@ pub(crate) struct QuestionsOutput {
 }
 
 pub(crate) fn questions(dir: &Path, args: &QuestionsArgs) -> Result<QuestionsOutput, CommandError> {
-    let told = |error| CommandError::of("could not list the questions", &error);
+    let told = |error| CommandError::of("could not list the questions", error);
     let mut questions = read_questions(dir).map_err(told)?;
     questions.retain(|question| !args.open || question.answers.is_empty());
     Ok(QuestionsOutput { questions, is_open_only: args.open })
@@ -87,7 +87,7 @@ pub(crate) fn note(dir: &Path, args: &NoteArgs) -> Result<MemoryEditOutput, Comm
 }
 
 fn say(dir: &Path, what: &str, edit: UserEdit) -> Result<MemoryEditOutput, CommandError> {
-    let told = |error| CommandError::of(what, &error);
+    let told = |error| CommandError::of(what, error);
     let edited = EditSession::begin(dir).and_then(|run| run.commit(&edit)).map_err(told)?;
     Ok(MemoryEditOutput { edit, edited })
 }

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use runner_core::replay::{Recording, ReplayResult, replay};
 use runner_host::ops::replay::{read, record, write};
+use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
 use crate::args::ReplayArgs;
@@ -18,7 +18,7 @@ pub(crate) struct ReplayOutput {
 const WHAT: &str = "could not replay the run";
 
 pub(crate) fn run(dir: &Path, args: &ReplayArgs) -> Result<ReplayOutput, CommandError> {
-    let told = |error| CommandError::of(WHAT, &error);
+    let told = |error| CommandError::of(WHAT, error);
     let recording = recording(dir, args)?;
     if let Some(path) = &args.export {
         write(path, &recording).map_err(told)?;
@@ -36,7 +36,7 @@ pub(crate) fn run(dir: &Path, args: &ReplayArgs) -> Result<ReplayOutput, Command
 
 /// A file if there is one of that name, else a run.
 fn recording(dir: &Path, args: &ReplayArgs) -> Result<Recording, CommandError> {
-    let told = |error| CommandError::of(WHAT, &error);
+    let told = |error| CommandError::of(WHAT, error);
     if let Some(path) = args.target.as_deref().map(Path::new).filter(|path| path.is_file())
         && let Some(read) = read(path).map_err(told)?
     {

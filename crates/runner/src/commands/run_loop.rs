@@ -6,11 +6,11 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, Ui};
 use runner_core::step::{self, Event, LoopWorld, NextAction, StepResult, StopReason};
 use runner_host::iteration::iteration_dir::last_line;
 use runner_host::iteration::{Recovered, RepoWorld, take_up};
-use runner_host::terminal::KeyReader;
+use runner_term::terminal::KeyReader;
+use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, Ui};
 use serde_json::{Value, json};
 
 use crate::args::LoopArgs;
@@ -42,7 +42,7 @@ pub(crate) fn run_loop(dir: &Path, args: &LoopArgs, out: &Ui) -> Result<LoopOutp
 }
 
 fn run(dir: &Path, amount: RunMode, out: &Ui) -> Result<LoopOutput, CommandError> {
-    let told = |error| CommandError::of("could not make an iteration", &error);
+    let told = |error| CommandError::of("could not make an iteration", error);
     let root: OnceLock<PathBuf> = OnceLock::new();
     let log_of = |stage| if stage == DisplayPhase::Guard { "guard.log" } else { "executor.log" };
     let live =

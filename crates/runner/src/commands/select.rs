@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use runner_core::model::tree::{Selection, Tree, path_text, select};
+use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
 use super::tree::load;

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use runner_cli::format::{clock, dollars};
-use runner_cli::node_state::{NodeState, NodeStates};
-use runner_cli::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole, Ui};
 use runner_core::model::id::NodeId;
 use runner_core::model::tree::{Node, path_text};
 use runner_core::step::Outcome;
 use runner_core::text::lines;
 use runner_core::verify::CommitKind;
 use runner_host::view::run_view::{DiffFormat, IterationView, RunView};
+use runner_term::format::{clock, dollars};
+use runner_term::node_state::{NodeState, NodeStates};
+use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
 
 use super::log::{look_of, seen_drawn, seen_json, seen_line};
@@ -23,7 +23,7 @@ const SHOW: &str = "could not show it";
 const DIFF: &str = "could not show the difference";
 
 pub(crate) fn run(dir: &Path, args: &ShowArgs) -> Result<Box<dyn CommandOutput>, CommandError> {
-    let told = |error| CommandError::of(SHOW, &error);
+    let told = |error| CommandError::of(SHOW, error);
     let look = RunView::at(dir, args.run.as_deref()).map_err(told)?;
     match which(args.which.as_deref().unwrap_or("@"), &look, SHOW)? {
         TargetArg::Node(id) => Ok(Box::new(ShowNodeOutput::new(&look, &id))),
@@ -38,7 +38,7 @@ pub(crate) fn run(dir: &Path, args: &ShowArgs) -> Result<Box<dyn CommandOutput>,
 }
 
 pub(crate) fn diff(dir: &Path, args: &DiffArgs, out: &Ui) -> Result<DiffOutput, CommandError> {
-    let told = |error| CommandError::of(DIFF, &error);
+    let told = |error| CommandError::of(DIFF, error);
     let look = RunView::at(dir, args.run.as_deref()).map_err(told)?;
     let iter = iteration_of(args.which.as_deref().unwrap_or("@"), &look, DIFF)?;
     let seen = seen(iter, &look, DIFF)?;
@@ -198,7 +198,7 @@ impl CommandOutput for ShowNodeOutput {
         }
         for child in &node.children {
             let done = if child.passes { "passed" } else { "open" };
-            text.push_str(&format!("  {} {} ({done})\n", pen.glyph(runner_cli::Glyph::Arrow), child.id));
+            text.push_str(&format!("  {} {} ({done})\n", pen.glyph(runner_term::Glyph::Arrow), child.id));
         }
         if !self.history.is_empty() {
             text.push('\n');

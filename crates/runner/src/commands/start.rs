@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use runner_core::layout::Doc;
 use runner_core::model::id::RunId;
 use runner_core::runs::start::StartOptions;
 use runner_host::ops::start::{StartKind, StartResult, start};
+use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
 use crate::args::StartArgs;
@@ -22,7 +22,7 @@ pub(crate) fn run(dir: &Path, args: &StartArgs) -> Result<StartOutput, CommandEr
         None => args.goal.clone(),
     };
     let wish = StartOptions { goal, keep_plan: args.keep_plan, plan: None };
-    let started = start(dir, &wish).map_err(|error| CommandError::of("could not start the run", &error))?;
+    let started = start(dir, &wish).map_err(|error| CommandError::of("could not start the run", error))?;
     Ok(StartOutput { started })
 }
 

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use runner_cli::progress::bar;
-use runner_cli::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::cost::{BudgetLimit, ReachedLimit, blind_limits, number, reached};
 use runner_core::model::run_state::{GuardResult, RunState};
@@ -12,6 +10,8 @@ use runner_core::step::{AgentChoice, Ordinal, Wait, next_agent, pending_wait};
 use runner_host::git::Head;
 use runner_host::iteration::RecoveryNote;
 use runner_host::view::inspect::{Inspection, inspect};
+use runner_term::progress::bar;
+use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
 use crate::render::clean;
@@ -23,7 +23,7 @@ pub(crate) struct StatusOutput {
 }
 
 pub(crate) fn run(dir: &Path) -> Result<StatusOutput, CommandError> {
-    let found = inspect(dir).map_err(|error| CommandError::of("could not tell the status", &error))?;
+    let found = inspect(dir).map_err(|error| CommandError::of("could not tell the status", error))?;
     Ok(StatusOutput { found })
 }
 

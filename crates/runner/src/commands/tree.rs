@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use runner_cli::format::counted;
-use runner_cli::node_state::{NodeState, NodeStates};
-use runner_cli::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler};
 use runner_core::layout::Doc;
 use runner_core::model::tree::{Node, Tree};
 use runner_host::view::inspect::{LoadedDoc, read_tree};
+use runner_term::format::counted;
+use runner_term::node_state::{NodeState, NodeStates};
+use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler};
 use serde_json::{Value, json};
 
 use crate::args::TreeArgs;
@@ -26,7 +26,7 @@ pub(crate) fn run(dir: &Path, args: &TreeArgs) -> Result<TreeOutput, CommandErro
 
 /// The tree, or every fault in it.
 pub(crate) fn load(dir: &Path, what: &str) -> Result<Tree, CommandError> {
-    match read_tree(dir).map_err(|error| CommandError::of(what, &error))? {
+    match read_tree(dir).map_err(|error| CommandError::of(what, error))? {
         LoadedDoc::Good(tree) => Ok(tree),
         LoadedDoc::Faulty(problems) => {
             let count = counted(problems.len(), "fault", "faults");

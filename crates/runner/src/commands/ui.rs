@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use runner_cli::{CommandError, CommandExit, GlobalArgs};
-use runner_host::executables::become_companion;
+use runner_term::{CommandError, CommandExit, GlobalArgs};
+use supervise::executables::become_companion;
 
 use crate::args::UiArgs;
 

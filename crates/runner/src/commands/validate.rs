@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use runner_core::layout::{Doc, NODES_DIR, RUNNER_DIR};
 use runner_host::view::inspect::{Inspection, LoadedDoc, inspect};
+use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
 use crate::render::clean;
@@ -22,8 +22,7 @@ struct ValidatedPart {
 }
 
 pub(crate) fn run(dir: &Path) -> Result<ValidateOutput, CommandError> {
-    let found =
-        inspect(dir).map_err(|error| CommandError::of("could not validate the repository", &error))?;
+    let found = inspect(dir).map_err(|error| CommandError::of("could not validate the repository", error))?;
     Ok(ValidateOutput { parts: parts(&found) })
 }
 

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use runner_cli::format::counted;
-use runner_cli::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
 use runner_core::model::id::IterationNumber;
 use runner_core::step::GuardExit;
 use runner_core::verify::{AuditFinding, CommitAudit, CommitKind, IterationTarget};
 use runner_host::ops::guard_rerun::{GuardRerunOutcome, GuardRerunner};
 use runner_host::ops::verify::{AuditResult, PassingCommit, verify};
+use runner_term::format::counted;
+use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
 
 use crate::args::{PassSelection, VerifyArgs};
@@ -30,7 +30,7 @@ struct GuardRerunOutput {
 const WHAT: &str = "could not verify the run";
 
 pub(crate) fn run(dir: &Path, args: &VerifyArgs, out: &Ui) -> Result<VerifyOutput, CommandError> {
-    let told = |error| CommandError::of(WHAT, &error);
+    let told = |error| CommandError::of(WHAT, error);
     let mut checked = Vec::new();
     let audit = verify(dir, args.target.as_deref(), &mut |commit| {
         out.tell_if_many(&CommitAuditOutput(commit));
@@ -62,7 +62,7 @@ fn rerun(
             .cause(format!("iteration {iter} passed no node"))
             .hint(format!("iterations that did: {known}")));
     }
-    let failed = |error| CommandError::of("could not run the guard again", &error);
+    let failed = |error| CommandError::of("could not run the guard again", error);
     let reruns = GuardRerunner::begin(dir).map_err(failed)?;
     let mut all = Vec::new();
     for pass in passes {

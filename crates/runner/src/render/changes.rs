@@ -1,6 +1,6 @@
 //! Changed files, with how many lines came and went.
 
-use runner_cli::{KeyValueLine, Styler};
+use runner_term::{KeyValueLine, Styler};
 use serde_json::{Value, json};
 
 use super::clean;

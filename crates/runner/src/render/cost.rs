@@ -1,10 +1,10 @@
 //! Tokens and money, for people.
 
-use runner_cli::format::counted;
-use runner_cli::format::{dollars, tokens};
 use runner_core::config::Budget;
 use runner_core::model::cost::{BudgetLimit, RunSpending, number};
 use runner_core::step::{CostSource, StopReason};
+use runner_term::format::counted;
+use runner_term::format::{dollars, tokens};
 
 /// An amount of what a limit is about.
 pub(crate) fn of_limit(limit: BudgetLimit, amount: u64) -> String {

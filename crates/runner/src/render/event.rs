@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use runner_cli::format::clock;
-use runner_cli::{CommandOutput, Glyph, KeyValueLine, Styler, TextRole, agent_event_line};
 use runner_core::config::CommandArgv;
 use runner_core::model::id::IterationNumber;
 use runner_core::model::run_state::GuardResult;
 use runner_core::step::{Annotation, Event, Outcome};
+use runner_term::format::clock;
+use runner_term::{CommandOutput, Glyph, KeyValueLine, Styler, TextRole, agent_event_line};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 

@@ -1,8 +1,8 @@
 //! What a command says when it finished something that a crash had left.
 
-use runner_cli::KeyValueLine;
 use runner_core::step::StepResult;
 use runner_host::iteration::Recovered;
+use runner_term::KeyValueLine;
 use serde_json::{Value, json};
 
 pub(crate) fn recovered_text(taken: &Recovered) -> String {

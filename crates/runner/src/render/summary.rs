@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use runner_cli::format::clock;
-use runner_cli::format::counted;
-use runner_cli::{Glyph, Styler, TextRole};
 use runner_core::config::Budget;
 use runner_core::layout::Doc;
 use runner_core::model::cost::RunSpending;
 use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use runner_core::model::tree::LeafCount;
 use runner_core::step::{AttemptCharge, Event, Outcome, StopReason};
+use runner_term::format::clock;
+use runner_term::format::counted;
+use runner_term::{Glyph, Styler, TextRole};
 
 use super::event::mark_text;
 

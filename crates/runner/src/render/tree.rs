@@ -1,8 +1,8 @@
 //! The task tree, drawn: one line a node, states by glyph and word and colour, numbers at the right edge.
 
-use runner_cli::node_state::{NodeState, NodeStates};
-use runner_cli::{Glyph, Styler, TextRole};
 use runner_core::model::tree::{Node, Tree};
+use runner_term::node_state::{NodeState, NodeStates};
+use runner_term::{Glyph, Styler, TextRole};
 use unicode_width::UnicodeWidthStr;
 
 use super::clean;

@@ -64,7 +64,7 @@ fn eval_is_the_program_beside_the_runner_and_gets_what_was_typed() {
     let folder = installed(&sandbox, "bin");
     let told =
         run(sandbox.command(folder.join("runner")).args(["eval", "list"]).env("PATH", "/usr/bin:/bin"));
-    assert!(told.refused(1).contains("cargo install --locked --path crates/eval"));
+    assert!(told.refused(1).contains("cargo install --locked --path crates/runner-eval"));
     put_program(&folder, "runner-eval", "eval");
     let ran =
         run(sandbox.command(folder.join("runner")).args(["--json", "-C", "x", "eval", "run", "--jobs", "2"]))

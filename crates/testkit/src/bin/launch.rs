@@ -12,18 +12,18 @@ use std::cell::Cell;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use runner_host::process::{
+use serde_json::{Value, json};
+use supervise::signals::{self, SignalListener};
+use supervise::{
     self, CancelHandle, ExitReason, OutputLog, OutputTarget, ProcessInput, ProcessResult, ProcessSpec,
     SignalTarget, StopPolicy, StopSignal, SupervisorSlot, TimeLimits,
 };
-use runner_host::signals::{self, SignalListener};
-use serde_json::{Value, json};
 use testkit::detached_processes;
 use testkit::processes::{LaunchSpec, kilobytes};
 
 fn main() -> ExitCode {
-    if process::is_supervisor() {
-        return process::supervise();
+    if supervise::is_supervisor() {
+        return supervise::supervise();
     }
     let args: Vec<String> = std::env::args().collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
@@ -50,7 +50,7 @@ fn run(order: &str) -> ExitCode {
     let changes = Cell::new(spec.changes);
     let has_changed_files = || changes.replace(changes.get().saturating_sub(1)) > 0;
     let before = kilobytes("self", "VmRSS");
-    let ended = process::run(&launch_of(&spec, &has_changed_files), &control, &SupervisorSlot::default());
+    let ended = supervise::run(&launch_of(&spec, &has_changed_files), &control, &SupervisorSlot::default());
     let grown = kilobytes("self", "VmHWM").saturating_sub(before);
     println!(
         "{}",

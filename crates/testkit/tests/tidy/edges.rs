@@ -33,11 +33,21 @@ const EDGES: &[(&str, MayUse, &str)] = &[
     ),
     (
         "runner-host",
-        AllBut(&["anstyle", "axum", "clap", "eval", "hyper", "runner", "runner-cli", "runner-ui", "tokio"]),
+        AllBut(&[
+            "anstyle",
+            "axum",
+            "clap",
+            "runner-eval",
+            "hyper",
+            "runner",
+            "runner-term",
+            "runner-ui",
+            "tokio",
+        ]),
         "the host does what it is told: no command line, no colours, no async, no HTTP",
     ),
     (
-        "runner-cli",
+        "runner-term",
         Only(&[
             "anstyle",
             "clap",
@@ -55,7 +65,7 @@ const EDGES: &[(&str, MayUse, &str)] = &[
         Only(&[
             "clap",
             "clap_complete",
-            "runner-cli",
+            "runner-term",
             "runner-core",
             "runner-host",
             "serde",
@@ -65,15 +75,15 @@ const EDGES: &[(&str, MayUse, &str)] = &[
         ]),
         "the command reads its arguments and prints; what needs more belongs in the core or the host",
     ),
-    ("runner-ui", AllBut(&["eval", "runner"]), "the pages read runs; they start none"),
+    ("runner-ui", AllBut(&["runner-eval", "runner"]), "the pages read runs; they start none"),
     (
-        "eval",
+        "runner-eval",
         AllBut(&["axum", "hyper", "runner", "runner-ui", "tokio"]),
         "the judge starts the binary like any user; it shares the records' types, and the door to programs",
     ),
     (
         "scripted-model",
-        AllBut(&["eval", "runner", "runner-cli", "runner-core", "runner-host", "runner-ui"]),
+        AllBut(&["runner-eval", "runner", "runner-term", "runner-core", "runner-host", "runner-ui"]),
         "the model stands on the other side of the agents: it knows nothing of the runner",
     ),
     ("testkit", AllBut(&[]), "tests may use anything"),

@@ -39,7 +39,7 @@ const RULES: &[Rule] = &[
             // The user's own pager, at their own terminal.
             "crates/runner-host/src/pager.rs",
             // The evaluation's own workers; what those start goes through the host.
-            "crates/eval/src/worker.rs",
+            "crates/runner-eval/src/worker.rs",
             // The scripted agent, a child like any other.
             "crates/runner-host/src/script.rs",
         ],
@@ -57,7 +57,7 @@ const RULES: &[Rule] = &[
             "crates/runner-core/src/start.rs",
             "crates/runner/src/cli.rs",
             "crates/runner/src/commands/demo.rs",
-            "crates/runner-cli/src/report.rs",
+            "crates/runner-term/src/report.rs",
             "crates/runner/src/view/summary.rs",
             "crates/runner-core/src/prompt/template.rs",
         ],
@@ -66,7 +66,7 @@ const RULES: &[Rule] = &[
     Rule {
         words: &["print!", "println!", "eprint!", "eprintln!"],
         seen: ProductCode,
-        allowed_in: &["crates/runner-cli/src/out.rs"],
+        allowed_in: &["crates/runner-term/src/out.rs"],
         why: "one module prints, so that --json, -q and NO_COLOR hold everywhere",
     },
     Rule {
