@@ -93,7 +93,8 @@ fn every_source_file_begins_with_a_module_comment() {
 
 #[test]
 fn paths_are_told_from_patterns_and_other_words() {
-    let text = "`main.rs` and `.runner/state` are not ours.\n| `crates/runner`, schemas/*.json | (docs/index.md).\n";
+    let text =
+        "`main.rs` and `.runner/state` are not ours.\n| `crates/runner`, schemas/*.json | (docs/index.md).\n";
     assert_eq!(paths_named(text), [("crates/runner".to_owned(), 2), ("docs/index.md".to_owned(), 2)]);
 }
 
