@@ -62,7 +62,7 @@ fn paths_named(text: &str) -> Vec<(String, usize)> {
     let mut paths = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let words = line.split(|char: char| char.is_whitespace() || "`|()[],;:\"'".contains(char));
-        let words = words.map(|word| word.trim_end_matches('.'));
+        let words = words.map(|word| word.split('#').next().unwrap_or_default().trim_end_matches('.'));
         let is_path = |word: &&str| FOLDERS.iter().any(|folder| word.starts_with(folder));
         let is_pattern = |word: &str| word.contains(['*', '<', '{', '…']);
         let named = words.filter(is_path).filter(|word| !is_pattern(word));
@@ -93,8 +93,7 @@ fn every_source_file_begins_with_a_module_comment() {
 
 #[test]
 fn paths_are_told_from_patterns_and_other_words() {
-    let text =
-        "`main.rs` and `.runner/state` are not ours.\n| `crates/runner`, schemas/*.json | (docs/index.md).\n";
+    let text = "`main.rs` and `.runner/state` are not ours.\n| `crates/runner`, schemas/*.json | (docs/index.md#design).\n";
     assert_eq!(paths_named(text), [("crates/runner".to_owned(), 2), ("docs/index.md".to_owned(), 2)]);
 }
 
