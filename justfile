@@ -115,7 +115,7 @@ ui-browse: ui-packages programs
 # Make the pictures in the documents anew, from runs that the browser's tests make
 ui-pictures: ui-packages
     cargo build --locked --workspace --bins
-    cd ui && PICTURES=docs node --test --test-concurrency=1 e2e/story.test.mjs e2e/eval.test.mjs
+    cd ui && PICTURES=docs/images node --test --test-concurrency=1 e2e/story.test.mjs e2e/eval.test.mjs
 
 # Serve the page for the repository in DIR; with --eval behind it, for the results of its evaluation
 ui-server DIR="." *ARGS:

@@ -46,7 +46,7 @@ impl LoadedCase {
         let case = Case::decode(&bytes).map_err(|problems| {
             let report = CommandError::refused("case", what());
             let report = problems.iter().fold(report, |report, problem| report.cause(problem.to_string()));
-            report.hint("mend the file; docs/evaluation.md lists every key")
+            report.hint("mend the file; docs/guide/evaluation.md lists every key")
         })?;
         let folder = file.parent().unwrap_or(Path::new(".")).to_owned();
         let hold = |path: &Option<String>| match path {

@@ -22,8 +22,8 @@ use testkit::detached_processes;
 use testkit::processes::{alive, kilobytes, wait_for};
 
 fn main() -> ExitCode {
-    if process::is_supervisor() {
-        return process::supervise();
+    if supervise::is_supervisor() {
+        return supervise::supervise();
     }
     let args: Vec<String> = std::env::args().collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
@@ -56,7 +56,7 @@ fn run(argv: &[&str], folder: &Path, control: &CancelHandle) -> ProcessResult {
         has_changed_files: &|| false,
         hear: &|_, _| (),
     };
-    process::run(&launch, control, &SupervisorSlot::default()).unwrap()
+    supervise::run(&launch, control, &SupervisorSlot::default()).unwrap()
 }
 
 fn run_seven(token: &str, folder: &Path, control: &CancelHandle) -> ProcessResult {

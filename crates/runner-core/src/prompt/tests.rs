@@ -1,3 +1,5 @@
+//! Tests of the prompt: its sections, their order, and what shrinks or drops over budget.
+
 use super::*;
 use crate::config::Config;
 use crate::model::id::{IterationNumber, RunId};

@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn the_documented_failures_are_those_that_there_are() {
-        let page = include_str!("../../../../docs/failures.md");
+        let page = include_str!("../../../../docs/reference/failures.md");
         let (_, table) = page.rsplit_once("\n\n").unwrap();
         assert_eq!(Outcome::failure_table(), table);
     }

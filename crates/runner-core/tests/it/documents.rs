@@ -308,9 +308,9 @@ fn mend(node: &mut Value, count: &mut usize) {
 
 #[test]
 fn every_rule_of_verify_is_in_the_documents() {
-    let page = include_str!("../../../../docs/verify.md");
+    let page = include_str!("../../../../docs/reference/verify-rules.md");
     for rule in runner_core::verify::Rule::ALL {
         let row = format!("| `{rule}` | {} |", rule.says());
-        assert!(page.contains(&row), "docs/verify.md has no row: {row}");
+        assert!(page.contains(&row), "docs/reference/verify-rules.md has no row: {row}");
     }
 }

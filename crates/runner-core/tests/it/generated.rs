@@ -20,5 +20,5 @@ fn the_configuration_reference_is_generated() {
         Config::reference(),
         Config::documented_file()
     );
-    assert_generated("docs/configuration.md", page.as_bytes());
+    assert_generated("docs/reference/configuration.md", page.as_bytes());
 }

@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn the_power_table_of_the_documents_is_generated() {
-        let name = "docs/evaluation.md";
+        let name = "docs/guide/comparing-results.md";
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
         let text = std::fs::read_to_string(path).unwrap();
         let (begin, end) = ("<!-- power table -->\n", "<!-- end of the power table -->\n");

@@ -6,7 +6,7 @@ use crate::Suite;
 
 #[test]
 fn the_reference_of_the_evaluation_is_generated() {
-    assert_generated("docs/eval-cli.md", runner_eval::args::reference().as_bytes());
+    assert_generated("docs/reference/eval-cli.md", runner_eval::args::reference().as_bytes());
 }
 
 #[test]

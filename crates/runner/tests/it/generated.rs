@@ -10,10 +10,10 @@ fn the_table_of_failures_is_generated() {
          decided by one\nfunction of the core.\n\nMade from the program itself: `just generate` writes it anew.\n\n{}",
         Outcome::failure_table()
     );
-    assert_generated("docs/failures.md", page.as_bytes());
+    assert_generated("docs/reference/failures.md", page.as_bytes());
 }
 
 #[test]
 fn the_command_line_reference_is_generated() {
-    assert_generated("docs/cli.md", runner::args::reference().as_bytes());
+    assert_generated("docs/reference/cli.md", runner::args::reference().as_bytes());
 }

@@ -91,7 +91,7 @@ const RULES: &[Rule] = &[
         words: &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")],
         seen: AnySource,
         allowed_in: &[],
-        why: "do it now, or write down in DECISIONS.md why not",
+        why: "do it now, or write down in docs/design why not",
     },
     Rule {
         words: &[
