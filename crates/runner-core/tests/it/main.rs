@@ -1,29 +1,23 @@
 //! The core as other crates see it.
 
 #[cfg(test)]
-mod agent_lines;
+mod agent_events;
 #[cfg(test)]
 mod agents;
 #[cfg(test)]
-mod auditing;
+mod audit;
 #[cfg(test)]
-mod corpus;
+mod decoder_properties;
 #[cfg(test)]
-mod documents;
+mod document_properties;
 #[cfg(test)]
 mod generated;
 #[cfg(test)]
-mod git;
-#[cfg(test)]
 mod goal;
 #[cfg(test)]
-mod pipeline;
+mod plan_import;
 #[cfg(test)]
-mod plans;
-#[cfg(test)]
-mod properties;
-#[cfg(test)]
-mod reading;
+mod run_id_git_rules;
 #[cfg(test)]
 mod schema;
 #[cfg(test)]
@@ -31,7 +25,13 @@ mod simulation;
 #[cfg(test)]
 mod start;
 #[cfg(test)]
+mod step_properties;
+#[cfg(test)]
 mod text;
+#[cfg(test)]
+mod tree_corpus;
+#[cfg(test)]
+mod tree_properties;
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};

@@ -19,7 +19,7 @@ use runner_core::step::{Event, RecordedEvent};
 use runner_core::strict::{DocumentFault, DocumentProblem};
 use serde_json::{Value, json};
 
-use crate::documents::{agent_output, changed, config, run_state, toml_of, tree, without_null};
+use crate::document_properties::{agent_output, changed, config, run_state, toml_of, tree, without_null};
 use crate::holds;
 use crate::told;
 

@@ -13,8 +13,8 @@
 
 mod agent;
 mod audit;
-mod books;
-mod forging;
+mod expected_costs;
+mod forged_commits;
 mod oracle;
 mod random;
 mod world;

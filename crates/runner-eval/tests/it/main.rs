@@ -7,14 +7,14 @@
     reason = "a test that cannot go on has failed"
 )]
 
-mod cheats;
+mod analysis;
+mod cheating_agents;
+mod command_line;
 mod generated;
-mod manners;
-mod measure;
+mod partitions;
 mod real_agents;
 mod resume;
-mod shares;
-mod shipped;
+mod shipped_cases;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

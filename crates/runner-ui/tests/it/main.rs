@@ -8,16 +8,16 @@
     reason = "a test that cannot go on has failed"
 )]
 
-mod attacks;
-mod endpoints;
+mod api;
 mod evaluation;
+mod event_stream;
 mod export;
-mod live;
+mod generated_types;
+mod hostile_requests;
 #[cfg(feature = "watch")]
 mod pty;
 #[cfg(target_os = "linux")]
-mod quiet;
+mod read_only;
 mod server;
-mod typescript;
 #[cfg(feature = "watch")]
-mod watching;
+mod watch_command;

@@ -2,41 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "here a fault is a failed test")]
 
 mod agents;
-mod baseline;
-mod blaming;
-mod conformance;
-mod corpus;
+mod behaviour;
+mod commands;
 mod crash;
-mod determinism;
-mod forgery;
-mod forking;
 mod generated;
-mod hardened;
-mod hooks;
-mod looking;
-mod loop_basics;
-mod loop_crash;
-mod loop_manners;
-mod means;
-mod output;
-mod pausing;
-mod planning;
-mod presets;
-mod reading;
-mod real_agents;
-mod real_limits;
-mod recorded;
-mod sandbox;
-mod scenes;
-mod shapes;
-mod start;
-mod steered_forgery;
-mod steering;
-mod supervise;
-mod ui;
-mod vandals;
-mod verify;
-mod volume;
+mod security;
 
 use testkit::test_repo::TestRepo;
 

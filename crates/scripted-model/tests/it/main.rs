@@ -4,9 +4,9 @@
 mod agents;
 mod client;
 mod faults;
-mod program;
 mod script;
-mod wires;
+mod server_program;
+mod wire_formats;
 
 use scripted_model::{ModelScript, ScriptedModel};
 

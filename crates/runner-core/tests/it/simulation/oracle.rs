@@ -13,7 +13,7 @@ use runner_core::step::{
 };
 
 use super::agent::{Temper, all_nodes};
-use super::books::Books;
+use super::expected_costs::Books;
 
 /// What was seen in any run.
 #[derive(Clone, Debug, Default)]

@@ -7,7 +7,7 @@ use testkit::run_builder::{BRANCH, RunBuilder};
 use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
-use crate::loop_basics::show;
+use crate::commands::step_and_loop::show;
 
 /// A scenario whose first session reports this, and whose others are done at once.
 fn first_reports(report: &str) -> String {

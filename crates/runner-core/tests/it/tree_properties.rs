@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use runner_core::model::tree::{ForbiddenEdit, Node, Selection, Tree, TreeProblem, select, user_edit_faults};
 
-use crate::documents::{changed, good_tree, tree};
+use crate::document_properties::{changed, good_tree, tree};
 use crate::holds;
 
 #[test]

@@ -9,8 +9,8 @@ use testkit::run_builder::{RUN, RunBuilder};
 use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
-use crate::forgery::Forgery::{Append, Drop, File, Mended, Message, Trailer, Twice};
-use crate::forgery::{Forgery, assert_found};
+use crate::security::forged_runs::Forgery::{Append, Drop, File, Mended, Message, Trailer, Twice};
+use crate::security::forged_runs::{Forgery, assert_found};
 
 const STATE: &str = ".runner/state/run_state.json";
 

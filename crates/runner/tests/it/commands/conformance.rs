@@ -6,7 +6,7 @@ use testkit::run_builder::RunBuilder;
 use testkit::test_repo::{RunOutput, TestRepo, run};
 
 use crate::RUNNER;
-use crate::real_agents::{BOTH, model_of, ran, setup, started};
+use crate::agents::real::{BOTH, model_of, ran, setup, started};
 
 /// What a good agent does with the three tasks.
 const GOOD: &str = r#"

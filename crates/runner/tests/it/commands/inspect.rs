@@ -150,7 +150,7 @@ fn doctor_knows_the_versions_of_agents() {
         ("claude", "@anthropic-ai/claude-code", "2.1.197 (Claude Code)", "good"),
         ("claude", "@anthropic-ai/claude-code", "3.0.0 (Claude Code)", "doubtful"),
     ] {
-        let program = crate::agents::program(&sandbox, &format!("echo '{says}'"));
+        let program = crate::agents::emulated::program(&sandbox, &format!("echo '{says}'"));
         let line = format!("kind = \"{kind}\"\nprogram = \"{program}\"");
         sandbox.write(".runner/state/config.toml", config.replacen("kind = \"codex\"", &line, 1));
         let unknown = sandbox.runner(&["doctor"]).ok();

@@ -271,8 +271,9 @@ fn every_point_in_the_source_is_in_a_list() {
     }
     let mut found = BTreeSet::new();
     collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../runner-host/src"), &mut found);
-    let of_others = OF_START.into_iter().chain(crate::steering::POINTS).chain(crate::baseline::POINTS);
-    let of_others = of_others.chain(crate::forking::POINTS);
+    let of_others =
+        OF_START.into_iter().chain(crate::commands::edit::POINTS).chain(crate::behaviour::baseline::POINTS);
+    let of_others = of_others.chain(crate::commands::fork::POINTS);
     let listed: BTreeSet<String> = POINTS.into_iter().chain(of_others).map(str::to_owned).collect();
     assert_eq!(found, listed);
 }

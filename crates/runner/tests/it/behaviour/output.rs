@@ -109,7 +109,7 @@ fn on_terminal(sandbox: &testkit::test_repo::TestRepo, columns: u32, command: &s
     run(&mut script).ok().stdout.replace("\r\n", "\n")
 }
 
-const PLAN: &str = include_str!("plan.json");
+const PLAN: &str = include_str!("../plan.json");
 
 #[test]
 fn the_tree_and_the_status_are_drawn_for_a_terminal() {

@@ -8,7 +8,7 @@ use testkit::run_builder::RunBuilder;
 use testkit::test_repo::run;
 
 use crate::RUNNER;
-use crate::real_agents::{command, model_of, started};
+use crate::agents::real::{command, model_of, started};
 
 const SCRIPT: &str = r#"
 [[part]]

@@ -4,11 +4,11 @@ use runner_core::verify::Rule;
 use testkit::oracle::assert_sound;
 use testkit::test_repo::TestRepo;
 
-use crate::forgery::Forgery::{
+use crate::commands::edit::half_done;
+use crate::security::forged_runs::Forgery::{
     Append, Drop, File, Insert, Mended, Merge, Message, Remove, Swap, Trailer, Twice,
 };
-use crate::forgery::{Forgery, TREE, assert_found};
-use crate::steering::half_done;
+use crate::security::forged_runs::{Forgery, TREE, assert_found};
 
 const STATE: &str = ".runner/state/run_state.json";
 const QUESTIONS: &str = ".runner/state/questions.md";

@@ -9,7 +9,7 @@ use testkit::run_builder::RunBuilder;
 use testkit::test_repo::{RunOutput, TestRepo, run};
 
 use crate::RUNNER;
-use crate::looking::on_terminal;
+use crate::commands::log_show_diff::on_terminal;
 
 /// Divides the root into six leaves, and breaks what the first one made in a session on the fourth that then gives up.
 const AGENT: &str = r#"

@@ -9,7 +9,7 @@ use runner_core::model::tree::{BYTES_MAX, NODES_MAX, Tree};
 use runner_core::strict::{FieldReader, nearest};
 use serde_json::{Map, Value};
 
-use crate::documents::{changed, tree};
+use crate::document_properties::{changed, tree};
 use crate::holds;
 use crate::told;
 

@@ -5,7 +5,7 @@ use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 use crate::assert_proved;
-use crate::looking::on_terminal;
+use crate::commands::log_show_diff::on_terminal;
 use crate::ready;
 use crate::started;
 

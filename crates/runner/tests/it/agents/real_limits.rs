@@ -4,7 +4,7 @@ use scripted_model::ScriptedModel;
 use testkit::oracle::assert_sound;
 use testkit::test_repo::TestRepo;
 
-use crate::real_agents::{BOTH, model_of, ran, setup, started};
+use crate::agents::real::{BOTH, model_of, ran, setup, started};
 
 /// Ends a session without an answer that would be judged.
 const RETRY: &str = "[[part.step]]\ndo.final = { status = 'retry', summary = 'tried' }\n";

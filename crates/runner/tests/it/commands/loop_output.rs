@@ -8,7 +8,7 @@ use testkit::run_builder::{BRANCH, RunBuilder};
 use testkit::test_repo::run;
 
 use crate::RUNNER;
-use crate::loop_basics::{show, story};
+use crate::commands::step_and_loop::{show, story};
 
 #[test]
 fn a_step_is_refused_in_the_contracts_order() {

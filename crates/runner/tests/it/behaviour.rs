@@ -1,0 +1,12 @@
+//! What runs do, whichever command is used.
+
+pub(crate) mod baseline;
+pub(crate) mod determinism;
+pub(crate) mod hooks;
+pub(crate) mod invalid_trees;
+pub(crate) mod known_pitfalls;
+pub(crate) mod output;
+pub(crate) mod output_limits;
+pub(crate) mod recorded_runs;
+pub(crate) mod repo_kinds;
+pub(crate) mod waits_and_budgets;

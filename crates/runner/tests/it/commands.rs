@@ -1,0 +1,15 @@
+//! One file per command, or per group of commands that belong together.
+
+pub(crate) mod blame;
+pub(crate) mod conformance;
+pub(crate) mod edit;
+pub(crate) mod fork;
+pub(crate) mod inspect;
+pub(crate) mod log_show_diff;
+pub(crate) mod loop_output;
+pub(crate) mod pause;
+pub(crate) mod plan;
+pub(crate) mod sibling_programs;
+pub(crate) mod start;
+pub(crate) mod step_and_loop;
+pub(crate) mod verify;

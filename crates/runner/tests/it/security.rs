@@ -1,0 +1,7 @@
+//! Agents, repositories and histories that try to break a rule.
+
+pub(crate) mod forged_edits;
+pub(crate) mod forged_runs;
+pub(crate) mod hostile_agents;
+pub(crate) mod planted_config;
+pub(crate) mod sandbox;
