@@ -1,7 +1,7 @@
 // Made from crates/runner-ui/src/api.rs: `just generate` writes it anew.
 
 /** Everything that the first screen needs. */
-export interface Snapshot {
+export interface PageSnapshot {
   /** This server. */
   server: ServerView;
   /** The run that is looked at; none where there is none. */
@@ -15,9 +15,9 @@ export interface Snapshot {
   /** Why it does not go on, and what to type; none while it does. */
   stop: StopView | null;
   /** How far it is. */
-  progress: Progress;
+  progress: RunProgress;
   /** The iteration under way. */
-  current: Current | null;
+  current: CurrentIteration | null;
   /** What was found wrong with the files themselves. */
   problems: string[];
 }
@@ -31,18 +31,18 @@ export interface ServerView {
   /** Its clock. */
   now_ms: number;
   /** How it learns of changes. */
-  watching: Watching;
+  watching: WatchMethod;
   /** The repository's folder, by its last name. */
   project: string;
   /** What it is about. */
-  shows: Shows;
+  shows: ServerSubject;
 }
 
 /** How changes are noticed. */
-export type Watching = "events" | "polling";
+export type WatchMethod = "events" | "polling";
 
 /** What is looked at. */
-export type Shows = "repository" | "record" | "evaluation";
+export type ServerSubject = "repository" | "record" | "evaluation";
 
 /** A run, by name. */
 export interface RunHead {
@@ -67,13 +67,13 @@ export interface StopView {
   /** The iterations that show it, newest first. */
   iterations: number[];
   /** The most telling line of a log. */
-  evidence: Evidence | null;
+  evidence: LogLine | null;
   /** What to type. */
-  next: Advice[];
+  next: NextCommand[];
 }
 
 /** A line of a log. */
-export interface Evidence {
+export interface LogLine {
   iter: number;
   /** `guard` or `agent`. */
   log: string;
@@ -83,7 +83,7 @@ export interface Evidence {
 }
 
 /** Something to do. */
-export interface Advice {
+export interface NextCommand {
   /** In words. */
   what: string;
   /** What to type; none where it takes an editor. */
@@ -91,7 +91,7 @@ export interface Advice {
 }
 
 /** How far a run is. */
-export interface Progress {
+export interface RunProgress {
   leaves_total: number;
   leaves_passed: number;
   iterations: number;
@@ -110,12 +110,12 @@ export interface Progress {
 }
 
 /** The iteration under way. */
-export interface Current {
+export interface CurrentIteration {
   iter: number;
   node: string | null;
   path: string;
   title: string;
-  attempt: Nth | null;
+  attempt: AttemptOrdinal | null;
   /** The name of the newest event. */
   phase: string;
   phase_since_ms: number | null;
@@ -124,13 +124,13 @@ export interface Current {
 }
 
 /** Which try, of how many. */
-export interface Nth {
+export interface AttemptOrdinal {
   nth: number;
   of: number;
 }
 
 /** The iterations of a run. */
-export interface Iterations {
+export interface IterationList {
   run: string | null;
   iterations: IterationRow[];
 }
@@ -142,7 +142,7 @@ export interface IterationRow {
   path: string;
   /** What the session was for: `leaf`, `repair`, `replan`. */
   session: string | null;
-  attempt: Nth | null;
+  attempt: AttemptOrdinal | null;
   /** How it ended; none while it is under way. */
   outcome: string | null;
   status: string | null;
@@ -192,7 +192,7 @@ export interface FileSize {
 }
 
 /** A tree in columns: one entry per node in each, in the order in which it is drawn. */
-export interface SlimTree {
+export interface TreeColumns {
   run: string | null;
   /** Changes whenever the tree does. */
   revision: string;
@@ -232,7 +232,7 @@ export interface NodeDetail {
   /** The iterations on it, oldest first. */
   iterations: number[];
   /** What the next session on it is told. */
-  lesson: LessonView | null;
+  lesson: NodeHistoryView | null;
 }
 
 /** A node, by name. */
@@ -243,7 +243,7 @@ export interface NodeName {
 }
 
 /** What a session left for the next one. */
-export interface LessonView {
+export interface NodeHistoryView {
   iter: number;
   outcome: string;
   summary: string;
@@ -252,7 +252,7 @@ export interface LessonView {
 }
 
 /** The runs of a repository. */
-export interface Runs {
+export interface RunList {
   runs: RunRow[];
 }
 
@@ -261,7 +261,7 @@ export interface RunRow {
   head: RunHead;
   state: StateWord;
   headline: string;
-  progress: Progress;
+  progress: RunProgress;
   /** When its branch moved last. */
   moved_ms: number | null;
 }
@@ -287,11 +287,11 @@ export interface LogHits {
   total: number;
   /** How many lines were searched. */
   searched: number;
-  hits: Hit[];
+  hits: LogHit[];
 }
 
 /** A line that was found. */
-export interface Hit {
+export interface LogHit {
   /** From 0. */
   line: number;
   text: string;
@@ -345,7 +345,7 @@ export interface DiffLine {
 export type DiffKind = "same" | "added" | "removed" | "head" | "hunk" | "note";
 
 /** Nodes and iterations that hold some words. */
-export interface Found {
+export interface SearchResults {
   nodes_total: number;
   nodes: NodeName[];
   iterations_total: number;
@@ -353,7 +353,7 @@ export interface Found {
 }
 
 /** Whether the history proves itself. */
-export interface Verdict {
+export interface VerifyResult {
   /** `held`, `broken`, or `unknown` where this build cannot say. */
   verdict: string;
   says: string;
@@ -363,12 +363,12 @@ export interface Verdict {
 }
 
 /** What went wrong with a request. */
-export interface Fault {
-  error: FaultBody;
+export interface ErrorResponse {
+  error: ErrorBody;
 }
 
 /** Its parts. */
-export interface FaultBody {
+export interface ErrorBody {
   /** A stable word. */
   code: string;
   /** What could not be done, and why. */
@@ -379,39 +379,39 @@ export interface FaultBody {
 }
 
 /** Something that changed, as `/events` tells it. The name of the event is the variant's. */
-export type Change = { event: "hello"; build: string } | { event: "tree_changed"; revision: string } | { event: "run_state_changed" } | { event: "iteration_added"; run: string; iter: number } | { event: "iteration_changed"; run: string; iter: number; files: FileSize[] } | { event: "run_changed" } | { event: "trial_changed"; case: string; id: string; is_latest: boolean; change: Change } | { event: "results_changed" } | { event: "resync" };
+export type ChangeEvent = { event: "hello"; build: string } | { event: "tree_changed"; revision: string } | { event: "run_state_changed" } | { event: "iteration_added"; run: string; iter: number } | { event: "iteration_changed"; run: string; iter: number; files: FileSize[] } | { event: "run_changed" } | { event: "trial_changed"; case: string; id: string; is_latest: boolean; change: ChangeEvent } | { event: "results_changed" } | { event: "resync" };
 
 /** A whole run. */
-export interface WholeRun {
+export interface RunExport {
   /** The format: `runner.export/1`. */
   schema: string;
   /** What is not in here, in sentences. */
   left_out: string[];
-  snapshot: Snapshot;
-  runs: Runs;
-  iterations: Iterations;
+  snapshot: PageSnapshot;
+  runs: RunList;
+  iterations: IterationList;
   /** None where there is none that can be read. */
-  tree: SlimTree | null;
+  tree: TreeColumns | null;
   /** By the node's id. */
   nodes: Record<string, NodeDetail>;
-  verdict: Verdict;
+  verdict: VerifyResult;
   /** By the iteration's number. */
-  details: Record<string, WholeIteration>;
+  details: Record<string, IterationExport>;
 }
 
 /** A whole iteration. */
-export interface WholeIteration {
+export interface IterationExport {
   detail: IterationDetail;
   /** None where git does not tell. */
   diff: DiffView | null;
   /** By the file's path. */
   patches: Record<string, DiffPatch>;
   /** By the log's name in addresses. */
-  logs: Record<string, WholeLog>;
+  logs: Record<string, LogExport>;
 }
 
 /** A whole log, or the lines of it that were kept. */
-export interface WholeLog {
+export interface LogExport {
   /** How many bytes the file has. */
   bytes: number;
   /** Where lines are left out, one says so. */
