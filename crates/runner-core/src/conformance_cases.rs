@@ -166,7 +166,7 @@ run = { argv = ["sh", "-c", "git checkout -q -b mine; git add -A; git -c user.na
     ScriptedCase {
         name: "eraser",
         what: "removes what is still to be done",
-        expected: &[Outcome::Decomposed, Outcome::RuleBroken],
+        expected: &[Outcome::Decomposed, Outcome::RuleViolation],
         keys: "",
         scenario: r#"
 [[session]]
@@ -216,7 +216,7 @@ run = { argv = ["sh", "-c", "echo '{\"version\": 1, \"root\": {' > $RUNNER_TREE"
     ScriptedCase {
         name: "hanger",
         what: "falls silent for ever",
-        expected: &[Outcome::Idle],
+        expected: &[Outcome::IdleTimeout],
         keys: "idle_timeout_secs = 1\n",
         scenario: "[[session]]\n[[session.do]]\nsleep = { ms = 600000 }\n",
     },

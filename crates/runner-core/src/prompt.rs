@@ -118,7 +118,7 @@ const COMPOSING: u32 = 1;
 
 /// Which prompts this program makes: a short name that changes when the built-in templates do. Commits carry it, so that
 /// prompts of another edition are not taken for forged ones.
-pub fn edition() -> String {
+pub fn template_version() -> String {
     static EDITION: LazyLock<String> = LazyLock::new(|| {
         let mut all = format!("{COMPOSING}\n");
         BUILT_IN

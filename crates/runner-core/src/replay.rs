@@ -55,7 +55,7 @@ pub struct RecordedSession {
     /// What the agent left.
     pub attempt: Attempt,
     /// What the guard said.
-    pub verdict: GuardRun,
+    pub guard_run: GuardRun,
 }
 
 /// What a replay came to.
@@ -128,7 +128,7 @@ pub fn replay(recording: &Recording) -> ReplayResult {
             (None, Some(iter)) => replayed.skipped.push(iter),
             (None, None) => {}
         }
-        own_commits = if matches!(kind, CommitKind::Own { .. }) { own_commits + 1 } else { 0 };
+        own_commits = if matches!(kind, CommitKind::User { .. }) { own_commits + 1 } else { 0 };
     }
     replayed
 }
@@ -164,7 +164,7 @@ impl ReplayedIteration<'_> {
             Err(fault) => return said("plan", fault.to_string()),
         };
         let claim = interpret(&snapshot, &job, self.session.attempt.clone());
-        let transition = settle(&snapshot, &job, &claim, &self.session.verdict);
+        let transition = settle(&snapshot, &job, &claim, &self.session.guard_run);
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let pairs = [
             ("prompt", self.session.prompt.clone(), job.prompt.text.clone()),
@@ -262,7 +262,11 @@ mod tests {
             let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
             let docs = [(Doc::Tree, text(made.tree.bytes())), (Doc::RunState, text(&made.state.to_bytes()))];
             let prompt = job.prompt.text.clone();
-            self.push(commit(&made.message, &docs, Some(RecordedSession { prompt, attempt, verdict })));
+            self.push(commit(
+                &made.message,
+                &docs,
+                Some(RecordedSession { prompt, attempt, guard_run: verdict }),
+            ));
         }
     }
 

@@ -46,9 +46,9 @@ pub use outcome::{Interruption, NextAction, Outcome, OutcomeClass, StopReason};
 pub use plan::{Job, NextStep, Ordinal, REPAIRS_MAX, SessionLimits, SessionMode, SessionTarget, plan};
 pub use settle::{AttemptCharge, FAILURES_MAX, Transition, settle};
 pub use snapshot::{Artifact, Memory, Snapshot};
-pub use tree_rules::{Violation, judge};
+pub use tree_rules::{Violation, tree_violations};
 
-use crate::model::cost::blind_limits;
+use crate::model::cost::unenforceable_limits;
 use crate::model::repo_path::RepoPath;
 use crate::prompt::PromptError;
 
@@ -127,7 +127,7 @@ pub fn resume<W: World>(world: &mut W, attempt: Attempt) -> Result<StepResult, W
         NextStep::Stop(stop) => return Ok(StepResult::Stopped(stop)),
         NextStep::Work(job) => job,
     };
-    world.announce(&Event::Resumed { iter: job.iteration, exit: attempt.exit.clone() });
+    world.announce(&Event::Recovered { iter: job.iteration, exit: attempt.exit.clone() });
     finish(world, &snapshot, &job, attempt)
 }
 
@@ -140,7 +140,7 @@ fn finish<W: World>(
 ) -> Result<StepResult, W::Error> {
     let claim = interpret(snapshot, job, attempt);
     world.announce(&Event::agent_ended(job, &claim));
-    world.announce(&Event::judged(job, &claim));
+    world.announce(&Event::checked(job, &claim));
     let verdict = if claim.wants_guard(job) {
         world.announce(&Event::GuardStarted { iter: job.iteration, command: job.guard.clone() });
         let verdict = world.run_guard(job, &claim.protected.restore)?;
@@ -150,14 +150,14 @@ fn finish<W: World>(
         GuardRun::Skipped
     };
     let transition = settle(snapshot, job, &claim, &verdict);
-    world.announce(&Event::settled(job, &transition));
+    world.announce(&Event::decided(job, &transition));
     let record = world.commit(job, &transition)?;
     let (commit, next) = (record.commit.clone(), transition.next.clone());
     world.announce(&Event::Committed { iter: job.iteration, commit, next });
-    let blind = |spent| blind_limits(&snapshot.config, spent, &job.executor);
+    let blind = |spent| unenforceable_limits(&snapshot.config, spent, &job.executor);
     let (before, limits) = (blind(&snapshot.state.spent), blind(&transition.state.spent));
     if before != limits {
-        world.announce(&Event::BudgetBlind { limits, agent: job.agent.clone() });
+        world.announce(&Event::BudgetUnenforceable { limits, agent: job.agent.clone() });
     }
     Ok(StepResult::Iterated(Box::new(CompletedIteration { transition, record })))
 }
@@ -199,9 +199,9 @@ fn begin<W: World>(world: &mut W) -> Result<NextAction, W::Error> {
         NextStep::Stop(stop) => return Ok(NextAction::Stop(stop)),
         NextStep::Work(job) => job,
     };
-    let limits = blind_limits(&snapshot.config, &snapshot.state.spent, &job.executor);
+    let limits = unenforceable_limits(&snapshot.config, &snapshot.state.spent, &job.executor);
     if !limits.is_empty() {
-        world.announce(&Event::BudgetBlind { limits, agent: job.agent.clone() });
+        world.announce(&Event::BudgetUnenforceable { limits, agent: job.agent.clone() });
     }
     Ok(pending_wait(&snapshot.state, &job.executor).cloned().map_or(NextAction::Go, NextAction::Wait))
 }

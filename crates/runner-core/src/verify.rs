@@ -58,7 +58,7 @@ pub struct CommitChange {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileAfter {
     /// Nothing.
-    Gone,
+    Deleted,
     /// A plain file; its bytes where [`is_read`] asks for them.
     File(Option<Vec<u8>>),
     /// A link, a repository.
@@ -75,7 +75,7 @@ pub struct AuditBase {
     /// The protected paths there.
     pub protected: BTreeSet<Vec<u8>>,
     /// Where in the run it is.
-    pub place: AuditStart,
+    pub start: AuditStart,
 }
 
 /// Where in a run an audit begins.
@@ -99,7 +99,7 @@ pub struct CommitAudit {
     /// How the iteration ended, as its commit says.
     pub outcome: Option<Outcome>,
     /// Marks on guard, plan and work, as the commit has them.
-    pub marks: Vec<String>,
+    pub annotations: Vec<String>,
     /// Rules that do not hold.
     pub findings: Vec<AuditFinding>,
     /// What could not be checked.

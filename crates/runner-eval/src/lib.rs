@@ -32,7 +32,7 @@ mod workspace;
 use std::process::ExitCode;
 
 use clap::Parser;
-use runner_term::{Ui, tell_clap};
+use runner_term::{Ui, print_clap_error};
 
 use args::EvalCli;
 
@@ -40,11 +40,11 @@ use args::EvalCli;
 pub fn main() -> ExitCode {
     let cli = match EvalCli::try_parse() {
         Ok(cli) => cli,
-        Err(told) => return tell_clap(&told),
+        Err(told) => return print_clap_error(&told),
     };
     let out = Ui::new(&cli.global.manner);
     match commands::run(&cli, &out) {
-        Ok(reply) => out.tell(reply.as_ref()),
-        Err(report) => out.tell_error(&report),
+        Ok(reply) => out.print(reply.as_ref()),
+        Err(report) => out.print_error(&report),
     }
 }

@@ -104,7 +104,7 @@ pub(crate) fn work(
             scope.spawn(move || shared.serve(&sender));
         }
         drop(sender);
-        let mut wished = StopRequest::GoOn;
+        let mut wished = StopRequest::None;
         loop {
             match events.recv_timeout(LOOK_EVERY) {
                 Ok(event) => tell(event),
@@ -114,8 +114,8 @@ pub(crate) fn work(
             if shared.is_spent() && !shared.halt.swap(true, Ordering::SeqCst) && shared.has_more() {
                 ending = PoolEnd::Budget;
             }
-            if control.wish() > wished {
-                wished = control.wish();
+            if control.request() > wished {
+                wished = control.request();
                 ending = PoolEnd::Stopped;
                 shared.halt.store(true, Ordering::SeqCst);
                 shared.signal(if wished == StopRequest::Kill { Signal::KILL } else { Signal::TERM });

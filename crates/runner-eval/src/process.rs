@@ -105,22 +105,22 @@ impl CommandRunner {
         let (out, err) = (log("stdout"), log("stderr"));
         let output = match &errand.log {
             Some(path) => {
-                OutputTarget::Together(OutputLog { path: path.clone(), bytes_max: errand.output_max_bytes })
+                OutputTarget::Combined(OutputLog { path: path.clone(), bytes_max: errand.output_max_bytes })
             }
-            None => OutputTarget::Apart { stdout: out.clone(), stderr: err.clone() },
+            None => OutputTarget::Separate { stdout: out.clone(), stderr: err.clone() },
         };
         let hear = |_, bytes: &[u8]| errand.hear.iter().for_each(|hear| hear(bytes));
         let launch = ProcessSpec {
             argv: errand.argv.clone(),
-            folder: errand.folder.clone(),
+            working_dir: errand.folder.clone(),
             environment: environment(&errand.env),
-            input: ProcessInput::Nothing,
+            input: ProcessInput::Empty,
             output,
             stream: None,
             limits: errand.limits,
-            stop: StopPolicy::default(),
+            stop_policy: StopPolicy::default(),
             has_changed_files: &|| false,
-            hear: &hear,
+            on_output: &hear,
         };
         let ended = supervise::run(&launch, &self.control, &self.supervision)?;
         let text = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
@@ -128,7 +128,7 @@ impl CommandRunner {
             Some(path) => (text(path), String::new()),
             None => (text(&out.path), text(&err.path)),
         };
-        Ok(CommandResult { how: ended.how, seconds: ended.elapsed.as_secs_f64(), stdout, stderr })
+        Ok(CommandResult { how: ended.exit, seconds: ended.elapsed.as_secs_f64(), stdout, stderr })
     }
 }
 

@@ -99,7 +99,7 @@ impl<'o> EvalProgress<'o> {
     }
 
     fn say(&self, line: KeyValueLine, value: Value) {
-        self.out.tell_now(&ProgressLine { line, value });
+        self.out.print_now(&ProgressLine { line, value });
     }
 
     /// Draws the table, if there is a terminal and it is time.
@@ -108,7 +108,7 @@ impl<'o> EvalProgress<'o> {
         if !self.out.is_terminal() || is_soon && !is_last {
             return;
         }
-        let pen = self.out.fresh_pen();
+        let pen = self.out.styler();
         let lines = self.lines(&pen, terminal_rows().saturating_sub(2));
         let mut text = String::new();
         if self.drawn_lines > 0 {
@@ -127,9 +127,9 @@ impl<'o> EvalProgress<'o> {
     pub(crate) fn end(&mut self) {
         self.draw(true);
         if self.out.is_terminal() {
-            let pen = self.out.fresh_pen();
+            let pen = self.out.styler();
             for note in &self.notes {
-                self.out.raw(&format!("{} {note}\n", pen.ink(TextRole::Warn, "note:")));
+                self.out.raw(&format!("{} {note}\n", pen.paint(TextRole::Warn, "note:")));
             }
         }
     }
@@ -172,11 +172,11 @@ impl CommandOutput for ProgressLine {
         self.value.clone()
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         vec![self.line.clone()]
     }
 
-    fn drawn(&self, _: &Styler) -> String {
+    fn human(&self, _: &Styler) -> String {
         String::new()
     }
 }
@@ -187,25 +187,25 @@ fn row(pen: &Styler, name: &str, width: usize, cells: &[&TrialProgress]) -> Stri
     let mut note = String::new();
     for cell in cells {
         line.push_str(&match cell {
-            TrialProgress::Waiting => pen.ink(TextRole::Faint, "·"),
+            TrialProgress::Waiting => pen.paint(TextRole::Faint, "·"),
             TrialProgress::Running { phase, iterations, since } => {
                 note = format!("  {phase} #{iterations} {:.0} s", since.elapsed().as_secs_f64());
-                pen.ink(TextRole::Active, "▸")
+                pen.paint(TextRole::Active, "▸")
             }
             TrialProgress::Ended(outcome) => mark(pen, *outcome),
         });
     }
-    line + &pen.ink(TextRole::Faint, &note)
+    line + &pen.paint(TextRole::Faint, &note)
 }
 
 /// An outcome in one cell.
 pub(crate) fn mark(pen: &Styler, outcome: TrialOutcome) -> String {
     match outcome {
-        TrialOutcome::Success => pen.ink(TextRole::Good, "✓"),
-        TrialOutcome::Fail => pen.ink(TextRole::Bad, "✗"),
-        TrialOutcome::Stuck => pen.ink(TextRole::Warn, "s"),
-        TrialOutcome::Error => pen.ink(TextRole::Warn, "e"),
-        TrialOutcome::Skipped => pen.ink(TextRole::Faint, "-"),
+        TrialOutcome::Success => pen.paint(TextRole::Good, "✓"),
+        TrialOutcome::Fail => pen.paint(TextRole::Bad, "✗"),
+        TrialOutcome::Stuck => pen.paint(TextRole::Warn, "s"),
+        TrialOutcome::Error => pen.paint(TextRole::Warn, "e"),
+        TrialOutcome::Skipped => pen.paint(TextRole::Faint, "-"),
     }
 }
 

@@ -31,7 +31,7 @@ impl RunnerUnderTest {
             Some(path) => std::path::absolute(path).map_err(|error| CommandError::io(what, path, &error))?,
             None => {
                 build(launcher)?;
-                executables::companion("runner").ok_or_else(|| {
+                executables::sibling_binary("runner").ok_or_else(|| {
                     CommandError::refused("no_runner", what)
                         .cause("it is neither beside `runner-eval` nor on the PATH")
                         .hint("name it: --runner PATH")
@@ -62,8 +62,9 @@ fn build(launcher: &CommandRunner) -> Result<(), CommandError> {
     argv.extend(is_release.then(|| "--release".into()));
     let limits = TimeLimits { wall: BUILD_WITHIN, idle: Duration::ZERO };
     let errand = CommandSpec { argv, folder: root.to_owned(), limits, ..CommandSpec::default() };
-    let ended =
-        launcher.run(&errand).map_err(|error| CommandError::of("could not build the runner", error))?;
+    let ended = launcher
+        .run(&errand)
+        .map_err(|error| CommandError::from_host("could not build the runner", error))?;
     if ended.is_success() {
         return Ok(());
     }

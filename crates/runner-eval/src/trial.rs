@@ -167,7 +167,7 @@ impl<'a> TrialAttempt<'a> {
             text.extend_from_slice(bytes);
             let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
             let settled = text.get(..whole).unwrap_or_default().split(|byte| *byte == b'\n');
-            let settled = settled.filter(|line| is_event(line, "settled")).count();
+            let settled = settled.filter(|line| is_event(line, "decided")).count();
             if settled > 0 {
                 count.set(count.get() + u32::try_from(settled).unwrap_or_default());
                 (self.say)(WorkerMessage::Iterations(count.get()));
@@ -198,7 +198,7 @@ impl<'a> TrialAttempt<'a> {
     }
 
     fn is_stopped(&self) -> bool {
-        self.launcher.control.wish() != StopRequest::GoOn
+        self.launcher.control.request() != StopRequest::None
     }
 
     fn errand(&self, words: &[&str], log: &str) -> CommandSpec<'a> {

@@ -90,7 +90,7 @@ pub(crate) fn judge(end: &LoopEnd, told: &RunnerReport, checks: &[CheckResult]) 
         ),
         LoopEnd::OutOfTime => {
             let waits =
-                |last: Ending| matches!(last.nature(), OutcomeClass::Transient | OutcomeClass::UsedUp);
+                |last: Ending| matches!(last.class(), OutcomeClass::Transient | OutcomeClass::UsageLimit);
             let cause =
                 if told.last.is_some_and(waits) { FailureCause::Provider } else { FailureCause::Limit };
             TrialVerdict::new(TrialOutcome::Error, cause, "the case's wall limit was reached")
@@ -137,15 +137,15 @@ fn cause_of_failure(last: Ending) -> FailureCause {
         | Ending::GuardFailed
         | Ending::Retry
         | Ending::Decomposed
-        | Ending::RuleBroken
+        | Ending::RuleViolation
         | Ending::InvalidTree
         | Ending::Repaired
         | Ending::RepairFailed
-        | Ending::RepairGivenUp
+        | Ending::RepairAbandoned
         | Ending::Replanned
         | Ending::ReplanRefused
         | Ending::TimedOut
-        | Ending::Idle
+        | Ending::IdleTimeout
         | Ending::GuardTimedOut
         | Ending::Interrupted => FailureCause::Agent,
     }

@@ -32,7 +32,7 @@ pub fn main() -> ExitCode {
 }
 
 fn serve() -> Result<(), CommandError> {
-    let told = |error| CommandError::of("could not begin", error);
+    let told = |error| CommandError::from_host("could not begin", error);
     let mut line = String::new();
     let _ = io::stdin().lock().read_line(&mut line);
     let order: WorkerJob = serde_json::from_str(&line).map_err(|error| {
@@ -40,7 +40,7 @@ fn serve() -> Result<(), CommandError> {
     })?;
     let scratch = order.workspaces.join(format!(".worker-{}", std::process::id()));
     let launcher = CommandRunner::new(scratch.clone()).map_err(told)?;
-    let _listener = SignalListener::begin(&launcher.control).map_err(told)?;
+    let _listener = SignalListener::install(&launcher.control).map_err(told)?;
     let orphaned = Arc::new(AtomicBool::new(false));
     let (control, noted) = (launcher.control.clone(), Arc::clone(&orphaned));
     // Whoever started this process holds the other end; when that is gone, nobody wants the result.
@@ -102,7 +102,7 @@ impl WorkerProcess {
                     Ok(said) => hear(said),
                     Err(_) => {
                         let told: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
-                        failed = Some(CommandError::of_json(told.get("failed").unwrap_or(&told)));
+                        failed = Some(CommandError::from_json(told.get("failed").unwrap_or(&told)));
                     }
                 }
             }

@@ -45,7 +45,7 @@ pub enum Error {
     },
     /// git answered something that cannot be understood.
     #[error("`git {command}` gave an answer that makes no sense here")]
-    GitAnswer {
+    GitOutput {
         /// The command's words.
         command: String,
     },
@@ -176,7 +176,7 @@ pub enum UserError {
     Start(#[from] StartError),
     /// The edit cannot be made.
     #[error(transparent)]
-    Steer(EditError),
+    Edit(EditError),
     /// No run of that name, and no commit either.
     #[error("there is no run and no commit `{wanted}` here")]
     NoSuchRun {
@@ -222,7 +222,7 @@ pub enum UserError {
     },
     /// `init --force` would reset a run.
     #[error("run `{0}` is under way here, and `init --force` would reset it")]
-    RunUnderWay(String),
+    RunInProgress(String),
 }
 
 impl Error {

@@ -277,7 +277,7 @@ impl<'i> GitCommand<'i> {
             return Err(Error::Git { command: self.words, stderr: String::new() });
         }
         bytes.truncate(bytes_max);
-        Ok(TruncatedBytes { bytes, is_cut })
+        Ok(TruncatedBytes { bytes, is_truncated: is_cut })
     }
 
     /// Runs it and gives everything back.

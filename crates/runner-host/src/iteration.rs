@@ -33,7 +33,7 @@ use runner_core::step::{
 };
 
 pub(crate) use hooks::program as hook_program;
-pub use recovery::{Recovered, RecoveryNote, take_up};
+pub use recovery::{Recovered, RecoveryNote, recover};
 
 use self::step_inputs::StepInputs;
 use crate::agent::sandbox::{Bubblewrap, SandboxKind};
@@ -203,14 +203,14 @@ impl<'a> RepoWorld<'a> {
     }
 
     /// From now on, signals stop the session politely and end the loop.
-    pub fn listen(&mut self) -> Result<(), Error> {
-        self.signals = Some(SignalListener::begin(&self.control)?);
+    pub fn handle_signals(&mut self) -> Result<(), Error> {
+        self.signals = Some(SignalListener::install(&self.control)?);
         Ok(())
     }
 
     /// How the user broke in, if they did.
     fn interruption(&self) -> Option<Interruption> {
-        self.signals.as_ref().and_then(SignalListener::caught).map(interruption_of)
+        self.signals.as_ref().and_then(SignalListener::received).map(interruption_of)
     }
 
     /// How many commits of the user's own the next iteration takes in.
@@ -232,7 +232,7 @@ impl<'a> RepoWorld<'a> {
     fn bench(&mut self) -> Result<&mut OpenIteration, Error> {
         self.bench
             .as_mut()
-            .ok_or_else(|| Error::GitAnswer { command: "no iteration is under way".to_owned() })
+            .ok_or_else(|| Error::GitOutput { command: "no iteration is under way".to_owned() })
     }
 
     /// Refuses, in the contract's order, a repository in which no iteration may begin.
@@ -345,7 +345,7 @@ impl World for RepoWorld<'_> {
             tools: files.tools(git, path.iter().cloned().chain(repaired))?,
             artifacts: node.map(kept).into_iter().collect(),
             templates: files.templates(&self.git),
-            own_commits,
+            user_commits: own_commits,
             state,
             tree,
         })
@@ -379,9 +379,9 @@ impl World for RepoWorld<'_> {
             (
                 Event::Committed { .. }
                 | Event::Waiting { .. }
-                | Event::BudgetBlind { .. }
+                | Event::BudgetUnenforceable { .. }
                 | Event::Paused
-                | Event::Continued
+                | Event::Resumed
                 | Event::Stopped { .. },
                 None,
                 Some(folder),

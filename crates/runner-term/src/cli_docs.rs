@@ -30,11 +30,11 @@ impl CommandOutput for GeneratedText {
         json!({ "schema": format!("runner.{}/1", self.name), "text": self.text })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         self.text.lines().map(KeyValueLine::verbatim).collect()
     }
 
-    fn drawn(&self, _: &Styler) -> String {
+    fn human(&self, _: &Styler) -> String {
         self.text.clone()
     }
 }

@@ -48,7 +48,7 @@ impl CommandError {
     }
 
     /// An error that another process of ours ended with, as [`Report::json`] wrote it.
-    pub fn of_json(told: &Value) -> Self {
+    pub fn from_json(told: &Value) -> Self {
         let texts = |key: &str| -> Vec<String> {
             let list = told.get(key).and_then(Value::as_array);
             list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
@@ -59,11 +59,11 @@ impl CommandError {
     }
 
     /// An error of the host, in the course of doing something.
-    pub fn of(what: &str, error: impl Into<Error>) -> Self {
+    pub fn from_host(what: &str, error: impl Into<Error>) -> Self {
         let error = error.into();
         let (code, exit, details, hints) = match &error {
             Error::Refused(refusal) => {
-                let (code, details, hints) = explain(refusal);
+                let (code, details, hints) = user_error_hints(refusal);
                 // What an agent did to the repository is no fault of the user's input.
                 let is_gone = matches!(refusal, UserError::GitFolderGone(_));
                 (code, if is_gone { CommandExit::FAILURE } else { CommandExit::REFUSED }, details, hints)
@@ -78,7 +78,7 @@ impl CommandError {
             }
             Error::Io { source, .. } => (io_code(source), CommandExit::FAILURE, Vec::new(), io_hints(source)),
             Error::Git { stderr, .. } => ("git", CommandExit::FAILURE, lines(stderr), Vec::new()),
-            Error::GitAnswer { .. } => {
+            Error::GitOutput { .. } => {
                 let hint = "run 'runner doctor' and check git's version";
                 ("git", CommandExit::FAILURE, Vec::new(), vec![hint.to_owned()])
             }
@@ -133,10 +133,10 @@ impl CommandError {
     }
 
     /// For people.
-    pub fn drawn(&self, pen: &Styler) -> String {
-        let mut text = format!("{} {}\n", pen.ink(TextRole::Bad, "error:"), self.what);
+    pub fn render(&self, pen: &Styler) -> String {
+        let mut text = format!("{} {}\n", pen.paint(TextRole::Bad, "error:"), self.what);
         for cause in &self.causes {
-            text.push_str(&labelled(&pen.ink(TextRole::Strong, "caused by:"), cause));
+            text.push_str(&labelled(&pen.paint(TextRole::Strong, "caused by:"), cause));
         }
         for detail in &self.details {
             text.push_str("  ");
@@ -144,7 +144,7 @@ impl CommandError {
             text.push('\n');
         }
         for hint in &self.hints {
-            text.push_str(&labelled(&pen.ink(TextRole::Active, "hint:"), hint));
+            text.push_str(&labelled(&pen.paint(TextRole::Active, "hint:"), hint));
         }
         text
     }
@@ -179,7 +179,7 @@ fn io_hints(error: &io::Error) -> Vec<String> {
 
 /// A word for programs, lines that belong to it, and what to do about it.
 #[expect(clippy::too_many_lines, reason = "one flat table, an arm a refusal")]
-fn explain(refusal: &UserError) -> (&'static str, Vec<String>, Vec<String>) {
+fn user_error_hints(refusal: &UserError) -> (&'static str, Vec<String>, Vec<String>) {
     let none = Vec::new;
     let hint = |text: &str| vec![text.to_owned()];
     match refusal {
@@ -264,7 +264,7 @@ fn explain(refusal: &UserError) -> (&'static str, Vec<String>, Vec<String>) {
         }
         UserError::MissingDoc(_) => ("missing", none(), hint("run 'runner start' to write what is missing")),
         UserError::Start(fault) => explain_start(fault),
-        UserError::Steer(fault) => explain_edit(fault),
+        UserError::Edit(fault) => explain_edit(fault),
         UserError::NoSuchRun { wanted, runs } => ("no_such_run", none(), which_run(wanted, runs)),
         UserError::RunExists(run) => (
             "run_exists",
@@ -290,7 +290,7 @@ fn explain(refusal: &UserError) -> (&'static str, Vec<String>, Vec<String>) {
         UserError::MissingObject(_) => {
             ("missing_object", none(), hint("fetch the whole branch: git fetch --refetch origin"))
         }
-        UserError::RunUnderWay(_) => (
+        UserError::RunInProgress(_) => (
             "run_under_way",
             none(),
             hint("to begin another run, remove `id` from .runner/GOAL.md and run 'runner start'"),
@@ -344,7 +344,7 @@ fn explain_start(fault: &StartError) -> (&'static str, Vec<String>, Vec<String>)
             told(faults),
             vec!["mend .runner/state/tree.json, or undo: git checkout -- .runner/state/tree.json".to_owned()],
         ),
-        StartError::Plan(fault) => explain_graft(fault),
+        StartError::Plan(fault) => insert_error_hints(fault),
         StartError::WouldLose(docs) => (
             "would_lose",
             docs.iter().map(|doc| doc.path().to_owned()).collect(),
@@ -354,7 +354,7 @@ fn explain_start(fault: &StartError) -> (&'static str, Vec<String>, Vec<String>)
 }
 
 /// Why a plan cannot go into the tree, and what to do about it.
-pub fn explain_graft(fault: &InsertError) -> (&'static str, Vec<String>, Vec<String>) {
+pub fn insert_error_hints(fault: &InsertError) -> (&'static str, Vec<String>, Vec<String>) {
     let (details, hint) = match fault {
         InsertError::NoSuchNode(_) => (Vec::new(), "see 'runner tree' for the nodes"),
         InsertError::Passed(_) => {
@@ -372,7 +372,7 @@ pub fn explain_graft(fault: &InsertError) -> (&'static str, Vec<String>, Vec<Str
 fn explain_edit(fault: &EditError) -> (&'static str, Vec<String>, Vec<String>) {
     let (details, hint) = match fault {
         EditError::Tree(problems) => (told(problems), "choose an id, numbers and texts within the limits"),
-        EditError::NotYours(faults) => (told(faults), "leave that node as it is, and add a new one"),
+        EditError::RunnerOwned(faults) => (told(faults), "leave that node as it is, and add a new one"),
         EditError::NoSuchNode(_) => (Vec::new(), "see 'runner tree' for the nodes"),
         EditError::Passed(_) => {
             (Vec::new(), "add a new node for what is missing: runner node add PARENT --title \"…\"")

@@ -16,8 +16,8 @@ mod style;
 pub mod terminal;
 mod ui;
 
-pub use error::{CommandError, explain_graft};
+pub use error::{CommandError, insert_error_hints};
 pub use global_args::{ColorChoice, GlobalArgs};
 pub use output::{CommandExit, CommandOutput, KeyValueLine};
 pub use style::{Glyph, Styler, TextRole};
-pub use ui::{StatusLine, Ui, tell_clap};
+pub use ui::{StatusLine, Ui, print_clap_error};

@@ -66,7 +66,7 @@ impl NodeState {
     }
 
     /// Its colour.
-    pub fn ink(self) -> TextRole {
+    pub fn role(self) -> TextRole {
         match self {
             Self::Passed => TextRole::Good,
             Self::Running | Self::Next => TextRole::Active,

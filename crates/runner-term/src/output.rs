@@ -27,10 +27,10 @@ pub trait CommandOutput {
     fn json(&self) -> Value;
 
     /// For scripts: stable lines of `key=value`.
-    fn plain(&self) -> Vec<KeyValueLine>;
+    fn key_values(&self) -> Vec<KeyValueLine>;
 
     /// For people at a terminal.
-    fn drawn(&self, pen: &Styler) -> String;
+    fn human(&self, pen: &Styler) -> String;
 
     /// The exit code.
     fn exit(&self) -> CommandExit {

@@ -13,8 +13,8 @@ pub fn bar(leaves: LeafCount, room: usize, pen: &Styler) -> String {
     let says = format!(" {}/{} {plural}", leaves.passed, leaves.total);
     let cells = room.saturating_sub(says.len()).clamp(*CELLS.start(), *CELLS.end());
     let full = full_cells(leaves, cells);
-    let done = pen.ink(TextRole::Good, &pen.glyph(Glyph::Full).repeat(full));
-    let left = pen.ink(TextRole::Faint, &pen.glyph(Glyph::Empty).repeat(cells - full));
+    let done = pen.paint(TextRole::Good, &pen.glyph(Glyph::Full).repeat(full));
+    let left = pen.paint(TextRole::Faint, &pen.glyph(Glyph::Empty).repeat(cells - full));
     format!("{done}{left}{says}")
 }
 

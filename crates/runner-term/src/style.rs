@@ -71,7 +71,7 @@ impl Styler {
     }
 
     /// A pen for the terminal that standard output is.
-    pub fn of_stdout(manner: &GlobalArgs) -> Self {
+    pub fn for_stdout(manner: &GlobalArgs) -> Self {
         Self::new(manner, std::io::stdout().is_terminal())
     }
 
@@ -91,7 +91,7 @@ impl Styler {
     }
 
     /// The text in its ink.
-    pub fn ink(&self, ink: TextRole, text: &str) -> String {
+    pub fn paint(&self, ink: TextRole, text: &str) -> String {
         let style = match ink {
             TextRole::Good => Style::new().fg_color(Some(AnsiColor::Green.into())),
             TextRole::Bad => Style::new().fg_color(Some(AnsiColor::Red.into())).bold(),
@@ -163,10 +163,10 @@ mod tests {
     #[test]
     fn without_colour_there_is_no_escape() {
         let plain = Styler::plain(80);
-        assert_eq!(plain.ink(TextRole::Bad, "x"), "x");
+        assert_eq!(plain.paint(TextRole::Bad, "x"), "x");
         let coloured = Styler { colour: true, ..plain };
-        assert_eq!(coloured.ink(TextRole::Good, "x"), "\u{1b}[32mx\u{1b}[0m");
-        assert_eq!(coloured.ink(TextRole::Good, ""), "");
+        assert_eq!(coloured.paint(TextRole::Good, "x"), "\u{1b}[32mx\u{1b}[0m");
+        assert_eq!(coloured.paint(TextRole::Good, ""), "");
     }
 
     #[test]

@@ -45,24 +45,24 @@ impl Ui {
     }
 
     /// Tells an answer on standard output, and gives its exit code.
-    pub fn tell(&self, reply: &dyn CommandOutput) -> ExitCode {
+    pub fn print(&self, reply: &dyn CommandOutput) -> ExitCode {
         match self.form {
             OutputFormat::Drawn => {
-                let text = reply.drawn(&self.pen);
+                let text = reply.human(&self.pen);
                 let is_shown = reply.is_long() && self.may_page && crate::pager::show(&text);
                 if !is_shown {
-                    print(&text);
+                    write_stdout(&text);
                 }
             }
-            OutputFormat::Json if reply.ends_lines() => print(&format!("{}\n", reply.json())),
-            OutputFormat::Json => print(&format!("{:#}\n", reply.json())),
+            OutputFormat::Json if reply.ends_lines() => write_stdout(&format!("{}\n", reply.json())),
+            OutputFormat::Json => write_stdout(&format!("{:#}\n", reply.json())),
             OutputFormat::Plain => {
                 let mut text = String::new();
-                for line in reply.plain() {
+                for line in reply.key_values() {
                     text.push_str(line.as_str());
                     text.push('\n');
                 }
-                print(&text);
+                write_stdout(&text);
             }
             OutputFormat::Silent => {}
         }
@@ -80,55 +80,55 @@ impl Ui {
     }
 
     /// What would be drawn.
-    pub fn drawn(&self, reply: &dyn CommandOutput) -> String {
-        reply.drawn(&self.pen)
+    pub fn render(&self, reply: &dyn CommandOutput) -> String {
+        reply.human(&self.pen)
     }
 
     /// The pen for the terminal as wide as it is now.
-    pub fn fresh_pen(&self) -> Styler {
+    pub fn styler(&self) -> Styler {
         self.pen.measured()
     }
 
     /// Writes bytes that were drawn for this terminal.
     pub fn raw(&self, bytes: &str) {
-        print(bytes);
+        write_stdout(bytes);
     }
 
     /// Tells something that just happened, while a command runs.
-    pub fn tell_now(&self, happening: &dyn CommandOutput) {
+    pub fn print_now(&self, happening: &dyn CommandOutput) {
         match self.form {
-            OutputFormat::Drawn => print(&happening.drawn(&self.pen)),
-            OutputFormat::Json => print(&format!("{}\n", happening.json())),
+            OutputFormat::Drawn => write_stdout(&happening.human(&self.pen)),
+            OutputFormat::Json => write_stdout(&format!("{}\n", happening.json())),
             OutputFormat::Plain => {
-                happening.plain().iter().for_each(|line| print(&format!("{}\n", line.as_str())))
+                happening.key_values().iter().for_each(|line| write_stdout(&format!("{}\n", line.as_str())))
             }
             OutputFormat::Silent => {}
         }
     }
 
     /// Tells one of many parts of an answer, unless the answer will be one document that holds them all.
-    pub fn tell_if_many(&self, part: &dyn CommandOutput) {
+    pub fn print_unless_json(&self, part: &dyn CommandOutput) {
         if self.form != OutputFormat::Json {
-            self.tell_now(part);
+            self.print_now(part);
         }
     }
 
     /// Shows a person what is under way, in a line that goes when the answer to it is there.
-    pub fn under_way(&self, what: &str) -> StatusLine<'_> {
+    pub fn status_line(&self, what: &str) -> StatusLine<'_> {
         if self.is_terminal() {
-            let pen = self.fresh_pen();
+            let pen = self.styler();
             let line = format!("{} {what}", pen.glyph(Glyph::Next));
-            self.raw(&pen.ink(TextRole::Faint, &pen.fit(&line, pen.width.saturating_sub(1))));
+            self.raw(&pen.paint(TextRole::Faint, &pen.fit(&line, pen.width.saturating_sub(1))));
         }
         StatusLine(self)
     }
 
     /// Tells an error on standard error, and gives its exit code.
-    pub fn tell_error(&self, report: &CommandError) -> ExitCode {
+    pub fn print_error(&self, report: &CommandError) -> ExitCode {
         if self.error_form == OutputFormat::Json {
-            print_error(&format!("{:#}\n", report.json()));
+            write_stderr(&format!("{:#}\n", report.json()));
         } else {
-            print_error(&report.drawn(&self.error_pen));
+            write_stderr(&report.render(&self.error_pen));
         }
         code(report.exit())
     }
@@ -147,11 +147,11 @@ impl Drop for StatusLine<'_> {
 }
 
 /// Tells what clap has to say: help and versions are answers, anything else is a wrong usage.
-pub fn tell_clap(told: &clap::Error) -> ExitCode {
+pub fn print_clap_error(told: &clap::Error) -> ExitCode {
     let colour = |on_terminal| ColorChoice::Auto.is_used(on_terminal);
     if told.use_stderr() {
         let text = told.render();
-        print_error(&if colour(io::stderr().is_terminal()) {
+        write_stderr(&if colour(io::stderr().is_terminal()) {
             text.ansi().to_string()
         } else {
             text.to_string()
@@ -159,17 +159,21 @@ pub fn tell_clap(told: &clap::Error) -> ExitCode {
         return code(CommandExit::REFUSED);
     }
     let text = told.render();
-    print(&if colour(io::stdout().is_terminal()) { text.ansi().to_string() } else { text.to_string() });
+    write_stdout(&if colour(io::stdout().is_terminal()) {
+        text.ansi().to_string()
+    } else {
+        text.to_string()
+    });
     code(CommandExit::SUCCESS)
 }
 
 /// A reader that went away is not an error: what is left to say is simply not said.
-fn print(text: &str) {
+fn write_stdout(text: &str) {
     let mut stdout = io::stdout().lock();
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
 }
 
-fn print_error(text: &str) {
+fn write_stderr(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 

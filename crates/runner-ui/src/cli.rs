@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use runner_core::model::id::RunId;
-use runner_term::{ColorChoice, CommandError, CommandExit, GlobalArgs, Ui, tell_clap};
+use runner_term::{ColorChoice, CommandError, CommandExit, GlobalArgs, Ui, print_clap_error};
 use serde_json::json;
 use supervise::executables::show_in_browser;
 use tokio::sync::Semaphore;
@@ -143,12 +143,12 @@ enum ExportFormat {
 pub fn main() -> ExitCode {
     let cli = match UiCli::try_parse() {
         Ok(cli) => cli,
-        Err(told) => return tell_clap(&told),
+        Err(told) => return print_clap_error(&told),
     };
     let out = Ui::new(&GlobalArgs { json: cli.json, ..GlobalArgs::default() });
     match run(&cli) {
         Ok(exit) => ExitCode::from(exit.0),
-        Err(report) => out.tell_error(&report),
+        Err(report) => out.print_error(&report),
     }
 }
 

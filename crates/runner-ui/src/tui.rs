@@ -24,7 +24,7 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use runner_core::model::id::RunId;
 use runner_term::{CommandError, CommandExit, GlobalArgs, Styler};
 use rustix::event::{PollFd, PollFlags, poll};
-use supervise::signals::{ShutdownSignal, tell_of_ends};
+use supervise::signals::{ShutdownSignal, on_shutdown_signal};
 
 use crate::error::RequestError;
 use crate::read::repo_reader::RepoReader;
@@ -65,15 +65,15 @@ pub(crate) fn run(
     let (heard, hears) = mpsc::channel();
     let asks = begin_reading(Arc::new(project), wanted, only_polls, &heard).map_err(failed)?;
     let ended = heard.clone();
-    tell_of_ends(move |caught| drop(ended.send(Heard::Ended(caught))))
-        .map_err(|error| CommandError::of("could not listen to signals", error))?;
+    on_shutdown_signal(move |caught| drop(ended.send(Heard::Ended(caught))))
+        .map_err(|error| CommandError::from_host("could not listen to signals", error))?;
     watch_terminal(&heard).map_err(failed)?;
     let mut stage = TuiTerminal::take().map_err(failed)?;
     let pressed = heard;
     // It ends with the program: nobody can be woken from reading keys.
     let keys = move || while event::read().is_ok_and(|event| pressed.send(Heard::Pressed(event)).is_ok()) {};
     thread::Builder::new().name("keys".to_owned()).spawn(keys).map_err(failed)?;
-    let paint = TuiTheme { pen: Styler::of_stdout(manner) };
+    let paint = TuiTheme { pen: Styler::for_stdout(manner) };
     show(&mut stage, &hears, &asks, &paint).or_else(|error| {
         // The terminal went away while something was written to it.
         if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) {

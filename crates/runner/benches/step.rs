@@ -72,7 +72,8 @@ fn main() {
 fn prepared(case: &Case) -> TestRepo {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let agent = r#"if [ "$RUNNER_ITER" = 0001 ]; then cp "$AROUND/tree.json" "$RUNNER_TREE"; answer decomposed; else answer done; fi"#;
-    let setup = RunBuilder::of(RUNNER).agent(agent).keys("max_iterations = 100000\nmax_attempts_default = 1");
+    let setup =
+        RunBuilder::new(RUNNER).agent(agent).keys("max_iterations = 100000\nmax_attempts_default = 1");
     let sandbox = TestRepo::empty_in(RUNNER, folder);
     for nth in 0..case.files {
         sandbox.write(&format!("d{}/e{}/f{nth}.txt", nth % 50, nth % 400), format!("file {nth}\n"));

@@ -48,7 +48,8 @@ fn main() {
 fn prepared() -> TestRepo {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let agent = r#"if [ "$RUNNER_ITER" = 0001 ]; then cp "$AROUND/tree.json" "$RUNNER_TREE"; answer decomposed; else answer done; fi"#;
-    let setup = RunBuilder::of(RUNNER).agent(agent).keys("max_iterations = 100000\nmax_attempts_default = 1");
+    let setup =
+        RunBuilder::new(RUNNER).agent(agent).keys("max_iterations = 100000\nmax_attempts_default = 1");
     let sandbox = setup.start_in(TestRepo::empty_in(RUNNER, folder));
     std::fs::write(sandbox.outside().join("tree.json"), divided(&sandbox)).expect("a tree");
     sandbox.runner(&["step"]).ok();

@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
-use runner_term::{Ui, tell_clap};
+use runner_term::{Ui, print_clap_error};
 
 use args::RunnerCli;
 
@@ -25,11 +25,11 @@ pub fn main() -> ExitCode {
 fn run(args: Vec<OsString>) -> ExitCode {
     let cli = match RunnerCli::try_parse_from(args) {
         Ok(cli) => cli,
-        Err(told) => return tell_clap(&told),
+        Err(told) => return print_clap_error(&told),
     };
     let out = Ui::new(&cli.global);
     match commands::run(&cli, &out) {
-        Ok(reply) => out.tell(reply.as_ref()),
-        Err(report) => out.tell_error(&report),
+        Ok(reply) => out.print(reply.as_ref()),
+        Err(report) => out.print_error(&report),
     }
 }

@@ -105,7 +105,7 @@ impl<'a> LiveDisplay<'a> {
         view.note(event);
         view.said = Instant::now();
         if !self.out.is_terminal() {
-            self.out.tell_now(&EventOutput(event));
+            self.out.print_now(&EventOutput(event));
             return;
         }
         if matches!(event, Event::Agent { .. }) {
@@ -113,11 +113,11 @@ impl<'a> LiveDisplay<'a> {
             return;
         }
         let text = match (event, &view.now) {
-            (Event::Settled { iter, outcome, marks, .. }, Some(now)) => {
+            (Event::Decided { iter, outcome, annotations: marks, .. }, Some(now)) => {
                 let took = now.planned.elapsed();
-                settled(*iter, &now.path, (*outcome, marks), took, &self.out.fresh_pen())
+                settled(*iter, &now.path, (*outcome, marks), took, &self.out.styler())
             }
-            (_, _) => self.out.drawn(&EventOutput(event)),
+            (_, _) => self.out.render(&EventOutput(event)),
         };
         let footer = self.footer(&view);
         self.out.raw(&replaced(view.rows, &text, &footer));
@@ -127,7 +127,7 @@ impl<'a> LiveDisplay<'a> {
     /// Tells something that is no event.
     pub(crate) fn say(&self, reply: &dyn runner_term::CommandOutput) {
         let Ok(_view) = self.view.lock() else { return };
-        self.out.tell_now(reply);
+        self.out.print_now(reply);
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -148,7 +148,7 @@ impl<'a> LiveDisplay<'a> {
                 view.rows = footer.len();
             } else if view.said.elapsed() >= HEARTBEAT {
                 view.said = Instant::now();
-                self.out.tell_now(&view.alive());
+                self.out.print_now(&view.alive());
             }
         }
     }
@@ -175,10 +175,10 @@ impl<'a> LiveDisplay<'a> {
 
     fn footer(&self, view: &LiveView) -> Vec<String> {
         if let Some(since) = view.paused {
-            return paused_footer(view, since, &self.out.fresh_pen());
+            return paused_footer(view, since, &self.out.styler());
         }
         if let Some(waiting) = &view.waiting {
-            return waiting_footer(view, waiting, &self.out.fresh_pen());
+            return waiting_footer(view, waiting, &self.out.styler());
         }
         let Some(now) = &view.now else { return Vec::new() };
         let last = match (now.stage, now.doing.as_str()) {
@@ -187,7 +187,7 @@ impl<'a> LiveDisplay<'a> {
                 (self.last_line)(&now.run, now.iter, stage).map(|line| clean(&line)).unwrap_or_default()
             }
         };
-        footer(view, now, &last, &self.out.fresh_pen())
+        footer(view, now, &last, &self.out.styler())
     }
 }
 
@@ -197,7 +197,7 @@ impl LiveView {
         match event {
             Event::Planned { .. } | Event::Stopped { .. } => (self.waiting, self.paused) = (None, None),
             Event::Paused => self.paused = Some(Instant::now()),
-            Event::Continued => self.paused = None,
+            Event::Resumed => self.paused = None,
             Event::Waiting { wait, ends_unix_ms } => {
                 self.waiting =
                     Some(WaitDisplay { reason: clean(&reason(wait)), ends_unix_ms: *ends_unix_ms });
@@ -205,15 +205,15 @@ impl LiveView {
             Event::HookRan { .. }
             | Event::BaselineStarted { .. }
             | Event::BaselineEnded { .. }
-            | Event::Resumed { .. }
+            | Event::Recovered { .. }
             | Event::Agent { .. }
             | Event::AgentEnded { .. }
-            | Event::Judged { .. }
+            | Event::Checked { .. }
             | Event::GuardStarted { .. }
             | Event::GuardEnded { .. }
-            | Event::Settled { .. }
+            | Event::Decided { .. }
             | Event::Committed { .. }
-            | Event::BudgetBlind { .. } => {}
+            | Event::BudgetUnenforceable { .. } => {}
         }
         match event {
             Event::Planned { run_id, iter, path, attempt, .. } => {
@@ -233,25 +233,25 @@ impl LiveView {
                     doing: String::new(),
                 });
             }
-            Event::Agent { what, .. } => {
+            Event::Agent { activity: what, .. } => {
                 if let (Some(now), Some(doing)) = (&mut self.now, agent_event_line::line(&what.said)) {
                     now.doing = doing;
                 }
             }
             Event::GuardStarted { .. } => self.enter(DisplayPhase::Guard),
-            Event::Settled { .. } => self.enter(DisplayPhase::Commit),
+            Event::Decided { .. } => self.enter(DisplayPhase::Commit),
             Event::Stopped { .. } => self.now = None,
             Event::HookRan { .. }
             | Event::BaselineStarted { .. }
             | Event::BaselineEnded { .. }
-            | Event::Resumed { .. }
+            | Event::Recovered { .. }
             | Event::AgentEnded { .. }
-            | Event::Judged { .. }
+            | Event::Checked { .. }
             | Event::GuardEnded { .. }
             | Event::Committed { .. }
-            | Event::BudgetBlind { .. }
+            | Event::BudgetUnenforceable { .. }
             | Event::Paused
-            | Event::Continued
+            | Event::Resumed
             | Event::Waiting { .. } => {}
         }
     }
@@ -281,9 +281,9 @@ fn footer(view: &LiveView, now: &RunningIteration, last: &str, pen: &Styler) -> 
     let tries = if now.tries.is_empty() { String::new() } else { format!("  {}", now.tries) };
     let path = pen.fit(&now.path, width.saturating_sub(head.chars().count() + tries.len()));
     let mut rows = vec![
-        pen.ink(TextRole::Faint, &pen.glyph(Glyph::Rule).repeat(width)),
-        format!("{}{path}{tries}", pen.ink(TextRole::Active, &head)),
-        pen.ink(TextRole::Faint, &format!("  {}", pen.fit(last, width.saturating_sub(2)))),
+        pen.paint(TextRole::Faint, &pen.glyph(Glyph::Rule).repeat(width)),
+        format!("{}{path}{tries}", pen.paint(TextRole::Active, &head)),
+        pen.paint(TextRole::Faint, &format!("  {}", pen.fit(last, width.saturating_sub(2)))),
     ];
     rows.extend(spent_row(view, pen));
     rows.push(keys_row(view, "q stop after this   t snapshot   ^C stop", pen));
@@ -298,8 +298,8 @@ fn waiting_footer(view: &LiveView, waiting: &WaitDisplay, pen: &Styler) -> Vec<S
     let until = format!("  until {}: {}", on_the_wall(waiting.ends_unix_ms), waiting.reason);
     let until = pen.fit(&until, width.saturating_sub(head.chars().count()));
     let mut rows = vec![
-        pen.ink(TextRole::Faint, &pen.glyph(Glyph::Rule).repeat(width)),
-        format!("{}{until}", pen.ink(TextRole::Warn, &head)),
+        pen.paint(TextRole::Faint, &pen.glyph(Glyph::Rule).repeat(width)),
+        format!("{}{until}", pen.paint(TextRole::Warn, &head)),
     ];
     rows.extend(spent_row(view, pen));
     rows.push(keys_row(view, "q or ^C stop now; 'runner loop' waits for the rest", pen));
@@ -313,8 +313,8 @@ fn paused_footer(view: &LiveView, since: Instant, pen: &Styler) -> Vec<String> {
     let what = "  'runner resume' goes on; 'runner node …' edits the plan";
     let what = pen.fit(what, width.saturating_sub(head.chars().count()));
     let mut rows = vec![
-        pen.ink(TextRole::Faint, &pen.glyph(Glyph::Rule).repeat(width)),
-        format!("{}{what}", pen.ink(TextRole::Warn, &head)),
+        pen.paint(TextRole::Faint, &pen.glyph(Glyph::Rule).repeat(width)),
+        format!("{}{what}", pen.paint(TextRole::Warn, &head)),
     ];
     rows.extend(spent_row(view, pen));
     rows.push(keys_row(view, "q or ^C stop now", pen));
@@ -325,7 +325,7 @@ fn paused_footer(view: &LiveView, since: Instant, pen: &Styler) -> Vec<String> {
 fn spent_row(view: &LiveView, pen: &Styler) -> Option<String> {
     let text = spent_text(&view.summary.spent, &view.summary.budget)?;
     let room = pen.width.saturating_sub(3);
-    Some(pen.ink(TextRole::Faint, &format!("  {}", pen.fit(&format!("spent {text}"), room))))
+    Some(pen.paint(TextRole::Faint, &format!("  {}", pen.fit(&format!("spent {text}"), room))))
 }
 
 /// How far the run is, and what can be pressed.
@@ -335,9 +335,9 @@ fn keys_row(view: &LiveView, keys: &str, pen: &Styler) -> String {
     match view.summary.leaves {
         Some(leaves) => {
             let keys = pen.fit(&keys, width.saturating_sub(40));
-            format!("{}   {}", bar(leaves, 36.min(width), pen), pen.ink(TextRole::Faint, &keys))
+            format!("{}   {}", bar(leaves, 36.min(width), pen), pen.paint(TextRole::Faint, &keys))
         }
-        None => pen.ink(TextRole::Faint, &pen.fit(&keys, width)),
+        None => pen.paint(TextRole::Faint, &pen.fit(&keys, width)),
     }
 }
 
@@ -364,12 +364,12 @@ impl runner_term::CommandOutput for Heartbeat {
         serde_json::json!({ "event": "alive", "iter": self.iter, "stage": self.stage.word(), "secs": self.secs })
     }
 
-    fn plain(&self) -> Vec<runner_term::KeyValueLine> {
+    fn key_values(&self) -> Vec<runner_term::KeyValueLine> {
         let line = runner_term::KeyValueLine::new().with("event", "alive").with("iter", self.iter);
         vec![line.with("stage", self.stage.word()).with("secs", self.secs)]
     }
 
-    fn drawn(&self, _: &Styler) -> String {
+    fn human(&self, _: &Styler) -> String {
         String::new()
     }
 }

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         [_, "hold", number, folder] => {
             run_seven(&format!("bench-hold-{number}"), Path::new(folder), &CancelHandle::new().unwrap());
         }
-        [_, args @ ..] if args.len() > 1 => return detached_processes::main(args),
+        [_, args @ ..] if args.len() > 1 => return detached_processes::run_detached(args),
         _ => {
             let folder = tempfile::tempdir().unwrap();
             flood(folder.path());
@@ -46,15 +46,15 @@ fn run(argv: &[&str], folder: &Path, control: &CancelHandle) -> ProcessResult {
     let log = |name: &str| OutputLog { path: folder.join(name), bytes_max: 50 << 20 };
     let launch = ProcessSpec {
         argv: argv.iter().map(Into::into).collect(),
-        folder: folder.to_owned(),
+        working_dir: folder.to_owned(),
         environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap_or_default())],
-        input: ProcessInput::Nothing,
-        output: OutputTarget::Apart { stdout: log("stdout"), stderr: log("stderr") },
+        input: ProcessInput::Empty,
+        output: OutputTarget::Separate { stdout: log("stdout"), stderr: log("stderr") },
         stream: None,
         limits: TimeLimits { wall: Duration::from_secs(600), idle: Duration::ZERO },
-        stop: StopPolicy::default(),
+        stop_policy: StopPolicy::default(),
         has_changed_files: &|| false,
-        hear: &|_, _| (),
+        on_output: &|_, _| (),
     };
     supervise::run(&launch, control, &SupervisorSlot::default()).unwrap()
 }

@@ -14,7 +14,7 @@ use crate::error::IoError;
 #[repr(u8)]
 pub enum StopRequest {
     /// That it goes on.
-    GoOn,
+    None,
     /// That it ends politely: it is asked, and killed after a grace period.
     Stop,
     /// That it ends at once.
@@ -51,7 +51,7 @@ impl CancelHandle {
         ear.set_nonblocking(true).map_err(fail())?;
         Ok(Self {
             shared: Arc::new(CancelState {
-                wish: AtomicU8::new(StopRequest::GoOn as u8),
+                wish: AtomicU8::new(StopRequest::None as u8),
                 pause: Mutex::default(),
                 bell,
                 ear,
@@ -70,9 +70,9 @@ impl CancelHandle {
     }
 
     /// What was asked for so far.
-    pub fn wish(&self) -> StopRequest {
+    pub fn request(&self) -> StopRequest {
         match self.shared.wish.load(Ordering::SeqCst) {
-            0 => StopRequest::GoOn,
+            0 => StopRequest::None,
             1 => StopRequest::Stop,
             _ => StopRequest::Kill,
         }
@@ -147,12 +147,12 @@ mod tests {
     #[test]
     fn a_wish_only_grows() {
         let control = CancelHandle::new().unwrap();
-        assert_eq!(control.wish(), StopRequest::GoOn);
+        assert_eq!(control.request(), StopRequest::None);
         control.stop();
-        assert_eq!(control.wish(), StopRequest::Stop);
+        assert_eq!(control.request(), StopRequest::Stop);
         control.clone().kill();
         control.stop();
-        assert_eq!(control.wish(), StopRequest::Kill);
+        assert_eq!(control.request(), StopRequest::Kill);
     }
 
     #[test]
@@ -160,6 +160,6 @@ mod tests {
         let control = CancelHandle::new().unwrap();
         (0..100_000).for_each(|_| control.stop());
         control.hear();
-        assert_eq!(control.wish(), StopRequest::Stop);
+        assert_eq!(control.request(), StopRequest::Stop);
     }
 }

@@ -36,15 +36,15 @@ pub fn find(program: &str, repository: Option<&Path>) -> Option<PathBuf> {
 }
 
 /// A program that ships with this one: beside it, or else on the PATH.
-pub fn companion(program: &str) -> Option<PathBuf> {
+pub fn sibling_binary(program: &str) -> Option<PathBuf> {
     let beside = env::current_exe().ok().and_then(|own| own.canonicalize().ok());
     let beside = beside.map(|own| own.with_file_name(program)).filter(|path| is_program(path));
     beside.or_else(|| find(program, None))
 }
 
 /// Becomes a program that ships with this one; comes back only if that cannot be.
-pub fn become_companion(program: &str, args: &[OsString]) -> io::Error {
-    let Some(path) = companion(program) else { return io::ErrorKind::NotFound.into() };
+pub fn exec_sibling(program: &str, args: &[OsString]) -> io::Error {
+    let Some(path) = sibling_binary(program) else { return io::ErrorKind::NotFound.into() };
     Command::new(path).args(args).exec()
 }
 
@@ -52,19 +52,19 @@ pub fn become_companion(program: &str, args: &[OsString]) -> io::Error {
 #[derive(Debug)]
 pub struct CapturedOutput {
     /// On its standard output.
-    pub answer: Vec<u8>,
+    pub stdout: Vec<u8>,
     /// Where programs complain.
-    pub complaint: Vec<u8>,
+    pub stderr: Vec<u8>,
 }
 
 /// What a program that ships with this one prints, up to a number of bytes and if it ends in time.
-pub fn ask_companion(
+pub fn capture_sibling(
     program: &str,
     args: &[OsString],
     bytes_max: u64,
     wait: Duration,
 ) -> Option<CapturedOutput> {
-    let mut command = Command::new(companion(program)?);
+    let mut command = Command::new(sibling_binary(program)?);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().ok()?;
     let (answer, complaint) = (child.stdout.take()?, child.stderr.take()?);
@@ -78,7 +78,7 @@ pub fn ask_companion(
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    Some(CapturedOutput { answer: answer.join().ok()?.ok()?, complaint: complaint.join().ok()?.ok()? })
+    Some(CapturedOutput { stdout: answer.join().ok()?.ok()?, stderr: complaint.join().ok()?.ok()? })
 }
 
 /// How much of a complaint is read.
@@ -119,7 +119,7 @@ pub fn version_of(program: &Path) -> Option<String> {
 }
 
 /// Whether a program succeeds with these arguments; if not, the first line of what it says about that.
-pub fn try_out(program: &Path, args: &[OsString]) -> Result<(), String> {
+pub fn probe(program: &Path, args: &[OsString]) -> Result<(), String> {
     let mut command = Command::new(program);
     command.args(args).stdout(Stdio::null()).stderr(Stdio::piped());
     let (mut child, status) = ended(&mut command).ok_or("it does not start, or does not end")?;
@@ -180,10 +180,10 @@ mod tests {
     #[test]
     fn a_program_that_fails_says_why() {
         let shell = find("sh", None).unwrap();
-        let tried = |script: &str| try_out(&shell, &["-c".into(), script.into()]);
+        let tried = |script: &str| probe(&shell, &["-c".into(), script.into()]);
         assert_eq!(tried("exit 0"), Ok(()));
         assert_eq!(tried("echo; echo no room >&2; exit 1"), Err("no room".to_owned()));
         assert_eq!(tried("exit 3"), Err("exit status: 3".to_owned()));
-        assert!(try_out(Path::new("/nowhere/sh"), &[]).is_err());
+        assert!(probe(Path::new("/nowhere/sh"), &[]).is_err());
     }
 }

@@ -58,7 +58,7 @@ pub struct ProcessSpec<'a> {
     /// The program, by its absolute path, and its arguments.
     pub argv: Vec<OsString>,
     /// Where it runs.
-    pub folder: PathBuf,
+    pub working_dir: PathBuf,
     /// All variables that it sees.
     pub environment: Vec<(OsString, OsString)>,
     /// What it can read.
@@ -70,27 +70,27 @@ pub struct ProcessSpec<'a> {
     /// How long it may run.
     pub limits: TimeLimits,
     /// How it is asked to end.
-    pub stop: StopPolicy,
+    pub stop_policy: StopPolicy,
     /// Whether files changed since this was last asked. Asked only when the program seems idle.
     pub has_changed_files: &'a dyn Fn() -> bool,
     /// Who hears what it writes, as it writes it.
-    pub hear: &'a dyn Fn(OutputSource, &[u8]),
+    pub on_output: &'a dyn Fn(OutputSource, &[u8]),
 }
 
 /// Where something was written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputSource {
     /// Standard output, or both streams if they go together.
-    Output,
+    Stdout,
     /// Standard error.
-    Errors,
+    Stderr,
 }
 
 /// A program's standard input.
 #[derive(Clone, Debug)]
 pub enum ProcessInput {
     /// Nothing.
-    Nothing,
+    Empty,
     /// A file, read by the program itself, when and if it likes.
     File(PathBuf),
 }
@@ -108,9 +108,9 @@ pub struct OutputLog {
 #[derive(Clone, Debug)]
 pub enum OutputTarget {
     /// Into one log, in the order in which they were written.
-    Together(OutputLog),
+    Combined(OutputLog),
     /// Each into its own.
-    Apart {
+    Separate {
         /// Standard output.
         stdout: OutputLog,
         /// Standard error.
@@ -132,23 +132,23 @@ pub struct TimeLimits {
 #[derive(Clone, Copy, Debug)]
 pub struct StopPolicy {
     /// By which signal.
-    pub polite: StopSignal,
+    pub signal: StopSignal,
     /// Who gets it.
-    pub reach: SignalTarget,
+    pub target: SignalTarget,
     /// How long it may take then.
     pub grace: Duration,
     /// Whether the program is a sandbox around the one that is meant. A sandbox that is asked to end takes the other
     /// with it at once, so only what is inside is asked.
-    pub is_wrapped: bool,
+    pub is_sandboxed: bool,
 }
 
 impl Default for StopPolicy {
     fn default() -> Self {
         Self {
-            polite: StopSignal::Terminate,
-            reach: SignalTarget::Group,
+            signal: StopSignal::Terminate,
+            target: SignalTarget::Group,
             grace: Duration::from_secs(5),
-            is_wrapped: false,
+            is_sandboxed: false,
         }
     }
 }
@@ -175,7 +175,7 @@ pub enum SignalTarget {
 #[derive(Debug)]
 pub struct ProcessResult {
     /// How the program ended.
-    pub how: ExitReason,
+    pub exit: ExitReason,
     /// From start to end, clean-up included.
     pub elapsed: Duration,
     /// What it left behind.
@@ -185,7 +185,7 @@ pub struct ProcessResult {
     /// What it wrote to standard error.
     pub stderr: ByteCounts,
     /// Why a log is not complete, if one could not be written.
-    pub log_fault: Option<IoError>,
+    pub log_error: Option<IoError>,
 }
 
 /// How a program ended.
@@ -211,7 +211,7 @@ pub enum ExitReason {
 ///
 /// For what a killed runner left behind when its supervisor was killed, too. The variable must name one session
 /// only, such as the path of the file that it answers to.
-pub fn end_marked(name: &OsStr, value: &OsStr) -> LeftoverProcesses {
+pub fn kill_by_env_marker(name: &OsStr, value: &OsStr) -> LeftoverProcesses {
     process_tree::end_marked(name, value)
 }
 

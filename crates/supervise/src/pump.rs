@@ -57,16 +57,16 @@ impl Pump {
         let fail = || IoError::wrap("open", Path::new("a pipe"));
         let mut channels = Vec::new();
         let writers = match output {
-            OutputTarget::Together(log) => {
+            OutputTarget::Combined(log) => {
                 let (channel, stdout) = PumpChannel::open(log)?;
                 channels.push(channel);
                 let stderr = stdout.try_clone().map_err(fail())?;
                 PipeWriters { stdout, stderr }
             }
-            OutputTarget::Apart { stdout, stderr } => {
+            OutputTarget::Separate { stdout, stderr } => {
                 let (first, stdout) = PumpChannel::open(stdout)?;
                 let (second, stderr) = PumpChannel::open(stderr)?;
-                channels.extend([first, PumpChannel { source: OutputSource::Errors, ..second }]);
+                channels.extend([first, PumpChannel { source: OutputSource::Stderr, ..second }]);
                 PipeWriters { stdout, stderr }
             }
         };
@@ -92,7 +92,7 @@ impl Pump {
                     is_any = true;
                     channel.log.push(bytes);
                     hear(channel.source, bytes);
-                    if channel.source == OutputSource::Output
+                    if channel.source == OutputSource::Stdout
                         && let Some((copy, _)) = &mut self.copy
                     {
                         copy.push(bytes, elapsed_ms(self.started));
@@ -137,7 +137,7 @@ impl PumpChannel {
         rustix::io::ioctl_fionbio(&pipe, true).map_err(|errno| fail()(errno.into()))?;
         let file = BoundedLog::new(create(log)?, log.bytes_max);
         Ok((
-            Self { pipe: Some(pipe), log: file, path: log.path.clone(), source: OutputSource::Output },
+            Self { pipe: Some(pipe), log: file, path: log.path.clone(), source: OutputSource::Stdout },
             writer,
         ))
     }

@@ -60,7 +60,7 @@ pub struct SignalListener {
 
 impl SignalListener {
     /// Begins to listen.
-    pub fn begin(control: &CancelHandle) -> Result<Self, IoError> {
+    pub fn install(control: &CancelHandle) -> Result<Self, IoError> {
         let fail = || IoError::wrap::<io::Error>("listen to", Path::new("signals"));
         let ignored = ignored_signals();
         let known = ShutdownSignal::ALL.map(ShutdownSignal::number).into_iter().chain([SIGTSTP]);
@@ -76,7 +76,7 @@ impl SignalListener {
     }
 
     /// The first signal that came, if any did.
-    pub fn caught(&self) -> Option<ShutdownSignal> {
+    pub fn received(&self) -> Option<ShutdownSignal> {
         caught(&self.first)
     }
 }
@@ -88,7 +88,7 @@ impl Drop for SignalListener {
 }
 
 /// Tells of every signal that would end this program, on a thread of its own, instead of letting it end it.
-pub fn tell_of_ends(told: impl Fn(ShutdownSignal) + Send + 'static) -> Result<(), IoError> {
+pub fn on_shutdown_signal(told: impl Fn(ShutdownSignal) + Send + 'static) -> Result<(), IoError> {
     let fail = || IoError::wrap::<io::Error>("listen to", Path::new("signals"));
     let mut signals = Signals::new(ShutdownSignal::ALL.map(ShutdownSignal::number)).map_err(fail())?;
     let listen = move || {
@@ -110,7 +110,7 @@ fn hear(signal: i32, first: &AtomicI32, control: &CancelHandle) {
         return;
     }
     let is_first = first.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-    if is_first && control.wish() == StopRequest::GoOn {
+    if is_first && control.request() == StopRequest::None {
         control.stop();
         return;
     }

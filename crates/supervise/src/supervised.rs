@@ -33,7 +33,7 @@ pub fn run(
     supervision: &SupervisorSlot,
 ) -> Result<ProcessResult, IoError> {
     let started = Instant::now();
-    if control.wish() != StopRequest::GoOn {
+    if control.request() != StopRequest::None {
         return Ok(never_ran());
     }
     let order = order_of(launch)?;
@@ -54,47 +54,47 @@ pub fn run(
             (ExitReason::Lost, process_tree::end_foreign_sessions())
         }
     };
-    let pumped = pump.finish(launch.hear);
+    let pumped = pump.finish(launch.on_output);
     Ok(ProcessResult {
-        how,
+        exit: how,
         elapsed: started.elapsed(),
         leftovers,
         stdout: pumped.stdout,
         stderr: pumped.stderr,
-        log_fault: pumped.fault,
+        log_error: pumped.fault,
     })
 }
 
 fn never_ran() -> ProcessResult {
     ProcessResult {
-        how: ExitReason::Stopped,
+        exit: ExitReason::Stopped,
         elapsed: Duration::ZERO,
         leftovers: LeftoverProcesses::default(),
         stdout: ByteCounts::default(),
         stderr: ByteCounts::default(),
-        log_fault: None,
+        log_error: None,
     }
 }
 
 /// The order, after a check of what is the caller's business, so that a failed start is the program's.
 fn order_of(launch: &ProcessSpec<'_>) -> Result<SpawnRequest, IoError> {
     let input = match &launch.input {
-        ProcessInput::Nothing => Path::new("/dev/null"),
+        ProcessInput::Empty => Path::new("/dev/null"),
         ProcessInput::File(path) => path,
     };
     let absolute = |path: &Path| std::path::absolute(path).map_err(IoError::wrap("find", path));
     File::open(input).map_err(IoError::wrap("open", input))?;
-    fs::metadata(launch.folder.join(".")).map_err(IoError::wrap("enter", &launch.folder))?;
+    fs::metadata(launch.working_dir.join(".")).map_err(IoError::wrap("enter", &launch.working_dir))?;
     Ok(SpawnRequest {
         argv: launch.argv.clone(),
-        folder: absolute(&launch.folder)?.into(),
+        folder: absolute(&launch.working_dir)?.into(),
         environment: launch.environment.clone(),
         input: absolute(input)?.into(),
         wall_ms: whole_ms(launch.limits.wall),
-        grace_ms: whole_ms(launch.stop.grace),
-        polite: launch.stop.polite,
-        reach: launch.stop.reach,
-        is_wrapped: launch.stop.is_wrapped,
+        grace_ms: whole_ms(launch.stop_policy.grace),
+        polite: launch.stop_policy.signal,
+        reach: launch.stop_policy.target,
+        is_wrapped: launch.stop_policy.is_sandboxed,
     })
 }
 
@@ -173,7 +173,7 @@ impl SupervisedProcess {
         let streams = [writers.stdout.as_fd(), writers.stderr.as_fd()];
         let _ = protocol::send(order, streams, &supervisor.socket);
         let _ = supervisor.socket.set_nonblocking(true);
-        Ok(Self { supervisor, answer: Vec::new(), pump, overdue, wished: StopRequest::GoOn })
+        Ok(Self { supervisor, answer: Vec::new(), pump, overdue, wished: StopRequest::None })
     }
 
     /// Reads the program's output, passes wishes on and watches for idleness, until the supervisor has answered.
@@ -185,9 +185,9 @@ impl SupervisedProcess {
                 idle.delay(self.pause());
             }
             let now = Instant::now();
-            self.pass_on(control.wish(), launch.stop.grace, now);
+            self.pass_on(control.request(), launch.stop_policy.grace, now);
             if idle.is_over(now) {
-                self.tell(protocol::STOP_IDLE, launch.stop.grace, now);
+                self.tell(protocol::STOP_IDLE, launch.stop_policy.grace, now);
             }
             if self.overdue.is_some_and(|overdue| now >= overdue) {
                 return None;
@@ -199,7 +199,7 @@ impl SupervisedProcess {
             ];
             self.pump.wait(others, until).ok()?;
             control.hear();
-            if self.pump.read(launch.hear) {
+            if self.pump.read(launch.on_output) {
                 idle.restart();
             }
             match self.listen() {
@@ -228,7 +228,7 @@ impl SupervisedProcess {
         }
         self.wished = wish;
         match wish {
-            StopRequest::GoOn => {}
+            StopRequest::None => {}
             StopRequest::Stop => self.tell(protocol::STOP, grace, now),
             StopRequest::Kill => self.tell(protocol::KILL, Duration::ZERO, now),
         }

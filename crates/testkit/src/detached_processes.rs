@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 use crate::processes::{alive, wait_for};
 
 /// Runs this process as a part of the program: `seven TOKEN stay` or `seven TOKEN leave` begins.
-pub fn main(args: &[&str]) -> ExitCode {
+pub fn run_detached(args: &[&str]) -> ExitCode {
     match args {
         ["seven", token, after] => seven(token, after),
         ["nap", _] => nap(),

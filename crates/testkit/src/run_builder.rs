@@ -45,7 +45,7 @@ enum TestExecutor {
 
 impl RunBuilder {
     /// A run of this binary, with a guard that is always green and an agent that is done at once.
-    pub fn of(binary: &str) -> Self {
+    pub fn new(binary: &str) -> Self {
         Self {
             binary: binary.to_owned(),
             executor: TestExecutor::Shell("answer done".to_owned()),

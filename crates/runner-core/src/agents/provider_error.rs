@@ -158,7 +158,7 @@ fn claude(failure: &FailureInfo) -> Option<ProviderError> {
     }
     match failure.subtype.as_deref() {
         Some("error_max_structured_output_retries") => {
-            return Some(ProviderError::SchemaBroken {
+            return Some(ProviderError::SchemaViolated {
                 why: "the agent's answers did not fit the schema, and it gave up".to_owned(),
             });
         }
@@ -361,7 +361,7 @@ mod tests {
             (json!({ "api_error_status": null, "error": "server_error" }), "disconnected"),
             (json!({ "terminal_reason": "prompt_too_long", "error": "invalid_request" }), "context_full"),
             (json!({ "terminal_reason": "blocking_limit" }), "context_full"),
-            (json!({ "subtype": "error_max_structured_output_retries" }), "schema_broken"),
+            (json!({ "subtype": "error_max_structured_output_retries" }), "schema_violated"),
             (json!({ "subtype": "error_during_execution" }), "crashed"),
         ] {
             assert_eq!(claude_says(&more).as_ref().map(class).as_deref(), Some(expected), "{more}");

@@ -87,7 +87,7 @@ pub struct ReportedUsage {
     /// Millionths of a dollar.
     pub cost_microdollars: Option<u64>,
     /// How the provider failed: `rate_limited`, `overloaded`, `disconnected`, `usage_limit`, `refused`,
-    /// `not_logged_in`, `context_full` or `schema_broken`.
+    /// `not_logged_in`, `context_full` or `schema_violated`.
     pub fault: Option<String>,
     /// With `usage_limit` and `rate_limited`: how many seconds from now on it lasts.
     pub resets_in_secs: Option<u32>,
@@ -110,7 +110,7 @@ impl ReportedUsage {
                 "refused" => ProviderError::Refused { why: why() },
                 "not_logged_in" => ProviderError::NotLoggedIn { why: why() },
                 "context_full" => ProviderError::ContextFull,
-                "schema_broken" => ProviderError::SchemaBroken { why: why() },
+                "schema_violated" => ProviderError::SchemaViolated { why: why() },
                 other => return Err(other.to_owned()),
             })
         });
@@ -273,7 +273,7 @@ mod tests {
             ("'refused', why = 'no money'", ProviderError::Refused { why: why() }),
             ("'not_logged_in'", ProviderError::NotLoggedIn { why: no() }),
             ("'context_full'", ProviderError::ContextFull),
-            ("'schema_broken'", ProviderError::SchemaBroken { why: no() }),
+            ("'schema_violated'", ProviderError::SchemaViolated { why: no() }),
         ] {
             let expected = AgentReport { usage: Usage::default(), fault: Some(fault) };
             assert_eq!(reported(&format!("fault = {fields}")), Ok(expected), "{fields}");

@@ -229,7 +229,7 @@ pub fn reached(budget: &Budget, run: &RunSpending, leaf: Option<&LeafSpending>) 
 
 /// The limits that cannot hold, because what they limit is not known: of an agent that was asked already, by what it
 /// said; of one that was not, by what its kind says.
-pub fn blind_limits(config: &Config, run: &RunSpending, agent: &Executor) -> Vec<BudgetLimit> {
+pub fn unenforceable_limits(config: &Config, run: &RunSpending, agent: &Executor) -> Vec<BudgetLimit> {
     let says_no_cost = agent.kind == ExecutorKind::Codex && !config.prices.contains_key(agent.priced_as());
     let without_cost = number(run.sessions_without_cost) > 0 || says_no_cost;
     let without_tokens = number(run.sessions_without_tokens) > 0;
@@ -317,12 +317,12 @@ mod tests {
         let mut config = Config::default();
         config.budget.run_usd = Some(Usd::of_microdollars(1));
         let codex = config.executor.clone();
-        assert_eq!(blind_limits(&config, &RunSpending::default(), &codex), [BudgetLimit::RunUsd]);
+        assert_eq!(unenforceable_limits(&config, &RunSpending::default(), &codex), [BudgetLimit::RunUsd]);
         config.prices.insert("codex".to_owned(), price());
-        assert_eq!(blind_limits(&config, &RunSpending::default(), &codex), []);
+        assert_eq!(unenforceable_limits(&config, &RunSpending::default(), &codex), []);
         let unknown = SessionCost { tokens: None, microdollars: None, basis: CostSource::Unknown };
         let blind = RunSpending::default().with(unknown);
-        assert_eq!(blind_limits(&config, &blind, &codex), [BudgetLimit::RunUsd]);
+        assert_eq!(unenforceable_limits(&config, &blind, &codex), [BudgetLimit::RunUsd]);
     }
 
     #[test]
@@ -331,10 +331,10 @@ mod tests {
         config.budget.run_tokens = BoundedInt::new(10);
         let agent = config.executor.clone();
         let known = SessionCost { tokens: Some(1), microdollars: None, basis: CostSource::Unknown };
-        assert_eq!(blind_limits(&config, &RunSpending::default().with(known), &agent), []);
+        assert_eq!(unenforceable_limits(&config, &RunSpending::default().with(known), &agent), []);
         let unknown = SessionCost { tokens: None, ..known };
         assert_eq!(
-            blind_limits(&config, &RunSpending::default().with(unknown), &agent),
+            unenforceable_limits(&config, &RunSpending::default().with(unknown), &agent),
             [BudgetLimit::RunTokens]
         );
     }

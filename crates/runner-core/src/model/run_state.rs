@@ -62,7 +62,7 @@ pub struct RunState {
     #[schemars(range(min = 0, max = u32::MAX))]
     pub transients_in_row: u32,
     /// What the next session on a node is told of the last one, the newest last.
-    pub lessons: Vec<NodeHistory>,
+    pub node_history: Vec<NodeHistory>,
     /// A rejected tree that waits to be repaired.
     pub repair: Option<PendingRepair>,
     /// The nodes that had their one replanning.
@@ -119,7 +119,7 @@ pub struct NodeHistory {
     pub guard_output: Option<String>,
     /// How a later session on the node ended that gave no answer.
     #[serde(deserialize_with = "word_or_null")]
-    pub then: Option<Outcome>,
+    pub later_outcome: Option<Outcome>,
 }
 
 /// A rejected tree.
@@ -176,7 +176,7 @@ impl RunState {
             last_outcome: None,
             failures_in_row: 0,
             transients_in_row: 0,
-            lessons: Vec::new(),
+            node_history: Vec::new(),
             repair: None,
             replanned: Vec::new(),
             pinned: Vec::new(),
@@ -207,7 +207,7 @@ impl RunState {
             transients_in_row: fields
                 .required("transients_in_row")
                 .map_or(fresh.transients_in_row, U32Count::get),
-            lessons: fields.required("lessons").unwrap_or(fresh.lessons),
+            node_history: fields.required("node_history").unwrap_or(fresh.node_history),
             repair: fields.required_object("repair").unwrap_or(fresh.repair),
             replanned: fields.required("replanned").unwrap_or(fresh.replanned),
             pinned: fields.required("pinned").unwrap_or(fresh.pinned),
@@ -239,8 +239,8 @@ impl RunState {
     }
 
     /// What the next session on a node is told.
-    pub fn lesson(&self, node: &NodeId) -> Option<&NodeHistory> {
-        self.lessons.iter().find(|lesson| lesson.node == *node)
+    pub fn history_of(&self, node: &NodeId) -> Option<&NodeHistory> {
+        self.node_history.iter().find(|lesson| lesson.node == *node)
     }
 }
 
@@ -262,14 +262,14 @@ mod tests {
             last_outcome: Some(Outcome::InvalidTree),
             failures_in_row: 2,
             transients_in_row: 1,
-            lessons: vec![NodeHistory {
+            node_history: vec![NodeHistory {
                 node: NodeId::root(),
                 iter: IterationNumber::FIRST,
                 outcome: Outcome::GuardFailed,
                 summary: "s".to_owned(),
                 notes: vec!["n".to_owned()],
                 guard_output: Some("red".to_owned()),
-                then: Some(Outcome::Interrupted),
+                later_outcome: Some(Outcome::Interrupted),
             }],
             repair: Some(PendingRepair {
                 iter: IterationNumber::FIRST,

@@ -24,7 +24,7 @@ pub fn context_files(
     aim: &SessionTarget,
     choice: Option<&SelectedLeaf<'_>>,
 ) -> ContextFiles {
-    let lesson = aim.node().and_then(|node| snapshot.state.lesson(node));
+    let lesson = aim.node().and_then(|node| snapshot.state.history_of(node));
     let guard = snapshot.config.guard.command.words().join(" ");
     ContextFiles {
         goal: choice.map_or_else(|| repair_goal(aim), |choice| node_goal(choice.leaf)),
@@ -68,19 +68,19 @@ fn history(lesson: &NodeHistory) -> Option<String> {
             let _ = writeln!(text, "- {}", one_line(note));
         }
     }
-    if let Some(then) = lesson.then {
+    if let Some(then) = lesson.later_outcome {
         let _ = write!(
             text,
             "\nA later session gave no answer (`{then}`). What it did to the files is still there.\n"
         );
     }
-    if lesson.then.unwrap_or(lesson.outcome) == Outcome::ContextFull {
+    if lesson.later_outcome.unwrap_or(lesson.outcome) == Outcome::ContextFull {
         text.push_str(
             "\nThe session was too long for its model: take smaller steps, read less at once, or divide the node.\n",
         );
     }
     let worth_telling =
-        lesson.outcome != Outcome::GuardFailed || !lesson.notes.is_empty() || lesson.then.is_some();
+        lesson.outcome != Outcome::GuardFailed || !lesson.notes.is_empty() || lesson.later_outcome.is_some();
     worth_telling.then_some(text)
 }
 
@@ -128,7 +128,7 @@ mod tests {
             summary: String::new(),
             notes: Vec::new(),
             guard_output: Some("1 failed\n".to_owned()),
-            then: None,
+            later_outcome: None,
         }
     }
 
@@ -152,8 +152,11 @@ mod tests {
         let is_told =
             |lesson: NodeHistory| history(&lesson).is_some_and(|told| told.contains("smaller steps"));
         assert!(is_told(lesson(Outcome::ContextFull)));
-        assert!(is_told(NodeHistory { then: Some(Outcome::ContextFull), ..lesson(Outcome::Retry) }));
-        assert!(!is_told(NodeHistory { then: Some(Outcome::TimedOut), ..lesson(Outcome::ContextFull) }));
+        assert!(is_told(NodeHistory { later_outcome: Some(Outcome::ContextFull), ..lesson(Outcome::Retry) }));
+        assert!(!is_told(NodeHistory {
+            later_outcome: Some(Outcome::TimedOut),
+            ..lesson(Outcome::ContextFull)
+        }));
         assert!(!is_told(lesson(Outcome::Retry)));
     }
 

@@ -28,14 +28,14 @@ fn snapshot() -> Snapshot {
     let root = node("root", vec![node("area", vec![node("leaf", Vec::new())]), node("other", Vec::new())]);
     let run_id = RunId::new("r1").unwrap();
     let mut state = RunState::new(Some(run_id.clone()));
-    state.lessons = vec![NodeHistory {
+    state.node_history = vec![NodeHistory {
         node: NodeId::new("leaf").unwrap(),
         iter: IterationNumber::FIRST,
         outcome: Outcome::GuardFailed,
         summary: "thought it was done".to_owned(),
         notes: vec!["a file was put back".to_owned()],
         guard_output: Some("assertion failed".to_owned()),
-        then: None,
+        later_outcome: None,
     }];
     Snapshot {
         run_id,
@@ -53,7 +53,7 @@ fn snapshot() -> Snapshot {
         tools: BTreeMap::new(),
         artifacts: BTreeMap::new(),
         templates: BTreeMap::new(),
-        own_commits: 0,
+        user_commits: 0,
     }
 }
 
@@ -97,8 +97,8 @@ fn flooded(bytes: usize) -> Snapshot {
         improvements: flood.clone(),
     };
     snapshot.node_contexts.insert(NodeId::new("leaf").unwrap(), flood.clone());
-    snapshot.state.lessons[0].summary.clone_from(&flood);
-    snapshot.state.lessons[0].guard_output = Some(flood.clone());
+    snapshot.state.node_history[0].summary.clone_from(&flood);
+    snapshot.state.node_history[0].guard_output = Some(flood.clone());
     let mut root = snapshot.tree.root().clone();
     root.title.clone_from(&flood);
     root.children[0].children[0].goal = flood;
@@ -273,7 +273,7 @@ fn the_first_files_that_were_kept_for_a_node_are_listed_by_name() {
 
 #[test]
 fn an_edition_is_a_short_name() {
-    let edition = edition();
+    let edition = template_version();
     assert_eq!(edition.len(), 12);
     assert!(edition.bytes().all(|byte| byte.is_ascii_hexdigit()), "{edition}");
 }

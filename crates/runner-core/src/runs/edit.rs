@@ -155,7 +155,7 @@ pub enum EditError {
     Tree(Vec<TreeProblem>),
     /// What is not the user's would change.
     #[error("the edit would change what is the runner's")]
-    NotYours(Vec<UserEditError>),
+    RunnerOwned(Vec<UserEditError>),
     /// No such question.
     #[error("there is no question {wanted}")]
     NoSuchQuestion { wanted: usize, count: usize },

@@ -18,7 +18,7 @@ use std::fmt;
 use serde::Serialize;
 use thiserror::Error;
 
-pub use insert::{ImportedTree, InsertError, PlanImport, SkippedEntry, graft};
+pub use insert::{ImportedTree, InsertError, PlanImport, SkippedEntry, insert_plan};
 pub use write::export;
 
 /// The most bytes a plan may have.
@@ -68,9 +68,9 @@ pub struct ImportedPlan {
     /// How one sees that all of it is done.
     pub acceptance: Vec<String>,
     /// What is to be done, in order.
-    pub items: Vec<PlanEntry>,
+    pub entries: Vec<PlanEntry>,
     /// What was left out or understood in a way that one should know.
-    pub remarks: Vec<ImportWarning>,
+    pub warnings: Vec<ImportWarning>,
 }
 
 /// One thing to do.
@@ -83,7 +83,7 @@ pub struct PlanEntry {
     pub title: String,
     pub goal: String,
     pub acceptance: Vec<String>,
-    pub standing: EntryStatus,
+    pub status: EntryStatus,
     pub children: Vec<PlanEntry>,
 }
 

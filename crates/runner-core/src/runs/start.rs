@@ -13,7 +13,7 @@ use crate::model::goal::{Goal, GoalError, GoalSummary};
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::run_state::RunState;
 use crate::model::tree::{Node, Tree, TreeProblem, UserEditError, user_edit_faults};
-use crate::runs::import::{ImportedTree, InsertError, PlanFormat, PlanImport, graft};
+use crate::runs::import::{ImportedTree, InsertError, PlanFormat, PlanImport, insert_plan};
 use crate::step::message::TAKEN_IN;
 use crate::strict::DocumentProblem;
 
@@ -84,7 +84,7 @@ pub struct StartDocuments {
     /// Whether the goal is still the template, or empty.
     pub goal_unwritten: bool,
     /// What became of a plan that was to be taken in.
-    pub grafted: Option<ImportedTree>,
+    pub imported: Option<ImportedTree>,
 }
 
 /// The tree that `runner init` writes, before there is a goal to seed it from.
@@ -150,7 +150,8 @@ pub fn compose(
     let config = Config::decode(&config_bytes).map_err(StartError::Config)?;
     refuse_loss(sources)?;
     let tree = choose_tree(&goal, &config, sources, wish)?;
-    let grafted = wish.plan.as_ref().map(|plan| graft(&tree, plan, max_attempts(&config))).transpose()?;
+    let grafted =
+        wish.plan.as_ref().map(|plan| insert_plan(&tree, plan, max_attempts(&config))).transpose()?;
     let tree = grafted.as_ref().map_or(&tree, |grafted| &grafted.tree);
 
     let mut docs = DocSet::new();
@@ -168,7 +169,7 @@ pub fn compose(
         };
         docs.insert(doc, bytes);
     }
-    Ok(StartDocuments { docs, goal_unwritten: !goal.is_written(), grafted })
+    Ok(StartDocuments { docs, goal_unwritten: !goal.is_written(), imported: grafted })
 }
 
 /// How many attempts a new node has.

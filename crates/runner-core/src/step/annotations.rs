@@ -15,7 +15,7 @@ use crate::model::repo_path::RepoPath;
 
 /// One mark on an iteration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(tag = "mark", rename_all = "snake_case")]
+#[serde(tag = "annotation", rename_all = "snake_case")]
 pub enum Annotation {
     /// A protected file was changed and put back.
     GuardFileRestored { path: RepoPath },
@@ -24,13 +24,13 @@ pub enum Annotation {
     /// A guard file that is younger than the run took part in its first pass and is pinned from now on.
     GuardFileCreated { path: RepoPath },
     /// More guard files than are named one by one.
-    GuardFilesUnnamed { count: usize },
+    GuardFilesOmitted { count: usize },
     /// The plan was edited: so many nodes, by kind of edit.
     PlanEdited { added: usize, removed: usize, moved: usize, reordered: usize, reworded: usize },
     /// The session changed what its own node asks for.
-    SelectedReworded,
+    SelectedTaskEdited,
     /// The repairs of a rejected tree ran out, and the run goes on from the last valid one.
-    RepairGivenUp,
+    RepairAbandoned,
     /// Nothing changed, neither in the plan nor outside `.runner/`.
     NothingChanged,
 }
@@ -45,8 +45,8 @@ impl Annotation {
             Self::GuardFileRestored { .. }
             | Self::GuardFileChanged { .. }
             | Self::GuardFileCreated { .. }
-            | Self::GuardFilesUnnamed { .. } => "Runner-Guard-Mark",
-            Self::PlanEdited { .. } | Self::SelectedReworded | Self::RepairGivenUp => "Runner-Plan-Mark",
+            | Self::GuardFilesOmitted { .. } => "Runner-Guard-Mark",
+            Self::PlanEdited { .. } | Self::SelectedTaskEdited | Self::RepairAbandoned => "Runner-Plan-Mark",
             Self::NothingChanged => "Runner-Work-Mark",
         }
     }
@@ -58,20 +58,20 @@ impl fmt::Display for Annotation {
             Self::GuardFileRestored { path } => write!(f, "restored {path}"),
             Self::GuardFileChanged { path } => write!(f, "changed {path}"),
             Self::GuardFileCreated { path } => write!(f, "created {path}"),
-            Self::GuardFilesUnnamed { count } => write!(f, "and {count} more"),
+            Self::GuardFilesOmitted { count } => write!(f, "and {count} more"),
             Self::PlanEdited { added, removed, moved, reordered, reworded } => write!(
                 f,
                 "edited added={added} removed={removed} moved={moved} reordered={reordered} reworded={reworded}"
             ),
-            Self::SelectedReworded => f.write_str("selected-reworded"),
-            Self::RepairGivenUp => f.write_str("repair-given-up"),
+            Self::SelectedTaskEdited => f.write_str("selected-task-edited"),
+            Self::RepairAbandoned => f.write_str("repair-abandoned"),
             Self::NothingChanged => f.write_str("nothing-changed"),
         }
     }
 }
 
 /// All marks on an iteration, in a fixed order.
-pub(super) fn marks(job: &Job, claim: &Claim, ruling: &Decision<'_>) -> Vec<Annotation> {
+pub(super) fn annotations(job: &Job, claim: &Claim, ruling: &Decision<'_>) -> Vec<Annotation> {
     let protected = &claim.protected;
     let created: &[RepoPath] = if ruling.outcome == Outcome::Passed { &protected.unpinned } else { &[] };
     let restored = protected.restore.iter().map(|path| Annotation::GuardFileRestored { path: path.clone() });
@@ -80,16 +80,16 @@ pub(super) fn marks(job: &Job, claim: &Claim, ruling: &Decision<'_>) -> Vec<Anno
     let mut marks: Vec<Annotation> = restored.chain(changed).chain(created).collect();
     let unnamed = marks.len().saturating_sub(FILES_MAX);
     marks.truncate(FILES_MAX);
-    marks.extend((unnamed > 0).then_some(Annotation::GuardFilesUnnamed { count: unnamed }));
-    marks.extend(plan_marks(job, ruling.edits));
-    marks.extend((ruling.outcome == Outcome::RepairGivenUp).then_some(Annotation::RepairGivenUp));
+    marks.extend((unnamed > 0).then_some(Annotation::GuardFilesOmitted { count: unnamed }));
+    marks.extend(plan_annotations(job, ruling.edits));
+    marks.extend((ruling.outcome == Outcome::RepairAbandoned).then_some(Annotation::RepairAbandoned));
     let idle = ruling.edits.is_empty() && claim.work == ChangeScope::Decompose;
-    let answered = ruling.outcome.nature() == OutcomeClass::Answered;
+    let answered = ruling.outcome.class() == OutcomeClass::Answered;
     marks.extend((idle && answered).then_some(Annotation::NothingChanged));
     marks
 }
 
-fn plan_marks(job: &Job, edits: &[PlanEdit]) -> Vec<Annotation> {
+fn plan_annotations(job: &Job, edits: &[PlanEdit]) -> Vec<Annotation> {
     let count = |wanted: fn(&EditKind) -> bool| edits.iter().filter(|edit| wanted(&edit.edit)).count();
     let is_reworded =
         |edit: &EditKind| matches!(edit, EditKind::Title | EditKind::Goal | EditKind::Acceptance);
@@ -101,8 +101,8 @@ fn plan_marks(job: &Job, edits: &[PlanEdit]) -> Vec<Annotation> {
         reworded: count(is_reworded),
     });
     let asks_otherwise = |edit: &PlanEdit| {
-        job.aim.node() == Some(&edit.node) && matches!(edit.edit, EditKind::Goal | EditKind::Acceptance)
+        job.target.node() == Some(&edit.node) && matches!(edit.edit, EditKind::Goal | EditKind::Acceptance)
     };
-    let selected = edits.iter().any(asks_otherwise).then_some(Annotation::SelectedReworded);
+    let selected = edits.iter().any(asks_otherwise).then_some(Annotation::SelectedTaskEdited);
     edited.into_iter().chain(selected).collect()
 }

@@ -83,7 +83,7 @@ pub enum ProviderError {
     /// The session is too long for the model: its context is full.
     ContextFull,
     /// The agent's own enforcement of the answer's schema gave up.
-    SchemaBroken { why: String },
+    SchemaViolated { why: String },
     /// The agent's program gave up by itself, in its own words.
     Crashed { why: String },
 }
@@ -93,7 +93,7 @@ impl SessionExit {
     pub(crate) fn broken_off(&self) -> Option<Outcome> {
         match self {
             Self::TimedOut => Some(Outcome::TimedOut),
-            Self::Idle => Some(Outcome::Idle),
+            Self::Idle => Some(Outcome::IdleTimeout),
             Self::Interrupted { .. } => Some(Outcome::Interrupted),
             Self::NotStarted { .. } => Some(Outcome::AgentNotStarted),
             Self::Finished { .. } | Self::Killed { .. } | Self::Provider { .. } => None,
@@ -104,7 +104,7 @@ impl SessionExit {
     pub(crate) fn without_answer(&self) -> Outcome {
         match self {
             Self::TimedOut => Outcome::TimedOut,
-            Self::Idle => Outcome::Idle,
+            Self::Idle => Outcome::IdleTimeout,
             Self::Interrupted { .. } => Outcome::Interrupted,
             Self::NotStarted { .. } => Outcome::AgentNotStarted,
             Self::Finished { .. } => Outcome::NoAnswer,
@@ -117,7 +117,7 @@ impl SessionExit {
                 ProviderError::Refused { .. } => Outcome::ProviderRefused,
                 ProviderError::NotLoggedIn { .. } => Outcome::NotLoggedIn,
                 ProviderError::ContextFull => Outcome::ContextFull,
-                ProviderError::SchemaBroken { .. } => Outcome::NoAnswer,
+                ProviderError::SchemaViolated { .. } => Outcome::NoAnswer,
                 ProviderError::Crashed { .. } => Outcome::AgentCrashed,
             },
         }
@@ -157,7 +157,7 @@ impl ProviderError {
         let own = match self {
             Self::Refused { why }
             | Self::NotLoggedIn { why }
-            | Self::SchemaBroken { why }
+            | Self::SchemaViolated { why }
             | Self::Crashed { why } => return why.clone(),
             Self::ContextFull => "the session filled the model's context",
             Self::RateLimited { .. } => "the provider had too many requests",

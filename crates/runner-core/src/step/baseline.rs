@@ -76,7 +76,7 @@ fn found(verdict: &GuardRun) -> Baseline {
 
 fn surveyed(snapshot: &Snapshot, found: Baseline) -> BaselineCommit {
     let state = RunState { baseline: Some(found), ..snapshot.state.clone() };
-    let message = message(&snapshot.run_id, &state, snapshot.own_commits);
+    let message = message(&snapshot.run_id, &state, snapshot.user_commits);
     BaselineCommit { run_id: snapshot.run_id.clone(), state, message }
 }
 
@@ -219,7 +219,7 @@ mod tests {
     fn what_the_guard_said_is_committed_and_told() {
         for (own_commits, taken_in) in [(0, ""), (1, "Runner-Taken-In: 1\n"), (2, "Runner-Taken-In: 2\n")] {
             let mut world = world(|_, state, _| state.last_summary = Some("kept".to_owned()));
-            world.snapshot.own_commits = own_commits;
+            world.snapshot.user_commits = own_commits;
             assert_eq!(baseline(&mut world), Ok(None));
             let mut state = world.snapshot.state.clone();
             state.baseline = Some(Baseline {

@@ -95,7 +95,7 @@ pub(super) fn limits_after(
     let mut limits: Vec<UsageLimit> = of_leaf.filter(|limit| limit.agent != agent).cloned().collect();
     if outcome == Outcome::UsageLimit {
         limits.push(UsageLimit { agent: agent.to_owned(), node: node.clone(), resets_unix_secs });
-    } else if outcome.nature() != super::outcome::OutcomeClass::Answered {
+    } else if outcome.class() != super::outcome::OutcomeClass::Answered {
         // What failed in another way said nothing about the allowance.
         limits.extend(before.iter().filter(|limit| limit.node == *node && limit.agent == agent).cloned());
     }

@@ -48,21 +48,21 @@ pub enum Event {
     /// What it said is in git.
     BaselineEnded { guard: GuardResult, exit: String, command: CommandArgv },
     /// An iteration that a crash left unfinished is taken up again.
-    Resumed { iter: IterationNumber, exit: SessionExit },
+    Recovered { iter: IterationNumber, exit: SessionExit },
     /// The agent said or did something, if it is one that the runner understands. The numbers count from 1 in each
     /// session.
     Agent {
         iter: IterationNumber,
         seq: u32,
         #[serde(flatten)]
-        what: AgentEvent,
+        activity: AgentEvent,
     },
     /// The session is over.
     AgentEnded { iter: IterationNumber, exit: SessionExit, usage: Usage, processes_left: u32 },
     /// The session's leavings were judged.
-    Judged {
+    Checked {
         iter: IterationNumber,
-        judgement: SessionCheck,
+        result: SessionCheck,
         status: Option<AgentStatus>,
         findings: Vec<String>,
     },
@@ -71,13 +71,13 @@ pub enum Event {
     /// The guard is over.
     GuardEnded { iter: IterationNumber, end: GuardEnd, exit: Option<GuardExit> },
     /// The iteration is decided; its commit follows.
-    Settled {
+    Decided {
         iter: IterationNumber,
         outcome: Outcome,
         status: AgentStatus,
         guard: GuardResult,
         charge: AttemptCharge,
-        marks: Vec<Annotation>,
+        annotations: Vec<Annotation>,
         leaves: LeafCount,
         cost: SessionCost,
         spent: RunSpending,
@@ -89,9 +89,9 @@ pub enum Event {
     /// The loop stands still until the user lets it go on.
     Paused,
     /// It goes on.
-    Continued,
+    Resumed,
     /// Limits of the budget cannot hold, because this agent does not say what they limit.
-    BudgetBlind { limits: Vec<BudgetLimit>, agent: String },
+    BudgetUnenforceable { limits: Vec<BudgetLimit>, agent: String },
     /// A program of the user's was told something; why that failed, if it did.
     HookRan { hook: String, fault: Option<String> },
     /// The run stops.
@@ -113,13 +113,13 @@ pub struct RecordedEvent<'e> {
 #[serde(rename_all = "snake_case")]
 pub enum SessionCheck {
     /// No answer that counts.
-    Silent,
+    NoAnswer,
     /// A tree that is none.
     InvalidTree,
     /// Broken rules.
-    Broken,
+    RuleViolations,
     /// Nothing against it.
-    Lawful,
+    Accepted,
 }
 
 /// How a run of the guard ended.
@@ -138,8 +138,8 @@ impl Event {
         Self::Planned {
             run_id: job.run_id.clone(),
             iter: job.iteration,
-            mode: job.aim.mode(),
-            node: job.aim.node().cloned(),
+            mode: job.target.mode(),
+            node: job.target.node().cloned(),
             path: job.path.clone(),
             title: job.title.clone(),
             attempt: job.attempt,
@@ -158,14 +158,16 @@ impl Event {
         Self::AgentEnded { iter: job.iteration, exit: exit.clone(), usage, processes_left }
     }
 
-    pub(super) fn judged(job: &Job, claim: &Claim) -> Self {
+    pub(super) fn checked(job: &Job, claim: &Claim) -> Self {
         let (judgement, status) = match &claim.finding {
-            SessionFinding::Silent { .. } => (SessionCheck::Silent, None),
+            SessionFinding::NoAnswer { .. } => (SessionCheck::NoAnswer, None),
             SessionFinding::InvalidTree { answer, .. } => (SessionCheck::InvalidTree, Some(answer.status)),
-            SessionFinding::Broken { answer, .. } => (SessionCheck::Broken, Some(answer.status)),
-            SessionFinding::Lawful { answer, .. } => (SessionCheck::Lawful, Some(answer.status)),
+            SessionFinding::RuleViolations { answer, .. } => {
+                (SessionCheck::RuleViolations, Some(answer.status))
+            }
+            SessionFinding::Accepted { answer, .. } => (SessionCheck::Accepted, Some(answer.status)),
         };
-        Self::Judged { iter: job.iteration, judgement, status, findings: findings(claim) }
+        Self::Checked { iter: job.iteration, result: judgement, status, findings: findings(claim) }
     }
 
     pub(super) fn guard_ended(job: &Job, verdict: &GuardRun) -> Self {
@@ -179,15 +181,15 @@ impl Event {
         Self::GuardEnded { iter: job.iteration, end, exit }
     }
 
-    pub(super) fn settled(job: &Job, transition: &Transition) -> Self {
+    pub(super) fn decided(job: &Job, transition: &Transition) -> Self {
         let meta = &transition.meta;
-        Self::Settled {
+        Self::Decided {
             iter: job.iteration,
             outcome: transition.outcome,
             status: meta.status,
             guard: meta.guard,
             charge: meta.charge,
-            marks: meta.marks.clone(),
+            annotations: meta.annotations.clone(),
             leaves: transition.tree.root().leaves(),
             cost: meta.cost,
             spent: meta.spent,
@@ -204,18 +206,18 @@ impl Event {
             Self::Planned { .. } => "planned",
             Self::BaselineStarted { .. } => "baseline_started",
             Self::BaselineEnded { .. } => "baseline_ended",
-            Self::Resumed { .. } => "resumed",
+            Self::Recovered { .. } => "recovered",
             Self::Agent { .. } => "agent",
             Self::AgentEnded { .. } => "agent_ended",
-            Self::Judged { .. } => "judged",
+            Self::Checked { .. } => "checked",
             Self::GuardStarted { .. } => "guard_started",
             Self::GuardEnded { .. } => "guard_ended",
-            Self::Settled { .. } => "settled",
+            Self::Decided { .. } => "decided",
             Self::Committed { .. } => "committed",
             Self::Waiting { .. } => "waiting",
             Self::Paused => "paused",
-            Self::Continued => "continued",
-            Self::BudgetBlind { .. } => "budget_blind",
+            Self::Resumed => "resumed",
+            Self::BudgetUnenforceable { .. } => "budget_unenforceable",
             Self::HookRan { .. } => "hook_ran",
             Self::Stopped { .. } => "stopped",
         }

@@ -27,7 +27,7 @@ pub struct HookCall {
     /// The program.
     pub argv: CommandArgv,
     /// What it is told.
-    pub says: Value,
+    pub payload: Value,
 }
 
 impl HookTrigger {
@@ -37,7 +37,7 @@ impl HookTrigger {
             (self.run_id, self.iter) = (Some(run_id.clone()), Some(*iter));
             (self.node, self.title, self.outcome) = (path.clone(), title.clone(), None);
         }
-        if let Event::Settled { iter, outcome, leaves, .. } = event {
+        if let Event::Decided { iter, outcome, leaves, .. } = event {
             (self.iter, self.outcome, self.leaves) = (Some(*iter), Some(*outcome), Some(*leaves));
         }
         if let Event::Committed { commit, .. } = event {
@@ -65,7 +65,7 @@ impl HookTrigger {
         if let (Value::Object(says), Value::Object(more)) = (&mut says, more) {
             says.extend(more);
         }
-        HookCall { hook, argv: argv.clone(), says }
+        HookCall { hook, argv: argv.clone(), payload: says }
     }
 }
 
@@ -77,11 +77,11 @@ fn of_stop<'h>(stop: &StopReason, hooks: &'h HooksConfig) -> Option<(&'static st
         StopReason::MaxIterations { .. }
         | StopReason::LoopIterations { .. }
         | StopReason::Budget { .. }
-        | StopReason::Time { .. }
+        | StopReason::TimeLimit { .. }
         | StopReason::Failures { .. }
-        | StopReason::Barred { .. }
+        | StopReason::NeedsUser { .. }
         | StopReason::Interrupted { .. }
-        | StopReason::Asked => ("on_stop", None),
+        | StopReason::UserStop => ("on_stop", None),
     };
     [own, ("on_stop", hooks.on_stop.as_ref())].into_iter().find_map(|(hook, argv)| Some((hook, argv?)))
 }
@@ -117,13 +117,13 @@ mod tests {
     }
 
     fn settled(iter: IterationNumber, outcome: Outcome, passed: usize) -> Event {
-        Event::Settled {
+        Event::Decided {
             iter,
             outcome,
             status: AgentStatus::Done,
             guard: GuardResult::Skipped,
             charge: AttemptCharge::Free,
-            marks: Vec::new(),
+            annotations: Vec::new(),
             leaves: LeafCount { total: 9, passed },
             cost: SessionCost { tokens: None, microdollars: None, basis: CostSource::Unknown },
             spent: RunSpending::default(),
@@ -144,9 +144,9 @@ mod tests {
         let told = |hooks: &HooksConfig, stop: &StopReason| of_stop(stop, hooks).map(|(hook, _)| hook);
         assert_eq!(told(&all, &StopReason::Complete), Some("on_complete"));
         assert_eq!(told(&all, &stuck), Some("on_stuck"));
-        assert_eq!(told(&all, &StopReason::Asked), Some("on_stop"));
+        assert_eq!(told(&all, &StopReason::UserStop), Some("on_stop"));
         assert_eq!(told(&stop, &stuck), Some("on_stop"));
-        assert_eq!(told(&HooksConfig { on_stop: None, ..all }, &StopReason::Asked), None);
+        assert_eq!(told(&HooksConfig { on_stop: None, ..all }, &StopReason::UserStop), None);
     }
 
     #[test]
@@ -156,14 +156,14 @@ mod tests {
             HooksConfig { on_pass: Some(argv("p")), on_stop: Some(argv("s")), ..HooksConfig::default() };
         let [first, second] = [1, 2].map(|iter| IterationNumber::new(iter).unwrap());
         let commit = "c0ffee".to_owned();
-        let stop = StopReason::Time { outcome: Outcome::Idle };
+        let stop = StopReason::TimeLimit { outcome: Outcome::IdleTimeout };
         let mut telling = HookTrigger::default();
         let told: Vec<Option<HookCall>> = [
             planned(first, "root/a"),
             settled(first, Outcome::Passed, 4),
             Event::Committed { iter: first, commit: commit.clone(), next: NextAction::Go },
             planned(second, "root/b"),
-            settled(second, Outcome::Idle, 5),
+            settled(second, Outcome::IdleTimeout, 5),
             Event::Committed { iter: second, commit, next: NextAction::Stop(stop.clone()) },
             Event::Stopped { stop, exit_code: 4 },
         ]
@@ -177,11 +177,11 @@ mod tests {
         });
         let stopped = json!({
             "schema": "runner.hook/1", "hook": "on_stop", "run_id": "r1", "iter": 2, "node": "root/b",
-            "title": "Title of root/b", "outcome": "idle", "leaves": {"total": 9, "passed": 5},
-            "stop": {"reason": "time", "outcome": "idle"}, "exit_code": 4
+            "title": "Title of root/b", "outcome": "idle_timeout", "leaves": {"total": 9, "passed": 5},
+            "stop": {"reason": "time_limit", "outcome": "idle_timeout"}, "exit_code": 4
         });
-        let passed = HookCall { hook: "on_pass", argv: argv("p"), says: passed };
-        let stopped = HookCall { hook: "on_stop", argv: argv("s"), says: stopped };
+        let passed = HookCall { hook: "on_pass", argv: argv("p"), payload: passed };
+        let stopped = HookCall { hook: "on_stop", argv: argv("s"), payload: stopped };
         assert_eq!(told, [None, None, Some(passed), None, None, None, Some(stopped)]);
     }
 }

@@ -5,7 +5,7 @@ use super::merge::{PlanEdit, merge, plan_edits};
 use super::outcome::Outcome;
 use super::plan::{Job, SessionTarget};
 use super::snapshot::Snapshot;
-use super::tree_rules::{Violation, judge};
+use super::tree_rules::{Violation, tree_violations};
 use crate::config::ProtectPolicy;
 use crate::model::agent_output::{AgentOutput, AgentStatus};
 use crate::model::repo_path::RepoPath;
@@ -36,7 +36,7 @@ pub struct Claim {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionFinding {
     /// There is no answer that counts.
-    Silent {
+    NoAnswer {
         /// How the iteration ends.
         outcome: Outcome,
         /// What is known of the cause.
@@ -54,7 +54,7 @@ pub enum SessionFinding {
         violations: Vec<Violation>,
     },
     /// There is an answer and a tree, and rules were broken.
-    Broken {
+    RuleViolations {
         /// The answer.
         answer: AgentOutput,
         /// The tree as it was left, from its beginning.
@@ -63,7 +63,7 @@ pub enum SessionFinding {
         violations: Vec<Violation>,
     },
     /// There is an answer, and every rule was kept.
-    Lawful {
+    Accepted {
         /// The answer.
         answer: AgentOutput,
         /// The agent's plan with the runner's own fields as they were before.
@@ -89,9 +89,9 @@ impl Claim {
     pub fn wants_guard(&self, job: &Job) -> bool {
         let done = matches!(
             &self.finding,
-            SessionFinding::Lawful { answer: AgentOutput { status: AgentStatus::Done, .. }, .. }
+            SessionFinding::Accepted { answer: AgentOutput { status: AgentStatus::Done, .. }, .. }
         );
-        done && matches!(job.aim, SessionTarget::Leaf(_))
+        done && matches!(job.target, SessionTarget::Leaf(_))
     }
 }
 
@@ -100,7 +100,7 @@ pub fn interpret(snapshot: &Snapshot, job: &Job, attempt: Attempt) -> Claim {
     let protected = protected_report(snapshot, job.protect, attempt.protected);
     let finding = match heard(&attempt.exit, &attempt.answer) {
         Ok(answer) => judged(snapshot, job, answer, &attempt.tree, &protected),
-        Err((outcome, why)) => SessionFinding::Silent { outcome, why },
+        Err((outcome, why)) => SessionFinding::NoAnswer { outcome, why },
     };
     let Attempt { exit, work, usage, processes_left, .. } = attempt;
     Claim { exit, finding, protected, work, usage, processes_left }
@@ -145,15 +145,15 @@ fn judged(
         }
     };
     let (before, config) = (&snapshot.tree, &snapshot.config);
-    let of_plan = judge(before, &agent, &job.aim, answer.status, config.plan.removal);
+    let of_plan = tree_violations(before, &agent, &job.target, answer.status, config.plan.removal);
     violations.splice(0..0, of_plan);
     if !violations.is_empty() {
-        return SessionFinding::Broken { answer, rejected: rejected_text(left), violations };
+        return SessionFinding::RuleViolations { answer, rejected: rejected_text(left), violations };
     }
     match merge(before, &agent, config) {
         Ok(tree) => {
             let edits = plan_edits(before, &tree);
-            SessionFinding::Lawful { answer, tree: Box::new(tree), edits }
+            SessionFinding::Accepted { answer, tree: Box::new(tree), edits }
         }
         Err(problems) => {
             let errors = problems.iter().map(ToString::to_string).collect();

@@ -34,7 +34,7 @@ pub(super) fn compose(
         ("Runner-Outcome", ruling.outcome.to_string()),
         ("Runner-Attempt", charge.to_owned()),
         ("Runner-Prompt", job.prompt.sha256.to_string()),
-        ("Runner-Prompt-Edition", prompt::edition()),
+        ("Runner-Prompt-Edition", prompt::template_version()),
         ("Runner-Tree", tree_sha256.to_string()),
         ("Runner-State", Sha256::of(&state.to_bytes()).to_string()),
         ("Runner-Guard-Exit", guard_exit),
@@ -49,7 +49,7 @@ pub(super) fn compose(
 }
 
 fn subject(job: &Job, ruling: &Decision<'_>) -> String {
-    let target = job.aim.node().map_or_else(|| "repair".to_owned(), |node| format!("node {node}"));
+    let target = job.target.node().map_or_else(|| "repair".to_owned(), |node| format!("node {node}"));
     let (run, iteration) = (&job.run_id, job.iteration);
     let (status, guard) = (ruling.status.as_str(), ruling.guard.as_str());
     format!("chore(loop): run {run} iter {iteration} {target} status={status} guard={guard}")

@@ -35,7 +35,7 @@ pub struct IterationMeta {
     /// Which try it was.
     pub attempt: Ordinal,
     /// The agent that was asked, by its name.
-    pub asked: String,
+    pub agent: String,
     /// Its rung on the ladder.
     pub rung: Ordinal,
     /// What it might use.
@@ -59,7 +59,7 @@ pub struct IterationMeta {
     /// Every accepted edit of the plan.
     pub plan_edits: Vec<PlanEdit>,
     /// What should be seen.
-    pub marks: Vec<Annotation>,
+    pub annotations: Vec<Annotation>,
     /// The prompt's fingerprint.
     pub prompt_sha256: Sha256,
     /// The prompt's size.
@@ -95,11 +95,11 @@ impl IterationMeta {
         Self {
             run_id: job.run_id.clone(),
             iter: job.iteration,
-            session: job.aim.mode(),
-            node: job.aim.node().cloned(),
+            session: job.target.mode(),
+            node: job.target.node().cloned(),
             path: job.path.clone(),
             attempt: job.attempt,
-            asked: job.agent.clone(),
+            agent: job.agent.clone(),
             rung: job.rung,
             tools: job.tools.clone(),
             mode: claim.work,
@@ -111,7 +111,7 @@ impl IterationMeta {
             exit: claim.exit.clone(),
             findings: findings(claim),
             plan_edits: ruling.edits.to_vec(),
-            marks,
+            annotations: marks,
             prompt_sha256: job.prompt.sha256,
             prompt_bytes: job.prompt.text.len(),
             prompt_cuts: job.prompt.cuts.clone(),

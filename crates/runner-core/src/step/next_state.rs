@@ -4,7 +4,7 @@ use super::attempt::GuardRun;
 use super::escalation::{UsageLimit, limits_after};
 use super::interpret::{Claim, SessionFinding};
 use super::outcome::{NextAction, Outcome, OutcomeClass};
-use super::plan::{Job, SessionTarget, worked_on};
+use super::plan::{Job, SessionTarget, leaf_of};
 use super::settle::Decision;
 use super::snapshot::Snapshot;
 use crate::config::OnUsageLimit;
@@ -40,7 +40,7 @@ pub(super) fn after(
     (ruling, tree, next): (&Decision<'_>, &Tree, &NextAction),
 ) -> RunState {
     let before = &snapshot.state;
-    let nature = ruling.outcome.nature();
+    let nature = ruling.outcome.class();
     let stops = matches!(next, NextAction::Stop(_));
     RunState {
         run_id: Some(snapshot.run_id.clone()),
@@ -48,25 +48,28 @@ pub(super) fn after(
         last_status: Some(ruling.status),
         last_summary: last_summary(claim, verdict),
         last_guard: Some(ruling.guard),
-        last_node: job.aim.node().cloned(),
+        last_node: job.target.node().cloned(),
         last_outcome: Some(ruling.outcome),
         failures_in_row: match nature {
             OutcomeClass::Answered => 0,
             // The user looked: the next invocation has all its failures before it again.
             OutcomeClass::Failure if stops => 0,
             OutcomeClass::Failure => before.failures_in_row.saturating_add(1),
-            OutcomeClass::Cut
+            OutcomeClass::TimeLimit
             | OutcomeClass::Interrupted
             | OutcomeClass::Transient
-            | OutcomeClass::UsedUp
-            | OutcomeClass::Barred => before.failures_in_row,
+            | OutcomeClass::UsageLimit
+            | OutcomeClass::NeedsUser => before.failures_in_row,
         },
         transients_in_row: match nature {
-            OutcomeClass::Transient | OutcomeClass::UsedUp => before.transients_in_row.saturating_add(1),
+            OutcomeClass::Transient | OutcomeClass::UsageLimit => before.transients_in_row.saturating_add(1),
             OutcomeClass::Interrupted => before.transients_in_row,
-            OutcomeClass::Answered | OutcomeClass::Cut | OutcomeClass::Failure | OutcomeClass::Barred => 0,
+            OutcomeClass::Answered
+            | OutcomeClass::TimeLimit
+            | OutcomeClass::Failure
+            | OutcomeClass::NeedsUser => 0,
         },
-        lessons: lessons(before, job, claim, verdict, (ruling, tree)),
+        node_history: node_history(before, job, claim, verdict, (ruling, tree)),
         repair: repair(before, job, claim, ruling.outcome),
         replanned: replanned(before, job, ruling.outcome),
         pinned: pinned(before, claim, ruling.outcome),
@@ -76,7 +79,7 @@ pub(super) fn after(
         },
         usage_limits: usage_limits(snapshot, job, claim, ruling.outcome),
         spent: before.spent.with(cost(snapshot, job, claim)),
-        spent_by_leaf: spent_by_leaf(before, worked_on(&job.aim), cost(snapshot, job, claim), tree),
+        spent_by_leaf: spent_by_leaf(before, leaf_of(&job.target), cost(snapshot, job, claim), tree),
         baseline: before.baseline.clone(),
         semantics: SEMANTICS,
     }
@@ -98,7 +101,7 @@ pub(super) fn usage_limits(
     if snapshot.config.on_usage_limit == OnUsageLimit::Wait {
         return Vec::new();
     }
-    let (before, agent) = (&snapshot.state.usage_limits, (job.agent.as_str(), worked_on(&job.aim)));
+    let (before, agent) = (&snapshot.state.usage_limits, (job.agent.as_str(), leaf_of(&job.target)));
     limits_after(before, agent, outcome, claim.exit.resets_unix_secs())
 }
 
@@ -123,9 +126,11 @@ fn is_open_leaf(tree: &Tree, id: &NodeId) -> bool {
 pub(super) fn last_summary(claim: &Claim, verdict: &GuardRun) -> Option<String> {
     let listed = |all: &[String]| Some(all.join("\n")).filter(|text| !text.is_empty());
     let told = match &claim.finding {
-        SessionFinding::Silent { why, .. } => listed(why),
-        SessionFinding::InvalidTree { .. } | SessionFinding::Broken { .. } => listed(&findings(claim)),
-        SessionFinding::Lawful { answer, .. } => match verdict {
+        SessionFinding::NoAnswer { why, .. } => listed(why),
+        SessionFinding::InvalidTree { .. } | SessionFinding::RuleViolations { .. } => {
+            listed(&findings(claim))
+        }
+        SessionFinding::Accepted { answer, .. } => match verdict {
             GuardRun::NotStarted { why } => Some(format!("{GUARD_NOT_STARTED}{why}")),
             GuardRun::Skipped
             | GuardRun::Ended { .. }
@@ -139,13 +144,15 @@ pub(super) fn last_summary(claim: &Claim, verdict: &GuardRun) -> Option<String> 
 /// Everything that was found against a session, one line each, bounded.
 pub(super) fn findings(claim: &Claim) -> Vec<String> {
     let found: Vec<String> = match &claim.finding {
-        SessionFinding::Silent { why, .. } => why.clone(),
+        SessionFinding::NoAnswer { why, .. } => why.clone(),
         SessionFinding::InvalidTree { errors, violations, .. } => {
             let errors = errors.iter().map(|error| format!("tree.json: {error}"));
             errors.chain(violations.iter().map(ToString::to_string)).collect()
         }
-        SessionFinding::Broken { violations, .. } => violations.iter().map(ToString::to_string).collect(),
-        SessionFinding::Lawful { .. } => Vec::new(),
+        SessionFinding::RuleViolations { violations, .. } => {
+            violations.iter().map(ToString::to_string).collect()
+        }
+        SessionFinding::Accepted { .. } => Vec::new(),
     };
     bounded(found)
 }
@@ -157,24 +164,24 @@ fn bounded(notes: Vec<String>) -> Vec<String> {
 }
 
 /// The lessons after the iteration: those of nodes that still wait, the newest last.
-fn lessons(
+fn node_history(
     before: &RunState,
     job: &Job,
     claim: &Claim,
     verdict: &GuardRun,
     (ruling, tree): (&Decision<'_>, &Tree),
 ) -> Vec<NodeHistory> {
-    let mut lessons = before.lessons.clone();
-    if let Some(node) = job.aim.node() {
+    let mut lessons = before.node_history.clone();
+    if let Some(node) = job.target.node() {
         let last = lessons.iter().position(|lesson| lesson.node == *node).map(|at| lessons.remove(at));
-        lessons.extend(lesson(node, last, job, claim, (verdict, ruling)));
+        lessons.extend(history_entry(node, last, job, claim, (verdict, ruling)));
     }
     lessons.retain(|lesson| is_open_leaf(tree, &lesson.node));
     lessons.split_off(lessons.len().saturating_sub(LESSONS_MAX))
 }
 
 /// What the next session on this node is told. A session without an answer leaves what was known before.
-fn lesson(
+fn history_entry(
     node: &NodeId,
     last: Option<NodeHistory>,
     job: &Job,
@@ -182,10 +189,10 @@ fn lesson(
     (verdict, ruling): (&GuardRun, &Decision<'_>),
 ) -> Option<NodeHistory> {
     let outcome = ruling.outcome;
-    if outcome.nature() != OutcomeClass::Answered {
+    if outcome.class() != OutcomeClass::Answered {
         let then = Some(outcome);
         return Some(match last {
-            Some(last) => NodeHistory { then, ..last },
+            Some(last) => NodeHistory { later_outcome: then, ..last },
             None => NodeHistory {
                 node: node.clone(),
                 iter: job.iteration,
@@ -193,7 +200,7 @@ fn lesson(
                 summary: String::new(),
                 notes: Vec::new(),
                 guard_output: None,
-                then: None,
+                later_outcome: None,
             },
         });
     }
@@ -206,16 +213,16 @@ fn lesson(
         summary: summary(claim),
         notes: bounded(findings(claim).into_iter().chain(restored).collect()),
         guard_output: guard_output(verdict).filter(|_| outcome == Outcome::GuardFailed),
-        then: None,
+        later_outcome: None,
     })
 }
 
 fn summary(claim: &Claim) -> String {
     match &claim.finding {
         SessionFinding::InvalidTree { answer, .. }
-        | SessionFinding::Broken { answer, .. }
-        | SessionFinding::Lawful { answer, .. } => head(&answer.summary, SUMMARY_BYTES_MAX).to_owned(),
-        SessionFinding::Silent { .. } => String::new(),
+        | SessionFinding::RuleViolations { answer, .. }
+        | SessionFinding::Accepted { answer, .. } => head(&answer.summary, SUMMARY_BYTES_MAX).to_owned(),
+        SessionFinding::NoAnswer { .. } => String::new(),
     }
 }
 
@@ -237,17 +244,17 @@ pub(super) fn guard_output(verdict: &GuardRun) -> Option<String> {
 /// The rejected tree that waits for a repair.
 fn repair(before: &RunState, job: &Job, claim: &Claim, outcome: Outcome) -> Option<PendingRepair> {
     let rejected = match &claim.finding {
-        SessionFinding::InvalidTree { rejected, .. } | SessionFinding::Broken { rejected, .. } => {
+        SessionFinding::InvalidTree { rejected, .. } | SessionFinding::RuleViolations { rejected, .. } => {
             rejected.clone()
         }
-        SessionFinding::Silent { .. } | SessionFinding::Lawful { .. } => String::new(),
+        SessionFinding::NoAnswer { .. } | SessionFinding::Accepted { .. } => String::new(),
     };
-    match (&job.aim, outcome) {
+    match (&job.target, outcome) {
         (SessionTarget::Leaf(node) | SessionTarget::Replan(node), Outcome::InvalidTree) => {
             Some(PendingRepair {
                 iter: job.iteration,
                 node: node.clone(),
-                mode: job.aim.mode(),
+                mode: job.target.mode(),
                 tries: 0,
                 rejected,
                 errors: findings(claim),
@@ -261,14 +268,14 @@ fn repair(before: &RunState, job: &Job, claim: &Claim, outcome: Outcome) -> Opti
             rejected,
             errors: findings(claim),
         }),
-        (_, Outcome::Repaired | Outcome::RepairGivenUp) => None,
+        (_, Outcome::Repaired | Outcome::RepairAbandoned) => None,
         (_, _) => before.repair.clone(),
     }
 }
 
 fn replanned(before: &RunState, job: &Job, outcome: Outcome) -> Vec<NodeId> {
     let mut replanned = before.replanned.clone();
-    if let (SessionTarget::Replan(node), OutcomeClass::Answered) = (&job.aim, outcome.nature()) {
+    if let (SessionTarget::Replan(node), OutcomeClass::Answered) = (&job.target, outcome.class()) {
         replanned.push(node.clone());
         replanned.sort();
         replanned.dedup();

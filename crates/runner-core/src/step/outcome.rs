@@ -18,15 +18,15 @@ pub enum Outcome {
     GuardFailed,
     Retry,
     Decomposed,
-    RuleBroken,
+    RuleViolation,
     InvalidTree,
     Repaired,
     RepairFailed,
-    RepairGivenUp,
+    RepairAbandoned,
     Replanned,
     ReplanRefused,
     TimedOut,
-    Idle,
+    IdleTimeout,
     GuardTimedOut,
     Interrupted,
     RateLimited,
@@ -48,17 +48,17 @@ pub enum OutcomeClass {
     /// The agent answered and was judged.
     Answered,
     /// A limit of time ended it; the run stops and can go on.
-    Cut,
+    TimeLimit,
     /// A signal or a crash ended it; nobody's fault.
     Interrupted,
     /// Will pass by itself: wait and try again.
     Transient,
     /// Will pass at a moment that may be known: wait for it, or ask the next agent of the ladder.
-    UsedUp,
+    UsageLimit,
     /// Will hardly pass by itself: three in a row stop the loop.
     Failure,
     /// Will not pass by itself: the loop stops at once, and says how to mend it.
-    Barred,
+    NeedsUser,
 }
 
 impl Outcome {
@@ -68,15 +68,15 @@ impl Outcome {
         Self::GuardFailed,
         Self::Retry,
         Self::Decomposed,
-        Self::RuleBroken,
+        Self::RuleViolation,
         Self::InvalidTree,
         Self::Repaired,
         Self::RepairFailed,
-        Self::RepairGivenUp,
+        Self::RepairAbandoned,
         Self::Replanned,
         Self::ReplanRefused,
         Self::TimedOut,
-        Self::Idle,
+        Self::IdleTimeout,
         Self::GuardTimedOut,
         Self::Interrupted,
         Self::RateLimited,
@@ -99,15 +99,15 @@ impl Outcome {
             Self::GuardFailed => "guard_failed",
             Self::Retry => "retry",
             Self::Decomposed => "decomposed",
-            Self::RuleBroken => "rule_broken",
+            Self::RuleViolation => "rule_violation",
             Self::InvalidTree => "invalid_tree",
             Self::Repaired => "repaired",
             Self::RepairFailed => "repair_failed",
-            Self::RepairGivenUp => "repair_given_up",
+            Self::RepairAbandoned => "repair_abandoned",
             Self::Replanned => "replanned",
             Self::ReplanRefused => "replan_refused",
             Self::TimedOut => "timed_out",
-            Self::Idle => "idle",
+            Self::IdleTimeout => "idle_timeout",
             Self::GuardTimedOut => "guard_timed_out",
             Self::Interrupted => "interrupted",
             Self::RateLimited => "rate_limited",
@@ -125,29 +125,29 @@ impl Outcome {
     }
 
     /// The outcome that a word stands for.
-    pub fn of_word(word: &str) -> Option<Self> {
+    pub fn from_name(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|outcome| outcome.as_str() == word)
     }
 
     /// The kind of ending it is.
-    pub fn nature(self) -> OutcomeClass {
+    pub fn class(self) -> OutcomeClass {
         match self {
             Self::Passed
             | Self::GuardFailed
             | Self::Retry
             | Self::Decomposed
-            | Self::RuleBroken
+            | Self::RuleViolation
             | Self::InvalidTree
             | Self::Repaired
             | Self::RepairFailed
-            | Self::RepairGivenUp
+            | Self::RepairAbandoned
             | Self::Replanned
             | Self::ReplanRefused => OutcomeClass::Answered,
-            Self::TimedOut | Self::Idle | Self::GuardTimedOut => OutcomeClass::Cut,
+            Self::TimedOut | Self::IdleTimeout | Self::GuardTimedOut => OutcomeClass::TimeLimit,
             Self::Interrupted => OutcomeClass::Interrupted,
             Self::RateLimited | Self::Overloaded | Self::Disconnected => OutcomeClass::Transient,
-            Self::UsageLimit => OutcomeClass::UsedUp,
-            Self::NotLoggedIn => OutcomeClass::Barred,
+            Self::UsageLimit => OutcomeClass::UsageLimit,
+            Self::NotLoggedIn => OutcomeClass::NeedsUser,
             Self::AgentNotStarted
             | Self::AgentCrashed
             | Self::NoAnswer
@@ -166,15 +166,15 @@ impl Outcome {
             | Self::GuardFailed
             | Self::Retry
             | Self::Decomposed
-            | Self::RuleBroken
+            | Self::RuleViolation
             | Self::InvalidTree
             | Self::Repaired
             | Self::RepairFailed
-            | Self::RepairGivenUp
+            | Self::RepairAbandoned
             | Self::Replanned
             | Self::ReplanRefused => return None,
             Self::TimedOut => "the iteration's time was over while the agent worked",
-            Self::Idle => "the agent was silent for too long",
+            Self::IdleTimeout => "the agent was silent for too long",
             Self::GuardTimedOut => "the iteration's time was over while the guard ran",
             Self::Interrupted => "a signal, or the runner's own death",
             Self::RateLimited => "too many requests",
@@ -197,7 +197,7 @@ impl Outcome {
             String::from("| outcome | what happened | what follows | exit |\n| --- | --- | --- | --- |\n");
         for outcome in Self::ALL {
             let Some(happened) = outcome.happened() else { continue };
-            let (follows, exit) = outcome.nature().follows();
+            let (follows, exit) = outcome.class().follows();
             table.push_str(&format!("| `{outcome}` | {happened} | {follows} | {exit} |\n"));
         }
         table
@@ -209,7 +209,7 @@ impl OutcomeClass {
     fn follows(self) -> (&'static str, &'static str) {
         match self {
             Self::Answered => ("the answer decides", ""),
-            Self::Cut => ("what there is is committed, the run stops; `runner loop` goes on", "4"),
+            Self::TimeLimit => ("what there is is committed, the run stops; `runner loop` goes on", "4"),
             Self::Interrupted => {
                 ("what there is is committed; after a crash the next command goes on", "130, 143, 129")
             }
@@ -217,12 +217,12 @@ impl OutcomeClass {
                 "wait and try again: 5 s, then twice as long each time up to 300 s, or as long as the provider asks for (at most an hour)",
                 "none",
             ),
-            Self::UsedUp => (
+            Self::UsageLimit => (
                 "wait until the reset that the agent names (without one: a minute, then twice as long each time up to an hour), or ask the next agent (`on_usage_limit`)",
                 "none",
             ),
             Self::Failure => ("try again at once; three in a row stop the loop", "1"),
-            Self::Barred => ("the loop stops at once: only you can mend it", "1"),
+            Self::NeedsUser => ("the loop stops at once: only you can mend it", "1"),
         }
     }
 }
@@ -280,7 +280,7 @@ pub enum StopReason {
         max: u64,
     },
     /// An iteration ran out of time: the agent, its silence, or the guard.
-    Time {
+    TimeLimit {
         /// Which of them.
         outcome: Outcome,
     },
@@ -292,7 +292,7 @@ pub enum StopReason {
         in_row: u32,
     },
     /// A failure that only the user can mend.
-    Barred {
+    NeedsUser {
         /// Which one.
         outcome: Outcome,
     },
@@ -302,7 +302,7 @@ pub enum StopReason {
         by: Interruption,
     },
     /// The user asked to stop after the running iteration.
-    Asked,
+    UserStop,
 }
 
 impl StopReason {
@@ -314,11 +314,11 @@ impl StopReason {
             Self::MaxIterations { .. } => "max_iterations",
             Self::LoopIterations { .. } => "loop_iterations",
             Self::Budget { .. } => "budget",
-            Self::Time { .. } => "time",
+            Self::TimeLimit { .. } => "time_limit",
             Self::Failures { .. } => "failures",
-            Self::Barred { .. } => "barred",
+            Self::NeedsUser { .. } => "needs_user",
             Self::Interrupted { .. } => "interrupted",
-            Self::Asked => "asked",
+            Self::UserStop => "user_stop",
         }
     }
 
@@ -326,14 +326,16 @@ impl StopReason {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Complete => 0,
-            Self::Failures { .. } | Self::Barred { .. } | Self::Interrupted { by: Interruption::Crash } => 1,
+            Self::Failures { .. }
+            | Self::NeedsUser { .. }
+            | Self::Interrupted { by: Interruption::Crash } => 1,
             Self::Stuck { .. } => 3,
             Self::MaxIterations { .. }
             | Self::LoopIterations { .. }
             | Self::Budget { .. }
-            | Self::Time { .. } => 4,
+            | Self::TimeLimit { .. } => 4,
             Self::Interrupted { by: Interruption::Hup } => 129,
-            Self::Interrupted { by: Interruption::Int } | Self::Asked => 130,
+            Self::Interrupted { by: Interruption::Int } | Self::UserStop => 130,
             Self::Interrupted { by: Interruption::Term } => 143,
         }
     }
@@ -358,13 +360,13 @@ mod tests {
     #[test]
     fn every_outcome_is_listed_once_under_its_word() {
         for outcome in Outcome::ALL {
-            assert_eq!(Outcome::of_word(outcome.as_str()), Some(outcome));
+            assert_eq!(Outcome::from_name(outcome.as_str()), Some(outcome));
             assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.as_str());
         }
         let mut sorted = Outcome::ALL;
         sorted.sort_unstable();
         assert_eq!(sorted, Outcome::ALL, "in the order of the type");
-        assert_eq!(Outcome::of_word("fine"), None);
+        assert_eq!(Outcome::from_name("fine"), None);
     }
 
     #[test]
@@ -376,13 +378,13 @@ mod tests {
             (StopReason::MaxIterations { max: 1 }, 4),
             (StopReason::LoopIterations { max: 1 }, 4),
             (StopReason::Budget { limit: BudgetLimit::RunUsd, node: None, spent: 2, max: 1 }, 4),
-            (StopReason::Time { outcome: Outcome::Idle }, 4),
+            (StopReason::TimeLimit { outcome: Outcome::IdleTimeout }, 4),
             (StopReason::Failures { outcome: Outcome::NoAnswer, in_row: 3 }, 1),
-            (StopReason::Barred { outcome: Outcome::NotLoggedIn }, 1),
+            (StopReason::NeedsUser { outcome: Outcome::NotLoggedIn }, 1),
             (StopReason::Interrupted { by: Interruption::Int }, 130),
             (StopReason::Interrupted { by: Interruption::Term }, 143),
             (StopReason::Interrupted { by: Interruption::Hup }, 129),
-            (StopReason::Asked, 130),
+            (StopReason::UserStop, 130),
         ] {
             assert_eq!(stop.exit_code(), code, "{stop:?}");
             assert_eq!(serde_json::to_value(&stop).unwrap()["reason"], stop.as_str());
@@ -401,15 +403,15 @@ mod tests {
         let table = Outcome::failure_table();
         let mut rows = table.lines().skip(2).map(|row| row.trim_matches(['|', ' ']).split(" | "));
         for outcome in Outcome::ALL {
-            let stops = match outcome.nature() {
+            let stops = match outcome.class() {
                 OutcomeClass::Answered => continue,
-                OutcomeClass::Cut => vec![StopReason::Time { outcome }],
+                OutcomeClass::TimeLimit => vec![StopReason::TimeLimit { outcome }],
                 OutcomeClass::Interrupted => [Interruption::Int, Interruption::Term, Interruption::Hup]
                     .map(|by| StopReason::Interrupted { by })
                     .to_vec(),
-                OutcomeClass::Transient | OutcomeClass::UsedUp => Vec::new(),
+                OutcomeClass::Transient | OutcomeClass::UsageLimit => Vec::new(),
                 OutcomeClass::Failure => vec![StopReason::Failures { outcome, in_row: 3 }],
-                OutcomeClass::Barred => vec![StopReason::Barred { outcome }],
+                OutcomeClass::NeedsUser => vec![StopReason::NeedsUser { outcome }],
             };
             let codes: Vec<String> = stops.iter().map(|stop| stop.exit_code().to_string()).collect();
             let codes = if codes.is_empty() { "none".to_owned() } else { codes.join(", ") };

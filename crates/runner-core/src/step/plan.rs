@@ -72,7 +72,7 @@ impl SessionTarget {
 }
 
 /// The leaf that a session is about: a repair is about the one whose session left the rejected tree.
-pub(super) fn worked_on(aim: &SessionTarget) -> &NodeId {
+pub(super) fn leaf_of(aim: &SessionTarget) -> &NodeId {
     match aim {
         SessionTarget::Leaf(node) | SessionTarget::Replan(node) => node,
         SessionTarget::Repair(repair) => &repair.node,
@@ -96,7 +96,7 @@ pub struct Job {
     /// The iteration's number.
     pub iteration: IterationNumber,
     /// What the session is for.
-    pub aim: SessionTarget,
+    pub target: SessionTarget,
     /// The ids from the root to the selected node, `root/api/login`; empty in a repair.
     pub path: String,
     /// The selected node's title; empty in a repair.
@@ -177,7 +177,7 @@ pub fn plan(snapshot: &Snapshot) -> Result<NextStep, PromptError> {
         iteration: snapshot.state.next_iter,
         path: choice.as_ref().map(|choice| path_text(&choice.path)).unwrap_or_default(),
         title: choice.map(|choice| choice.leaf.title.clone()).unwrap_or_default(),
-        aim,
+        target: aim,
         attempt,
         context,
         prompt,
@@ -231,7 +231,7 @@ fn decide(snapshot: &Snapshot) -> Result<(SessionTarget, Option<SelectedLeaf<'_>
     if state.next_iter.get() > max {
         return Err(StopReason::MaxIterations { max });
     }
-    let leaf = worked_on(&aimed.0);
+    let leaf = leaf_of(&aimed.0);
     match reached(&snapshot.config.budget, &state.spent, state.spent_on(leaf)) {
         Some(ReachedLimit { limit, spent, max }) => {
             let node = limit.is_of_leaf().then(|| leaf.clone());

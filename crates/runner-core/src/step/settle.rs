@@ -1,6 +1,6 @@
 //! Claim and verdict to transition: the update table, and everything that is written because of it.
 
-use super::annotations::marks;
+use super::annotations::annotations;
 use super::attempt::{GuardExit, GuardRun, ProviderError, SessionExit};
 use super::backoff::Wait;
 use super::escalation::choose;
@@ -10,7 +10,7 @@ use super::message;
 use super::meta::IterationMeta;
 use super::next_state;
 use super::outcome::{Interruption, NextAction, Outcome, OutcomeClass, StopReason};
-use super::plan::{Job, REPAIRS_MAX, SessionMode, SessionTarget, worked_on};
+use super::plan::{Job, REPAIRS_MAX, SessionMode, SessionTarget, leaf_of};
 use super::snapshot::Snapshot;
 use crate::config::OnUsageLimit;
 use crate::model::agent_output::AgentStatus;
@@ -95,13 +95,13 @@ impl Decision<'_> {
 
 /// Settles an iteration.
 pub fn settle(snapshot: &Snapshot, job: &Job, claim: &Claim, verdict: &GuardRun) -> Transition {
-    let ruling = rule(snapshot, job, claim, verdict);
-    let tree = changed_tree(snapshot, job, ruling.change);
-    let marks = marks(job, claim, &ruling);
+    let ruling = decide(snapshot, job, claim, verdict);
+    let tree = updated_tree(snapshot, job, ruling.change);
+    let marks = annotations(job, claim, &ruling);
     let next = next(snapshot, job, claim, verdict, ruling.outcome);
     let state = next_state::after(snapshot, job, claim, verdict, (&ruling, &tree, &next));
     let tree_sha256 = tree.sha256();
-    let message = message::compose(job, &state, &ruling, &marks, (tree_sha256, snapshot.own_commits));
+    let message = message::compose(job, &state, &ruling, &marks, (tree_sha256, snapshot.user_commits));
     let meta =
         IterationMeta::new(snapshot, job, claim, &ruling, (marks, tree_sha256, next.clone(), state.spent));
     let restore = claim.protected.restore.clone();
@@ -109,7 +109,7 @@ pub fn settle(snapshot: &Snapshot, job: &Job, claim: &Claim, verdict: &GuardRun)
 }
 
 /// The update table.
-fn rule<'c>(snapshot: &Snapshot, job: &'c Job, claim: &'c Claim, verdict: &GuardRun) -> Decision<'c> {
+fn decide<'c>(snapshot: &Snapshot, job: &'c Job, claim: &'c Claim, verdict: &GuardRun) -> Decision<'c> {
     let row = |outcome, status, change| Decision {
         outcome,
         status,
@@ -118,8 +118,8 @@ fn rule<'c>(snapshot: &Snapshot, job: &'c Job, claim: &'c Claim, verdict: &Guard
         edits: &[],
         change,
     };
-    match (&claim.finding, &job.aim) {
-        (SessionFinding::Silent { outcome, .. }, _) => {
+    match (&claim.finding, &job.target) {
+        (SessionFinding::NoAnswer { outcome, .. }, _) => {
             row(*outcome, AgentStatus::Retry, TreeUpdate::Restored)
         }
         (SessionFinding::InvalidTree { .. }, SessionTarget::Leaf(_)) => {
@@ -128,21 +128,21 @@ fn rule<'c>(snapshot: &Snapshot, job: &'c Job, claim: &'c Claim, verdict: &Guard
         (SessionFinding::InvalidTree { .. }, SessionTarget::Replan(_)) => {
             row(Outcome::InvalidTree, AgentStatus::Retry, TreeUpdate::Restored)
         }
-        (SessionFinding::Broken { .. }, SessionTarget::Leaf(_)) => {
-            row(Outcome::RuleBroken, AgentStatus::Retry, TreeUpdate::RestoredCharged)
+        (SessionFinding::RuleViolations { .. }, SessionTarget::Leaf(_)) => {
+            row(Outcome::RuleViolation, AgentStatus::Retry, TreeUpdate::RestoredCharged)
         }
-        (SessionFinding::Broken { .. }, SessionTarget::Replan(_)) => {
+        (SessionFinding::RuleViolations { .. }, SessionTarget::Replan(_)) => {
             row(Outcome::ReplanRefused, AgentStatus::Retry, TreeUpdate::Restored)
         }
         (
-            SessionFinding::InvalidTree { .. } | SessionFinding::Broken { .. },
+            SessionFinding::InvalidTree { .. } | SessionFinding::RuleViolations { .. },
             SessionTarget::Repair(repair),
         ) => {
             let over = repair.tries.saturating_add(1) >= REPAIRS_MAX;
-            let outcome = if over { Outcome::RepairGivenUp } else { Outcome::RepairFailed };
+            let outcome = if over { Outcome::RepairAbandoned } else { Outcome::RepairFailed };
             row(outcome, AgentStatus::Retry, TreeUpdate::Restored)
         }
-        (SessionFinding::Lawful { answer, tree, edits }, SessionTarget::Repair(repair)) => {
+        (SessionFinding::Accepted { answer, tree, edits }, SessionTarget::Repair(repair)) => {
             let rewritten = repair.mode == SessionMode::Replan && is_rewritten(snapshot, tree, &repair.node);
             let change = if rewritten {
                 TreeUpdate::TakenGranted(tree, &repair.node)
@@ -151,7 +151,7 @@ fn rule<'c>(snapshot: &Snapshot, job: &'c Job, claim: &'c Claim, verdict: &Guard
             };
             Decision { edits, ..row(Outcome::Repaired, answer.status, change) }
         }
-        (SessionFinding::Lawful { answer, tree, edits }, SessionTarget::Replan(node)) => {
+        (SessionFinding::Accepted { answer, tree, edits }, SessionTarget::Replan(node)) => {
             let taken = |change| Decision { edits, ..row(Outcome::Replanned, answer.status, change) };
             if answer.status == AgentStatus::Decomposed {
                 taken(TreeUpdate::Taken(tree))
@@ -161,19 +161,19 @@ fn rule<'c>(snapshot: &Snapshot, job: &'c Job, claim: &'c Claim, verdict: &Guard
                 row(Outcome::ReplanRefused, answer.status, TreeUpdate::Restored)
             }
         }
-        (SessionFinding::Lawful { answer, tree, edits }, SessionTarget::Leaf(_)) => {
+        (SessionFinding::Accepted { answer, tree, edits }, SessionTarget::Leaf(_)) => {
             let taken = |outcome, change| Decision { edits, ..row(outcome, answer.status, change) };
             match answer.status {
                 AgentStatus::Retry => taken(Outcome::Retry, TreeUpdate::TakenCharged(tree)),
                 AgentStatus::Decomposed => taken(Outcome::Decomposed, TreeUpdate::Taken(tree)),
-                AgentStatus::Done => rule_done(verdict, tree, edits),
+                AgentStatus::Done => decide_done(verdict, tree, edits),
             }
         }
     }
 }
 
 /// The rows of a lawful `done`: the guard's word decides, and without one nothing is taken.
-fn rule_done<'c>(verdict: &GuardRun, tree: &'c Tree, edits: &'c [PlanEdit]) -> Decision<'c> {
+fn decide_done<'c>(verdict: &GuardRun, tree: &'c Tree, edits: &'c [PlanEdit]) -> Decision<'c> {
     let unsaid = |outcome| Decision {
         outcome,
         status: AgentStatus::Done,
@@ -211,8 +211,8 @@ fn is_rewritten(snapshot: &Snapshot, after: &Tree, id: &NodeId) -> bool {
     }
 }
 
-fn changed_tree(snapshot: &Snapshot, job: &Job, change: TreeUpdate<'_>) -> Tree {
-    let selected = job.aim.node();
+fn updated_tree(snapshot: &Snapshot, job: &Job, change: TreeUpdate<'_>) -> Tree {
+    let selected = job.target.node();
     let charge = |node: &mut Node| node.attempts = node.attempts.saturating_add(1).min(node.max_attempts);
     match change {
         TreeUpdate::Restored => snapshot.tree.clone(),
@@ -243,8 +243,8 @@ fn with_leaf(tree: &Tree, id: Option<&NodeId>, change: impl FnOnce(&mut Node)) -
 
 /// What follows from how the iteration ended.
 fn next(snapshot: &Snapshot, job: &Job, claim: &Claim, verdict: &GuardRun, outcome: Outcome) -> NextAction {
-    match outcome.nature() {
-        OutcomeClass::Answered => match (&job.aim, outcome) {
+    match outcome.class() {
+        OutcomeClass::Answered => match (&job.target, outcome) {
             (SessionTarget::Replan(node), Outcome::ReplanRefused) => {
                 NextAction::Stop(StopReason::Stuck { node: node.clone() })
             }
@@ -252,7 +252,7 @@ fn next(snapshot: &Snapshot, job: &Job, claim: &Claim, verdict: &GuardRun, outco
                 NextAction::Go
             }
         },
-        OutcomeClass::Cut => NextAction::Stop(StopReason::Time { outcome }),
+        OutcomeClass::TimeLimit => NextAction::Stop(StopReason::TimeLimit { outcome }),
         OutcomeClass::Interrupted => match interruption(claim, verdict) {
             Interruption::Crash => NextAction::Go,
             by @ (Interruption::Int | Interruption::Term | Interruption::Hup) => {
@@ -260,8 +260,8 @@ fn next(snapshot: &Snapshot, job: &Job, claim: &Claim, verdict: &GuardRun, outco
             }
         },
         OutcomeClass::Transient => NextAction::Wait(wait(snapshot, job, &claim.exit)),
-        OutcomeClass::UsedUp => after_usage_limit(snapshot, job, claim),
-        OutcomeClass::Barred => NextAction::Stop(StopReason::Barred { outcome }),
+        OutcomeClass::UsageLimit => after_usage_limit(snapshot, job, claim),
+        OutcomeClass::NeedsUser => NextAction::Stop(StopReason::NeedsUser { outcome }),
         OutcomeClass::Failure => match snapshot.state.failures_in_row.saturating_add(1) {
             in_row if in_row >= FAILURES_MAX => NextAction::Stop(StopReason::Failures { outcome, in_row }),
             _ => NextAction::Go,
@@ -279,7 +279,7 @@ fn interruption(claim: &Claim, verdict: &GuardRun) -> Interruption {
 /// What follows a used-up allowance: the next agent that has one, or a wait for the first to have one again.
 fn after_usage_limit(snapshot: &Snapshot, job: &Job, claim: &Claim) -> NextAction {
     let limits = next_state::usage_limits(snapshot, job, claim, Outcome::UsageLimit);
-    let path = snapshot.tree.path_to(worked_on(&job.aim)).unwrap_or_default();
+    let path = snapshot.tree.path_to(leaf_of(&job.target)).unwrap_or_default();
     let leaf = path.last().map(|leaf| (&leaf.id, leaf.attempts));
     let chosen = choose(&snapshot.config, &limits, leaf);
     let goes_on = snapshot.config.on_usage_limit == OnUsageLimit::Next;

@@ -34,7 +34,7 @@ pub struct Snapshot {
     /// The user's own prompt templates by file name (`contract.md`); the rest are the built-in ones.
     pub templates: BTreeMap<String, String>,
     /// How many commits of the user's own lie on top of the runner's last one.
-    pub own_commits: u32,
+    pub user_commits: u32,
 }
 
 /// A file that was kept for a node.

@@ -50,7 +50,7 @@ fn snapshot() -> Snapshot {
         tools: BTreeMap::new(),
         artifacts: BTreeMap::new(),
         templates: BTreeMap::new(),
-        own_commits: 0,
+        user_commits: 0,
     }
 }
 
@@ -63,7 +63,7 @@ fn job(snapshot: &Snapshot) -> Job {
 
 fn stop(snapshot: &Snapshot) -> StopReason {
     match plan(snapshot).unwrap() {
-        NextStep::Work(job) => panic!("{:?}", job.aim),
+        NextStep::Work(job) => panic!("{:?}", job.target),
         NextStep::Stop(stop) => stop,
     }
 }
@@ -121,7 +121,7 @@ fn leaf<'t>(tree: &'t Tree, name: &str) -> &'t Node {
 #[test]
 fn the_job_names_the_leftmost_open_leaf_and_is_complete() {
     let job = job(&snapshot());
-    assert_eq!(job.aim, SessionTarget::Leaf(id("second")));
+    assert_eq!(job.target, SessionTarget::Leaf(id("second")));
     assert_eq!((job.path.as_str(), job.title.as_str()), ("root/second", "Title of second"));
     assert_eq!(job.attempt, Ordinal { nth: 1, of: 3 });
     assert_eq!(job.iteration.to_string(), "0007");
@@ -187,7 +187,7 @@ fn the_commit_message_is_exact_and_a_summary_makes_no_trailer() {
     let prompt = job(&snapshot).prompt.sha256;
     let tree = crate::model::digest::Sha256::of(transition.tree.bytes());
     let state = crate::model::digest::Sha256::of(&transition.state.to_bytes());
-    let edition = crate::prompt::edition();
+    let edition = crate::prompt::template_version();
     assert_eq!(
         transition.message,
         format!(
@@ -240,7 +240,7 @@ fn every_broken_rule_is_told_at_once_with_what_to_do() {
     let mut snapshot = snapshot;
     snapshot.config.guard.protect = ProtectPolicy::Reject;
     let transition = settled(&snapshot, session, &GuardRun::Skipped);
-    assert_eq!(transition.outcome, Outcome::RuleBroken);
+    assert_eq!(transition.outcome, Outcome::RuleViolation);
     assert_eq!(
         transition.meta.findings,
         [
@@ -259,7 +259,7 @@ fn every_broken_rule_is_told_at_once_with_what_to_do() {
     assert_eq!(transition.state.last_status, Some(AgentStatus::Retry));
     assert_eq!(transition.state.last_guard, Some(GuardResult::Skipped));
     let history = job(&after(&snapshot, &transition)).context.history.unwrap();
-    assert!(history.contains("ended as `rule_broken`") && history.contains("said"), "{history}");
+    assert!(history.contains("ended as `rule_violation`") && history.contains("said"), "{history}");
     assert!(history.contains("- root/third: is open"), "{history}");
 }
 
@@ -319,12 +319,12 @@ fn what_was_learned_survives_sessions_without_an_answer() {
     assert_eq!(job(&now).context.history, None);
     let cut = Attempt { exit: SessionExit::Idle, ..attempt("done", first.tree.root()) };
     let cut = settled(&now, cut, &GuardRun::Skipped);
-    assert_eq!(cut.next, NextAction::Stop(StopReason::Time { outcome: Outcome::Idle }));
+    assert_eq!(cut.next, NextAction::Stop(StopReason::TimeLimit { outcome: Outcome::IdleTimeout }));
     now = after(&now, &cut);
     assert_eq!(job(&now).context.failure.unwrap(), failure);
     assert!(job(&now).context.history.unwrap().contains("(`idle`)"));
     let passed = settled(&now, attempt("done", now.tree.root()), &ended(0));
-    assert_eq!(passed.state.lessons, []);
+    assert_eq!(passed.state.node_history, []);
     assert_eq!(job(&after(&now, &passed)).context.failure, None);
 }
 
@@ -352,7 +352,7 @@ fn a_session_that_is_broken_off_has_no_answer() {
     let broken_off = |exit| Attempt { exit, ..attempt("done", snapshot.tree.root()) };
     for (exit, outcome) in [
         (SessionExit::TimedOut, Outcome::TimedOut),
-        (SessionExit::Idle, Outcome::Idle),
+        (SessionExit::Idle, Outcome::IdleTimeout),
         (SessionExit::Interrupted { by: Interruption::Hup }, Outcome::Interrupted),
         (SessionExit::Interrupted { by: Interruption::Crash }, Outcome::Interrupted),
     ] {
@@ -387,7 +387,7 @@ fn a_session_that_changed_nothing_is_marked() {
     let snapshot = snapshot();
     let idle = Attempt { work: ChangeScope::Decompose, ..attempt("retry", snapshot.tree.root()) };
     let transition = settled(&snapshot, idle, &GuardRun::Skipped);
-    assert_eq!(transition.meta.marks, [Annotation::NothingChanged]);
+    assert_eq!(transition.meta.annotations, [Annotation::NothingChanged]);
     assert!(transition.message.ends_with("Runner-Work-Mark: nothing-changed\n"));
 }
 

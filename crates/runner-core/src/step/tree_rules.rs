@@ -90,7 +90,7 @@ impl fmt::Display for Violation {
 }
 
 /// Every rule about the plan that an agent's tree breaks, sorted.
-pub fn judge(
+pub fn tree_violations(
     before: &Tree,
     after: &AgentTree,
     aim: &SessionTarget,

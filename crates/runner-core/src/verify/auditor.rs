@@ -61,7 +61,7 @@ struct DocsAfter {
 impl Auditor {
     /// Begins an audit of a run.
     pub fn new(run: RunId, base: AuditBase) -> Self {
-        let (is_begun, at_start) = match base.place {
+        let (is_begun, at_start) = match base.start {
             AuditStart::Before => (false, Some(BTreeSet::new())),
             AuditStart::Within(at_start) => (true, at_start),
         };
@@ -122,26 +122,26 @@ impl Auditor {
             }
             CommitKind::Baseline { .. } => differences.extend(self.baseline(commit, &after, &text)),
             CommitKind::Edit { .. } => differences.extend(self.edit(commit, &after, (&before, &text))),
-            CommitKind::Garbled { subject } => differences.push((
+            CommitKind::Malformed { subject } => differences.push((
                 Rule::Message,
                 "a subject that the runner writes".to_owned(),
                 shown(subject),
             )),
-            CommitKind::Own { subject } => {
+            CommitKind::User { subject } => {
                 self.own.push((commit.id.clone(), subject.clone()));
                 differences.extend(self.own_edit(&after));
             }
         }
-        if !matches!(kind, CommitKind::Own { .. }) {
+        if !matches!(kind, CommitKind::User { .. }) {
             findings.extend(self.taken_in(&parts));
         }
         let iter = kind.iter();
         findings.extend(differences.into_iter().map(|difference| finding(&commit.id, iter, difference)));
-        let outcome = parts.value("Runner-Outcome").and_then(Outcome::of_word);
+        let outcome = parts.value("Runner-Outcome").and_then(Outcome::from_name);
         let marks = parts.trailers.iter().filter(|(key, _)| key.ends_with("-Mark"));
         let marks = marks.map(|(_, value)| shown(value)).collect();
         self.step_forward(commit, &kind, after);
-        CommitAudit { commit: commit.id.clone(), kind, outcome, marks, findings, unchecked }
+        CommitAudit { commit: commit.id.clone(), kind, outcome, annotations: marks, findings, unchecked }
     }
 
     /// A start that says that it is a fork of the run so far: what is wrong with it. From now on it is the run.
@@ -183,11 +183,11 @@ impl Auditor {
             match now {
                 FileAfter::File(Some(bytes)) => drop(self.files.insert(path.clone(), bytes.clone())),
                 FileAfter::File(None) => {}
-                FileAfter::Gone | FileAfter::Other => drop(self.files.remove(path)),
+                FileAfter::Deleted | FileAfter::Other => drop(self.files.remove(path)),
             }
             if *is_protected {
                 match now {
-                    FileAfter::Gone => self.protected.remove(path),
+                    FileAfter::Deleted => self.protected.remove(path),
                     FileAfter::File(_) | FileAfter::Other => self.protected.insert(path.clone()),
                 };
             }
@@ -221,7 +221,7 @@ impl Auditor {
     }
 
     fn parents(&self, commit: &AuditedCommit, kind: &CommitKind) -> Option<Difference> {
-        let is_own = matches!(kind, CommitKind::Own { .. });
+        let is_own = matches!(kind, CommitKind::User { .. });
         let expected = self.last.clone();
         let is_right = if is_own {
             commit.parents.first() == expected.as_ref()
@@ -242,7 +242,7 @@ impl Auditor {
             | CommitKind::Iteration { run_id, .. }
             | CommitKind::Baseline { run_id, .. }
             | CommitKind::Edit { run_id, .. } => Some(run_id),
-            CommitKind::Garbled { .. } | CommitKind::Own { .. } => None,
+            CommitKind::Malformed { .. } | CommitKind::User { .. } => None,
         };
         let mut wrong = Vec::new();
         let mut compare = |place: &str, named: Option<&RunId>| {

@@ -131,9 +131,9 @@ const TRAILERS: [(&str, Rule); 13] = [
     ("Runner-Guard-Exit", Rule::GuardExit),
     ("Runner-Semantics", Rule::Semantics),
     ("Runner-Taken-In", Rule::ForeignCommit),
-    ("Runner-Guard-Mark", Rule::Marks),
-    ("Runner-Plan-Mark", Rule::Marks),
-    ("Runner-Work-Mark", Rule::Marks),
+    ("Runner-Guard-Mark", Rule::Annotations),
+    ("Runner-Plan-Mark", Rule::Annotations),
+    ("Runner-Work-Mark", Rule::Annotations),
 ];
 
 /// The words of two subjects of iterations differ in status or guard; the rest was compared before.

@@ -30,7 +30,7 @@ impl DocumentSet<'_> {
 
     pub(super) fn checked_tree(&self, kind: &CommitKind, wrong: &mut Vec<Difference>) -> Option<Tree> {
         let tree = told(self.tree(), Rule::TreeInvalid, wrong)?;
-        let is_own = matches!(kind, CommitKind::Own { .. });
+        let is_own = matches!(kind, CommitKind::User { .. });
         if !is_own && snapshot::doc(self.0, Doc::Tree) != Some(tree.bytes()) {
             wrong.push((
                 Rule::TreeCanonical,

@@ -73,7 +73,7 @@ pub(super) fn scope(commit: &AuditedCommit, doc: Doc) -> Vec<Difference> {
 /// The rules that an edit breaks which could not have been made.
 fn refused(fault: &EditError) -> Vec<Difference> {
     let rule = match fault {
-        EditError::NotYours(faults) => return faults.iter().map(breach).collect(),
+        EditError::RunnerOwned(faults) => return faults.iter().map(breach).collect(),
         EditError::Passed(_) | EditError::PassedBelow { .. } | EditError::UnderPassed(_) => {
             Rule::PassedChanged
         }

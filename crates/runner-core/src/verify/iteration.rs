@@ -42,7 +42,7 @@ impl IterationAudit<'_> {
     ) -> Vec<Difference> {
         let parts = MessageParts::of(self.text);
         let word = parts.value("Runner-Outcome").unwrap_or_default();
-        let Some(outcome) = Outcome::of_word(word) else {
+        let Some(outcome) = Outcome::from_name(word) else {
             return vec![(
                 Rule::Outcome,
                 "one of the outcomes".to_owned(),
@@ -67,10 +67,12 @@ impl IterationAudit<'_> {
         };
         let (claim, verdict) = rebuild(self.snapshot, self.job, &evidence);
         let mut wrong = match &claim.finding {
-            SessionFinding::Broken { violations, .. } => violations.iter().map(compare::violation).collect(),
+            SessionFinding::RuleViolations { violations, .. } => {
+                violations.iter().map(compare::violation).collect()
+            }
             SessionFinding::InvalidTree { .. }
-            | SessionFinding::Silent { .. }
-            | SessionFinding::Lawful { .. } => Vec::new(),
+            | SessionFinding::NoAnswer { .. }
+            | SessionFinding::Accepted { .. } => Vec::new(),
         };
         let transition = settle(self.snapshot, self.job, &claim, &verdict);
         if transition.outcome == outcome {
@@ -83,7 +85,8 @@ impl IterationAudit<'_> {
         if !wrong.is_empty() {
             return wrong;
         }
-        let prompt_is_known = parts.value("Runner-Prompt-Edition") == Some(prompt::edition().as_str());
+        let prompt_is_known =
+            parts.value("Runner-Prompt-Edition") == Some(prompt::template_version().as_str());
         if !prompt_is_known && parts.value("Runner-Prompt-Edition").is_some() {
             unchecked.push("the prompt, which was made from other templates".to_owned());
         }
@@ -113,7 +116,7 @@ impl IterationAudit<'_> {
         let is_pinned = |path: &[u8]| auditor.is_pinned(path) && !self.became_pinned(path, state);
         let is_changed = |path: &[u8]| self.commit.changes.iter().any(|change| change.path == path);
         let there = auditor.protected.iter().map(Vec::as_slice);
-        let gone = self.commit.changes.iter().filter(|change| change.now == FileAfter::Gone);
+        let gone = self.commit.changes.iter().filter(|change| change.now == FileAfter::Deleted);
         let all: BTreeSet<&[u8]> = there.chain(gone.map(|change| change.path.as_slice())).collect();
         let mut told: Vec<ProtectedPath> = all
             .into_iter()
@@ -152,7 +155,7 @@ impl IterationAudit<'_> {
             Some(unnamed) => (marks.len() - 1).saturating_add(unnamed).saturating_sub(others).min(FILES_MAX),
             None => named.len(),
         };
-        let lesson = self.job.aim.node().and_then(|node| state.lesson(node));
+        let lesson = self.job.target.node().and_then(|node| state.history_of(node));
         reconstruct::restored(&named, count, lesson)
     }
 
@@ -174,7 +177,7 @@ pub(super) fn aim_differences(job: &Job, kind: &CommitKind) -> Vec<Difference> {
     }
     let told =
         |node: Option<&NodeId>| node.map_or_else(|| "repair".to_owned(), |node| format!("node {node}"));
-    let expected = match &job.aim {
+    let expected = match &job.target {
         SessionTarget::Leaf(node) | SessionTarget::Replan(node) => Some(node),
         SessionTarget::Repair(_) => None,
     };

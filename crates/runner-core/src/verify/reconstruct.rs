@@ -42,7 +42,7 @@ pub(super) fn guard_exit(text: &str) -> Option<GuardExit> {
 /// The claim and the verdict that the evidence speaks of.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the outcomes of a lawful session are few")]
 pub(super) fn rebuild(snapshot: &Snapshot, job: &Job, evidence: &RecordedFacts<'_>) -> (Claim, GuardRun) {
-    let lesson = job.aim.node().and_then(|node| evidence.state.lesson(node));
+    let lesson = job.target.node().and_then(|node| evidence.state.history_of(node));
     let finding = told_finding(job, evidence, lesson);
     let lawful = match evidence.outcome {
         Outcome::Passed | Outcome::GuardFailed => Some((AgentStatus::Done, evidence.tree)),
@@ -126,7 +126,7 @@ fn told_finding(
         || unbounded(state.repair.as_ref().map(|repair| repair.errors.as_slice()).unwrap_or_default());
     let broken = |words: Vec<String>| {
         let violations = words.into_iter().map(|words| Violation::Told { words }).collect();
-        SessionFinding::Broken { answer: answer.clone(), rejected: rejected.clone(), violations }
+        SessionFinding::RuleViolations { answer: answer.clone(), rejected: rejected.clone(), violations }
     };
     match evidence.outcome {
         Outcome::InvalidTree => {
@@ -134,18 +134,18 @@ fn told_finding(
             Some(SessionFinding::InvalidTree { answer, rejected, errors: Vec::new(), violations })
         }
         Outcome::RepairFailed => Some(broken(errors())),
-        Outcome::RepairGivenUp => {
+        Outcome::RepairAbandoned => {
             let told: Vec<String> =
                 state.last_summary.iter().flat_map(|told| told.split('\n')).map(str::to_owned).collect();
             Some(broken(unbounded(&told)))
         }
-        Outcome::RuleBroken | Outcome::ReplanRefused => {
+        Outcome::RuleViolation | Outcome::ReplanRefused => {
             let told = lesson.map(|lesson| found_against(lesson, evidence)).unwrap_or_default();
-            let is_broken = evidence.outcome == Outcome::RuleBroken || !told.is_empty();
+            let is_broken = evidence.outcome == Outcome::RuleViolation || !told.is_empty();
             is_broken.then(|| broken(told))
         }
         Outcome::Interrupted
-            if evidence.status == AgentStatus::Done && matches!(job.aim, SessionTarget::Leaf(_)) =>
+            if evidence.status == AgentStatus::Done && matches!(job.target, SessionTarget::Leaf(_)) =>
         {
             None
         }
@@ -157,7 +157,7 @@ fn told_finding(
         | Outcome::Repaired
         | Outcome::Replanned => None,
         outcome => {
-            Some(SessionFinding::Silent { outcome, why: state.last_summary.iter().cloned().collect() })
+            Some(SessionFinding::NoAnswer { outcome, why: state.last_summary.iter().cloned().collect() })
         }
     }
 }

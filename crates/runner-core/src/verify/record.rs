@@ -30,9 +30,9 @@ pub enum CommitKind {
         edit: String,
     },
     /// It begins like a commit of the runner's and goes on otherwise.
-    Garbled { subject: String },
+    Malformed { subject: String },
     /// The user's own.
-    Own { subject: String },
+    User { subject: String },
 }
 
 /// What an iteration was about.
@@ -51,7 +51,7 @@ const PREFIX: &str = "chore(loop): ";
 pub fn kind(message: &[u8]) -> CommitKind {
     let text = String::from_utf8_lossy(message);
     let subject = text.lines().next().unwrap_or_default();
-    let own = || CommitKind::Own { subject: subject.to_owned() };
+    let own = || CommitKind::User { subject: subject.to_owned() };
     let Some(rest) = subject.strip_prefix(PREFIX) else { return own() };
     let words: Vec<&str> = rest.split(' ').collect();
     match words.as_slice() {
@@ -73,7 +73,7 @@ pub fn kind(message: &[u8]) -> CommitKind {
         ["run" | "start", ..] => None,
         _ => return own(),
     }
-    .unwrap_or_else(|| CommitKind::Garbled { subject: subject.to_owned() })
+    .unwrap_or_else(|| CommitKind::Malformed { subject: subject.to_owned() })
 }
 
 /// The words that name an edit; whether they are the right ones, its message says.
@@ -118,8 +118,8 @@ impl CommitKind {
             Self::Start { .. }
             | Self::Baseline { .. }
             | Self::Edit { .. }
-            | Self::Garbled { .. }
-            | Self::Own { .. } => None,
+            | Self::Malformed { .. }
+            | Self::User { .. } => None,
         }
     }
 }
@@ -174,7 +174,7 @@ mod tests {
             assert_eq!(word(good), "iteration", "{good}");
         }
         assert_eq!(word("chore(loop): run a baseline guard=fail\n"), "baseline");
-        assert_eq!(word("chore(loop): run a baseline guard=red\n"), "garbled");
+        assert_eq!(word("chore(loop): run a baseline guard=red\n"), "malformed");
         for good in ["node add b", "node allow b.c", "answer 12", "note"] {
             assert_eq!(word(&format!("chore(loop): run a edit {good}\n")), "edit", "{good}");
         }
@@ -188,10 +188,10 @@ mod tests {
             "chore(loop): run a iter 0000 repair status=done guard=pass",
             "chore(loop): start run a b",
         ] {
-            assert_eq!(word(bad), "garbled", "{bad}");
+            assert_eq!(word(bad), "malformed", "{bad}");
         }
         for own in ["fix: it", "", "chore(loop): tidy", " chore(loop): start run a"] {
-            assert_eq!(word(own), "own", "{own}");
+            assert_eq!(word(own), "user", "{own}");
         }
     }
 

@@ -23,7 +23,7 @@ pub enum Rule {
     Prompt,
     GuardExit,
     Semantics,
-    Marks,
+    Annotations,
     TreeDigest,
     StateDigest,
     TreeInvalid,
@@ -63,7 +63,7 @@ impl Rule {
         Self::Prompt,
         Self::GuardExit,
         Self::Semantics,
-        Self::Marks,
+        Self::Annotations,
         Self::TreeDigest,
         Self::StateDigest,
         Self::TreeInvalid,
@@ -91,7 +91,7 @@ impl Rule {
     }
 
     /// The rule in words.
-    pub fn says(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         self.told().1
     }
 
@@ -115,7 +115,9 @@ impl Rule {
             Self::Prompt => ("prompt", "the prompt is the one that the parent's state gives"),
             Self::GuardExit => ("guard_exit", "the guard's exit goes with its result"),
             Self::Semantics => ("semantics", "a commit names the rules it was made by"),
-            Self::Marks => ("marks", "what should be seen of an iteration is marked, and nothing else"),
+            Self::Annotations => {
+                ("annotations", "what should be seen of an iteration is marked, and nothing else")
+            }
             Self::TreeDigest => ("tree_digest", "the message names the fingerprint of the tree"),
             Self::StateDigest => ("state_digest", "the message names the fingerprint of the run's state"),
             Self::TreeInvalid => ("tree_invalid", "a committed tree is valid"),

@@ -97,7 +97,7 @@ pub fn snapshot(
         node_contexts: node.and_then(|node| note(files, node)).into_iter().collect(),
         tools,
         templates: templates(files),
-        own_commits,
+        user_commits: own_commits,
     })
 }
 

@@ -90,7 +90,7 @@ fn every_recorded_session_means_what_its_snapshot_says() {
         let (events, end) = heard(agent, code, std::iter::once(bytes.as_slice()));
         for (seq, what) in (1..).zip(events.clone()) {
             let iter = IterationNumber::FIRST;
-            crate::schema::assert_recorded_as_described(&Event::Agent { iter, seq, what });
+            crate::schema::assert_recorded_as_described(&Event::Agent { iter, seq, activity: what });
         }
         let lines =
             events.iter().map(|event| serde_json::to_string(event).unwrap() + "\n").collect::<String>();

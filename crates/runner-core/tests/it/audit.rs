@@ -92,7 +92,7 @@ impl Run {
         changes.sort_by(|one, other| one.path.cmp(&other.path));
         for change in changes.iter().filter(|change| change.is_protected) {
             match change.now {
-                FileAfter::Gone => self.protected.remove(&change.path),
+                FileAfter::Deleted => self.protected.remove(&change.path),
                 FileAfter::File(_) | FileAfter::Other => self.protected.insert(change.path.clone()),
             };
         }
@@ -196,7 +196,7 @@ fn a_young_guard_file_that_goes_again_is_none_of_those_that_were_put_back() {
     let restored = names(22).into_iter().map(|name| touched(&name, true));
     let gone = ProtectedPath { exists: false, ..young };
     let attempt = Attempt { protected: restored.chain([gone]).collect(), ..run.answer("done") };
-    let changes = vec![CommitChange { now: FileAfter::Gone, ..file("young.just", true) }];
+    let changes = vec![CommitChange { now: FileAfter::Deleted, ..file("young.just", true) }];
     assert_eq!(run.iterate(attempt, &green(), changes), Outcome::Passed);
 }
 
@@ -223,7 +223,7 @@ fn a_session_that_broke_more_rules_than_are_kept_is_accepted() {
             let tree = LeftFile::Bytes(left.into_bytes());
             let attempt = Attempt { tree, protected, ..run.answer("retry") };
             let changes = vec![file("src/a", false)];
-            assert_eq!(run.iterate(attempt, &GuardRun::Skipped, changes), Outcome::RuleBroken);
+            assert_eq!(run.iterate(attempt, &GuardRun::Skipped, changes), Outcome::RuleViolation);
         }
     }
 }
@@ -281,7 +281,7 @@ fn a_file_that_a_pass_pinned_is_accepted_where_the_start_is_out_of_reach() {
         commit: Some(format!("{:040}", run.commits)),
         files: run.files.clone(),
         protected: run.protected.clone(),
-        place: AuditStart::Within(None),
+        start: AuditStart::Within(None),
     };
     run.auditor = Auditor::new(run_id(), base);
     let one = ProtectedPath { changed: false, ..touched("one.just", false) };
@@ -359,7 +359,7 @@ fn a_start_goes_on_from_what_the_run_left_elsewhere() {
     run.iterate(attempt, &green(), vec![file("src/a", false)]);
     let commit = Some(format!("{:040}", run.commits));
     let base =
-        AuditBase { commit, files: run.files.clone(), protected: BTreeSet::new(), place: AuditStart::Before };
+        AuditBase { commit, files: run.files.clone(), protected: BTreeSet::new(), start: AuditStart::Before };
     run.auditor = Auditor::new(run_id(), base);
     assert_eq!(run.commit(&start::message(&run_id(), 0, None), &[], Vec::new()), []);
 }

@@ -181,7 +181,7 @@ pub(crate) fn run_state() -> impl Strategy<Value = Value> {
             json!({
                 "run_id": run_id, "next_iter": next, "last_status": status, "last_summary": summary,
                 "last_guard": guard, "last_node": null, "last_outcome": null, "failures_in_row": 0,
-                "transients_in_row": 0, "lessons": [], "repair": null, "replanned": [], "pinned": [],
+                "transients_in_row": 0, "node_history": [], "repair": null, "replanned": [], "pinned": [],
                 "wait": {
                     "agent": "codex", "outcome": "overloaded", "secs": 5, "until_unix_secs": null,
                     "secs_max": 60,
@@ -310,7 +310,7 @@ fn mend(node: &mut Value, count: &mut usize) {
 fn every_rule_of_verify_is_in_the_documents() {
     let page = include_str!("../../../../docs/reference/verify-rules.md");
     for rule in runner_core::verify::Rule::ALL {
-        let row = format!("| `{rule}` | {} |", rule.says());
+        let row = format!("| `{rule}` | {} |", rule.description());
         assert!(page.contains(&row), "docs/reference/verify-rules.md has no row: {row}");
     }
 }

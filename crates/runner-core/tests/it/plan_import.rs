@@ -10,7 +10,7 @@ use proptest::sample::select;
 use runner_core::model::id::NodeId;
 use runner_core::model::tree::{DEPTH_MAX, NODES_MAX, Node, Tree};
 use runner_core::runs::import::{
-    EntryStatus, ImportOptions, ImportedPlan, PlanEntry, PlanImport, export, graft, read,
+    EntryStatus, ImportOptions, ImportedPlan, PlanEntry, PlanImport, export, insert_plan, read,
 };
 
 use crate::holds;
@@ -73,12 +73,12 @@ fn plans_of_real_shape_become_trees() {
     for name in FILES {
         let plan = plan(name);
         let mut text = format!("{} {:?}\n{:?}\n", plan.format, plan.title, plan.goal);
-        for remark in &plan.remarks {
+        for remark in &plan.warnings {
             writeln!(text, "remark, line {}: {}", remark.line, remark.text).unwrap();
         }
-        let grafted = graft(&root(), &import(plan), 3).unwrap();
+        let grafted = insert_plan(&root(), &import(plan), 3).unwrap();
         for skipped in &grafted.skipped {
-            let standing = skipped.standing.as_str();
+            let standing = skipped.status.as_str();
             writeln!(text, "{standing}, line {}: {}", skipped.line, skipped.title).unwrap();
         }
         outline(grafted.tree.root(), 0, &mut text);
@@ -89,7 +89,7 @@ fn plans_of_real_shape_become_trees() {
 #[test]
 fn a_plan_that_was_imported_is_exported_and_imported_as_the_same_tree() {
     for name in FILES {
-        let first = graft(&root(), &import(plan(name)), 3).unwrap().tree;
+        let first = insert_plan(&root(), &import(plan(name)), 3).unwrap().tree;
         let text = export(&first);
         let again = read(text.as_bytes(), ImportOptions::default()).unwrap();
         assert_eq!(shape_of_plan(&again), shape(first.root()), "{text}");
@@ -116,7 +116,7 @@ fn shape(node: &Node) -> Shape {
 fn shape_of_item(item: &PlanEntry) -> Shape {
     Shape {
         texts: (item.title.clone(), item.goal.clone(), item.acceptance.clone()),
-        is_done: item.standing == EntryStatus::Done,
+        is_done: item.status == EntryStatus::Done,
         parts: item.children.iter().map(shape_of_item).collect(),
     }
 }
@@ -124,8 +124,8 @@ fn shape_of_item(item: &PlanEntry) -> Shape {
 fn shape_of_plan(plan: &ImportedPlan) -> Shape {
     Shape {
         texts: (plan.title.clone(), plan.goal.clone(), plan.acceptance.clone()),
-        is_done: !plan.items.is_empty() && plan.items.iter().all(|item| item.standing == EntryStatus::Done),
-        parts: plan.items.iter().map(shape_of_item).collect(),
+        is_done: !plan.entries.is_empty() && plan.entries.iter().all(|item| item.status == EntryStatus::Done),
+        parts: plan.entries.iter().map(shape_of_item).collect(),
     }
 }
 
@@ -262,14 +262,14 @@ fn a_plan_that_cannot_be_read_is_told_with_line_and_reason() {
     let tag = |tag| ImportOptions { name: "t.json", tag, ..ImportOptions::default() };
     let other = read(&sample("tagged.json"), tag(Some("other"))).unwrap_err();
     assert_eq!(told(&other), ["line 1: there is no tag `other`; those in the file: `master`, `side`"]);
-    assert_eq!(read(&sample("tagged.json"), tag(Some("side"))).unwrap().items.len(), 1);
+    assert_eq!(read(&sample("tagged.json"), tag(Some("side"))).unwrap().entries.len(), 1);
 }
 
 #[test]
 fn a_section_whose_items_are_all_done_is_left_out() {
     let text = b"# P\n\n## Old\n\n- [x] a\n- [x] b\n\n## New\n\n- [x] c\n- [ ] d\n";
     let plan = read(text, ImportOptions { name: "p.md", ..ImportOptions::default() }).unwrap();
-    let grafted = graft(&root(), &import(plan), 3).unwrap();
+    let grafted = insert_plan(&root(), &import(plan), 3).unwrap();
     let added: Vec<&str> = grafted.added.iter().map(NodeId::as_str).collect();
     assert_eq!(added, ["new", "d"]);
     let skipped: Vec<(usize, &str)> =
@@ -296,14 +296,14 @@ fn titles(items: &[PlanEntry]) -> String {
 fn a_file_from_windows_is_read_as_any_other() {
     let text = "---\ntags: x\n---\n# P\n\n- [ ] a\n\n  ```goal\n  b\n   c\n  ```\n- [ ] d\n";
     let plan = read_as("p.md", text);
-    assert_eq!(plan.as_ref().map(|plan| titles(&plan.items)), Ok("a, d".to_owned()));
+    assert_eq!(plan.as_ref().map(|plan| titles(&plan.entries)), Ok("a, d".to_owned()));
     assert_eq!(read_as("p.md", &text.replace('\n', "\r\n")), plan);
 }
 
 #[test]
 fn what_stands_in_the_front_matter_is_no_work() {
     let plan = read_as("p.md", "---\ntags:\n- [ ] x\n- [ ] y\n---\n- [ ] a\n").unwrap();
-    assert_eq!(titles(&plan.items), "a");
+    assert_eq!(titles(&plan.entries), "a");
 }
 
 #[test]
@@ -315,22 +315,22 @@ fn a_list_of_points_ends_where_its_form_does() {
         ("- [ ] a\n  Acceptance:\n  - p\n    - of p\n  - q\n", "a \"p\\n- of p\" \"q\""),
         ("- [ ] a\n  Acceptance:\n  - p\n    more of p\n  - q\n", "a \"p\\nmore of p\" \"q\""),
     ] {
-        assert_eq!(titles(&read_as("p.md", text).unwrap().items), expected, "{text}");
+        assert_eq!(titles(&read_as("p.md", text).unwrap().entries), expected, "{text}");
     }
 }
 
 #[test]
 fn text_beside_the_points_is_of_the_goal() {
     let plan = read_as("p.md", "- [ ] a\n  Acceptance:\n  - p\n\n  words\n").unwrap();
-    assert_eq!(titles(&plan.items), "a \"p\"");
-    assert_eq!(plan.items[0].goal, "words");
+    assert_eq!(titles(&plan.entries), "a \"p\"");
+    assert_eq!(plan.entries[0].goal, "words");
 }
 
 #[test]
 fn text_after_a_goal_that_is_given_exactly_is_added_to_it() {
     let exact = "- [ ] a\n\n  ```goal\n  b\n  ```\n";
-    assert_eq!(read_as("p.md", exact).unwrap().items[0].goal, "b");
-    assert_eq!(read_as("p.md", &format!("{exact}\n  words\n")).unwrap().items[0].goal, "b\n\nwords");
+    assert_eq!(read_as("p.md", exact).unwrap().entries[0].goal, "b");
+    assert_eq!(read_as("p.md", &format!("{exact}\n  words\n")).unwrap().entries[0].goal, "b\n\nwords");
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn a_section_is_done_when_nothing_in_it_is_left_to_do() {
         ("- [x] a\n  - [x] b\n", EntryStatus::Done),
     ] {
         let plan = read_as("p.md", &format!("# P\n\n## Section\n\n{items}")).unwrap();
-        assert_eq!(plan.items[0].standing, expected, "{items}");
+        assert_eq!(plan.entries[0].status, expected, "{items}");
     }
 }
 
@@ -362,7 +362,7 @@ fn a_list_of_tasks_is_found_among_other_keys() {
         r#"{"tasks": {"tasks": [{"id": 1, "title": "a"}]}}"#,
         r#"{"master": {"tasks": 7}, "side": {"tasks": [{"id": 1, "title": "a"}]}}"#,
     ] {
-        assert_eq!(read_as("t.json", text).map(|plan| titles(&plan.items)), Ok("a".to_owned()), "{text}");
+        assert_eq!(read_as("t.json", text).map(|plan| titles(&plan.entries)), Ok("a".to_owned()), "{text}");
     }
 }
 
@@ -383,7 +383,7 @@ fn parts_of_tasks_may_be_as_deep_as_a_tree() {
     };
     for last in ["null", "[]"] {
         let plan = nested(DEPTH_MAX - 1, last).unwrap();
-        assert!(graft(&root(), &import(plan), 3).is_ok());
+        assert!(insert_plan(&root(), &import(plan), 3).is_ok());
         let fault = format!("line 1: more than {DEPTH_MAX} levels deep");
         assert_eq!(nested(DEPTH_MAX, last), Err(vec![fault]));
     }
@@ -398,7 +398,7 @@ fn a_bare_name_in_a_part_means_the_part_beside_it() {
             {"id": 3, "title": "r", "dependencies": ["3.1"]}]},
         {"id": 2, "title": "b", "dependencies": ["1"]},
         {"id": 3, "title": "c", "subtasks": [{"id": 1, "title": "s"}]}]}"#;
-    assert_eq!(titles(&read_as("t.json", text).unwrap().items), "c (s), a (q, p, r), b");
+    assert_eq!(titles(&read_as("t.json", text).unwrap().entries), "c (s), a (q, p, r), b");
 }
 
 #[test]
@@ -411,6 +411,6 @@ fn a_test_strategy_that_is_a_list_becomes_its_points() {
     ] {
         let task = serde_json::json!({ "id": 1, "title": "a", "testStrategy": strategy });
         let plan = read_as("t.json", &serde_json::json!({ "tasks": [task] }).to_string()).unwrap();
-        assert_eq!(titles(&plan.items), expected, "{strategy}");
+        assert_eq!(titles(&plan.entries), expected, "{strategy}");
     }
 }

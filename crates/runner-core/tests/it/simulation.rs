@@ -188,7 +188,7 @@ fn end_with_honest_agents(sim: &mut Sim) {
     loop {
         match invoke(sim) {
             Some(StopReason::Complete | StopReason::Stuck { .. }) => break,
-            Some(StopReason::LoopIterations { .. } | StopReason::Asked) => {}
+            Some(StopReason::LoopIterations { .. } | StopReason::UserStop) => {}
             other => panic!("honest agents end with {other:?}"),
         }
     }
@@ -260,7 +260,7 @@ fn assert_reached(seen: &Seen) {
     for (mode, table) in [("leaf", &LEAF[..]), ("repair", &REPAIR), ("replan", &REPLAN)] {
         let rows = seen.rows.iter().filter(|row| row.0 == mode);
         let answered =
-            rows.filter(|row| !matches!(row.2.nature(), OutcomeClass::Transient | OutcomeClass::UsedUp));
+            rows.filter(|row| !matches!(row.2.class(), OutcomeClass::Transient | OutcomeClass::UsageLimit));
         let mut rows: Vec<(&str, Outcome)> =
             answered.map(|(_, claim, outcome)| (claim.as_str(), *outcome)).collect();
         let mut table = table.to_vec();
@@ -272,8 +272,8 @@ fn assert_reached(seen: &Seen) {
 }
 
 const STOPS: [&str; 10] = [
-    "asked",
-    "barred",
+    "user_stop",
+    "needs_user",
     "budget",
     "complete",
     "failures",
@@ -281,19 +281,19 @@ const STOPS: [&str; 10] = [
     "loop_iterations",
     "max_iterations",
     "stuck",
-    "time",
+    "time_limit",
 ];
 const EVENTS: [&str; 11] = [
     "planned",
-    "resumed",
+    "recovered",
     "agent_ended",
-    "judged",
+    "checked",
     "guard_started",
     "guard_ended",
-    "settled",
+    "decided",
     "committed",
     "waiting",
-    "budget_blind",
+    "budget_unenforceable",
     "stopped",
 ];
 /// What agents, waits and budgets can come to.
@@ -313,8 +313,15 @@ const BRANCHES: [&str; 14] = [
     "leaf_tokens",
     "leaf_usd",
 ];
-const MARKS: [&str; 7] =
-    ["restored", "changed", "created", "edited", "selected-reworded", "repair-given-up", "nothing-changed"];
+const MARKS: [&str; 7] = [
+    "restored",
+    "changed",
+    "created",
+    "edited",
+    "selected-task-edited",
+    "repair-abandoned",
+    "nothing-changed",
+];
 const RULES: [&str; 10] = [
     "passed and may not be removed",
     "passed and may not be moved",
@@ -334,7 +341,7 @@ const LEAF: [(&str, Outcome); 9] = [
     ("done guard=fail charged", Outcome::GuardFailed),
     ("retry guard=skipped charged", Outcome::Retry),
     ("decomposed guard=skipped free", Outcome::Decomposed),
-    ("retry guard=skipped charged", Outcome::RuleBroken),
+    ("retry guard=skipped charged", Outcome::RuleViolation),
     ("retry guard=skipped charged", Outcome::InvalidTree),
     ("done guard=skipped free", Outcome::GuardNotStarted),
     ("done guard=skipped free", Outcome::GuardTimedOut),
@@ -345,7 +352,7 @@ const REPAIR: [(&str, Outcome); 5] = [
     ("done guard=skipped free", Outcome::Repaired),
     ("retry guard=skipped free", Outcome::Repaired),
     ("retry guard=skipped free", Outcome::RepairFailed),
-    ("retry guard=skipped free", Outcome::RepairGivenUp),
+    ("retry guard=skipped free", Outcome::RepairAbandoned),
 ];
 const REPLAN: [(&str, Outcome); 6] = [
     ("done guard=skipped free", Outcome::Replanned),
@@ -358,7 +365,7 @@ const REPLAN: [(&str, Outcome); 6] = [
 /// The sessions without an answer that no wait mends; in any mode they cost nothing.
 const FREE: [Outcome; 9] = [
     Outcome::TimedOut,
-    Outcome::Idle,
+    Outcome::IdleTimeout,
     Outcome::Interrupted,
     Outcome::AgentNotStarted,
     Outcome::AgentCrashed,

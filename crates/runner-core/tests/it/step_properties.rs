@@ -114,7 +114,7 @@ fn snapshot(tree: Tree) -> Snapshot {
         tools: BTreeMap::new(),
         artifacts: BTreeMap::new(),
         templates: BTreeMap::new(),
-        own_commits: 0,
+        user_commits: 0,
     }
 }
 
@@ -185,7 +185,7 @@ proptest! {
             }
         }
         let counts = transition.meta.charge == AttemptCharge::Charged || transition.outcome == Outcome::Passed;
-        prop_assert_eq!(changed, counts.then(|| job.aim.node().unwrap().clone()).into_iter().collect::<Vec<_>>());
+        prop_assert_eq!(changed, counts.then(|| job.target.node().unwrap().clone()).into_iter().collect::<Vec<_>>());
         prop_assert!(transition.outcome != Outcome::Passed || green && status == "done");
     }
 
@@ -215,9 +215,9 @@ proptest! {
             node.children = node.children.into_iter().rev().map(reversed).collect();
             node
         }
-        let one = iterate(&before, status, bytes(&agent), true).map(|(_, one)| (one.message, one.tree, one.state.lessons));
+        let one = iterate(&before, status, bytes(&agent), true).map(|(_, one)| (one.message, one.tree, one.state.node_history));
         let other = iterate(&before, status, bytes(&reversed(agent)), true);
-        prop_assert_eq!(one, other.map(|(_, other)| (other.message, other.tree, other.state.lessons)));
+        prop_assert_eq!(one, other.map(|(_, other)| (other.message, other.tree, other.state.node_history)));
     }
 
     #[test]
@@ -232,7 +232,7 @@ proptest! {
             let repair = transition.state.repair.as_ref().unwrap();
             prop_assert!(!repair.errors.is_empty());
             let mut restored = transition.tree.root().clone();
-            let node = job.aim.node().unwrap();
+            let node = job.target.node().unwrap();
             fn uncharge(node: &mut Node, id: &NodeId) {
                 if node.id == *id { node.attempts -= 1 }
                 node.children.iter_mut().for_each(|child| uncharge(child, id));

@@ -64,11 +64,11 @@ impl CommandOutput for CleanOutput {
         json!({ "schema": "runner.eval.clean/1", "removed": paths })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         self.0.iter().map(|path| KeyValueLine::new().with("removed", path.display())).collect()
     }
 
-    fn drawn(&self, _: &Styler) -> String {
+    fn human(&self, _: &Styler) -> String {
         match self.0.len() {
             0 => "nothing to remove\n".to_owned(),
             1 => "1 thing removed\n".to_owned(),

@@ -66,7 +66,7 @@ pub(super) fn drawn(pen: &Styler, found: &MeanDifference) -> String {
     };
     format!(
         "{} points, 95 %: {} to {}\n{} better, {} alike, {} worse; by chance alone: p = {:.3}{}\n{}\n",
-        pen.ink(TextRole::Strong, &points(found.mean)),
+        pen.paint(TextRole::Strong, &points(found.mean)),
         points(found.interval.low),
         points(found.interval.high),
         found.wins,
@@ -74,7 +74,7 @@ pub(super) fn drawn(pen: &Styler, found: &MeanDifference) -> String {
         found.losses,
         found.p_value,
         if found.exact { " (exact)" } else { "" },
-        pen.ink(ink, words(found)),
+        pen.paint(ink, words(found)),
     )
 }
 
@@ -92,7 +92,7 @@ impl CommandOutput for CompareOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let whole = KeyValueLine::new().with("base", &self.base).with("new", &self.new);
         let whole = line(whole.with("n", self.pairing.pairs.len()), &self.difference);
         let mut lines = vec![whole, KeyValueLine::new().with("words", words(&self.difference))];
@@ -109,7 +109,7 @@ impl CommandOutput for CompareOutput {
         lines
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let mut text = format!("{} against {}, {} cases\n", self.new, self.base, self.pairing.pairs.len());
         text.push_str(&drawn(pen, &self.difference));
         let width = self.pairing.pairs.keys().map(String::len).max().unwrap_or(0);
@@ -117,10 +117,10 @@ impl CommandOutput for CompareOutput {
             let (base, new) = (pair.base, pair.new);
             let ink = if pair.difference() > 0.0 { TextRole::Good } else { TextRole::Bad };
             let told = format!("{}/{} → {}/{}", base.successes, base.n, new.successes, new.n);
-            text.push_str(&format!("  {case:width$}  {}\n", pen.ink(ink, &told)));
+            text.push_str(&format!("  {case:width$}  {}\n", pen.paint(ink, &told)));
         }
         for note in self.pairing.notes() {
-            text.push_str(&format!("{}\n", pen.ink(TextRole::Faint, &note)));
+            text.push_str(&format!("{}\n", pen.paint(TextRole::Faint, &note)));
         }
         text
     }

@@ -120,7 +120,7 @@ impl CommandOutput for GateOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let whole =
             KeyValueLine::new().with("verdict", self.verdict).with("base", &self.base).with("new", &self.new);
         let whole = whole.with("margin", self.rule.margin).with("min_n", self.rule.min_n);
@@ -135,16 +135,16 @@ impl CommandOutput for GateOutput {
         lines
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let ink = match self.verdict {
             GateVerdict::Pass => TextRole::Good,
             GateVerdict::Regression => TextRole::Bad,
             GateVerdict::Inconclusive | GateVerdict::Incomplete => TextRole::Warn,
         };
-        let mut text = format!("{}: {}\n", pen.ink(ink, self.verdict.as_str()), self.why());
+        let mut text = format!("{}: {}\n", pen.paint(ink, self.verdict.as_str()), self.why());
         text.push_str(&self.difference.as_ref().map(|found| drawn(pen, found)).unwrap_or_default());
         for note in self.pairing.notes() {
-            text.push_str(&format!("{}\n", pen.ink(TextRole::Faint, &note)));
+            text.push_str(&format!("{}\n", pen.paint(TextRole::Faint, &note)));
         }
         text
     }
@@ -201,7 +201,7 @@ impl CommandOutput for GateSimulationOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let (rate, interval) = self.same.alarms();
         let line = KeyValueLine::new().with("base", &self.base).with("n", self.cases).with("rounds", ROUNDS);
         let line =
@@ -214,12 +214,12 @@ impl CommandOutput for GateSimulationOutput {
         std::iter::once(line).chain(self.drops.iter().map(drop)).collect()
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let (rate, interval) = self.same.alarms();
         let mut text = format!(
             "{} cases, {ROUNDS} comparisons of the suite with itself, made up from its results\nfalse alarms: {} (95 %: {:.1} to {:.1}); passes: {:.0} %\n",
             self.cases,
-            pen.ink(TextRole::Strong, &format!("{:.1} %", 100.0 * rate)),
+            pen.paint(TextRole::Strong, &format!("{:.1} %", 100.0 * rate)),
             100.0 * interval.low,
             100.0 * interval.high,
             100.0 * share(self.same.pass)

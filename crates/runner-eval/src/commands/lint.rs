@@ -33,11 +33,11 @@ struct LintFinding {
 }
 
 pub(crate) fn run(global: &EvalGlobalArgs, args: &LintArgs, out: &Ui) -> Result<LintOutput, CommandError> {
-    let told = |error| CommandError::of("could not begin", error);
+    let told = |error| CommandError::from_host("could not begin", error);
     let kits = choose(read_all(&global.cases())?, &choice(&args.cases))?;
     let runner = find_runner(global, args.runner.as_deref())?;
     let control = CancelHandle::new().map_err(told)?;
-    let _listener = SignalListener::begin(&control).map_err(told)?;
+    let _listener = SignalListener::install(&control).map_err(told)?;
     let agents = [EvalAgent::Oracle, EvalAgent::Nop, EvalAgent::Cheat];
     let scope = PlanScope::new(&kits, &agents, 1, runner.id.clone());
     // What is tried here is no result: nothing of it stays.
@@ -125,7 +125,7 @@ impl CommandOutput for LintOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let line = |(id, findings): &(String, Vec<LintFinding>)| {
             let sound = findings.iter().all(|finding| finding.is_right);
             let line = KeyValueLine::new().with("case", id).with("sound", sound);
@@ -134,7 +134,7 @@ impl CommandOutput for LintOutput {
         self.cases.iter().map(line).collect()
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let mut text = String::new();
         for (case, finding) in self.wrong() {
             let line = format!(
@@ -143,7 +143,7 @@ impl CommandOutput for LintOutput {
                 must(&finding.agent),
                 finding.says
             );
-            text.push_str(&format!("{}\n", pen.ink(TextRole::Bad, &line)));
+            text.push_str(&format!("{}\n", pen.paint(TextRole::Bad, &line)));
         }
         let wrong =
             self.cases.iter().filter(|(_, findings)| !findings.iter().all(|one| one.is_right)).count();

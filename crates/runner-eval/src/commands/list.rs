@@ -39,7 +39,7 @@ impl CommandOutput for ListOutput {
         json!({ "schema": "runner.eval.list/1", "cases": self.0.iter().map(case).collect::<Vec<_>>() })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let line = |kit: &LoadedCase| {
             let case = &kit.case;
             let line = KeyValueLine::new().with("case", &case.id).with("agent", agent(kit));
@@ -50,7 +50,7 @@ impl CommandOutput for ListOutput {
         self.0.iter().map(line).collect()
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let width = self.0.iter().map(|kit| kit.case.id.len()).max().unwrap_or(0);
         let mut text = String::new();
         for kit in &self.0 {
@@ -60,7 +60,7 @@ impl CommandOutput for ListOutput {
             text.push_str(&format!(
                 "{:width$}  {}  {rest}\n",
                 case.id,
-                pen.ink(
+                pen.paint(
                     TextRole::Faint,
                     &format!("{:9}", case.expect.map_or(agent(kit), |outcome| outcome.as_str()))
                 )

@@ -89,7 +89,7 @@ impl CommandOutput for MergeOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let mut line = KeyValueLine::new()
             .with("run", &self.run)
             .with("units", self.units)
@@ -103,7 +103,7 @@ impl CommandOutput for MergeOutput {
         std::iter::once(line.with("missing", self.missing.len())).chain(missing).chain(forged).collect()
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let counts = self.counts().into_iter();
         let counts: Vec<String> =
             counts.map(|(outcome, count)| format!("{} {count} {outcome}", mark(pen, outcome))).collect();
@@ -115,10 +115,10 @@ impl CommandOutput for MergeOutput {
             counts.join("   ")
         );
         for unit in &self.missing {
-            text.push_str(&format!("{} {unit}\n", pen.ink(TextRole::Warn, "missing")));
+            text.push_str(&format!("{} {unit}\n", pen.paint(TextRole::Warn, "missing")));
         }
         for path in &self.forged {
-            text.push_str(&format!("{} {path}\n", pen.ink(TextRole::Bad, "not a result of this run")));
+            text.push_str(&format!("{} {path}\n", pen.paint(TextRole::Bad, "not a result of this run")));
         }
         if !self.missing.is_empty() {
             text.push_str(&format!("finish it: runner eval run --continue --run {}\n", self.run));

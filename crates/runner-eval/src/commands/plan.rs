@@ -30,7 +30,7 @@ impl CommandOutput for EvalPlanOutput {
         json!({ "schema": "runner.eval.planned/1", "run": self.run, "file": self.file, "units": self.units })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let line = |unit: &TrialUnit| {
             KeyValueLine::new().with("case", &unit.case).with("agent", &unit.agent).with("trial", unit.trial)
         };
@@ -41,7 +41,7 @@ impl CommandOutput for EvalPlanOutput {
         std::iter::once(head).chain(self.units.iter().map(line)).collect()
     }
 
-    fn drawn(&self, _: &Styler) -> String {
+    fn human(&self, _: &Styler) -> String {
         format!(
             "run {}: {} units, in {}\n\n  runner eval run --continue --run {} --partition slice:1/8    and so on, anywhere\n  runner eval merge --run {}\n",
             self.run,

@@ -48,15 +48,15 @@ pub(crate) fn run(global: &EvalGlobalArgs, args: &RegradeArgs) -> Result<Regrade
     };
     let runner = find_runner(global, args.runner.as_deref())?;
     let scratch = global.workspaces().join(format!(".regrade-{}", std::process::id()));
-    let told = |error| CommandError::of("could not begin", error);
+    let told = |error| CommandError::from_host("could not begin", error);
     let launcher = CommandRunner::new(scratch.join("output")).map_err(told)?;
-    let _listener = SignalListener::begin(&launcher.control).map_err(told)?;
+    let _listener = SignalListener::install(&launcher.control).map_err(told)?;
     let mut regraded =
         RegradeOutput { run: folder.name().to_owned(), graded: 0, flips: Vec::new(), left_out: Vec::new() };
     for unit in &folder.plan.scope.units {
         let Some(kit) = kits.iter().find(|kit| kit.case.id == unit.case) else { continue };
         let Some(trial) = folder.attempts(unit).0.pop() else { continue };
-        if launcher.control.wish() != StopRequest::GoOn {
+        if launcher.control.request() != StopRequest::None {
             break;
         }
         let place = Workspace::of(&global.workspaces(), &unit.case, &trial.meta.eval_run_id);
@@ -144,7 +144,7 @@ impl CommandOutput for RegradeOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let head = KeyValueLine::new().with("run", &self.run).with("graded", self.graded);
         let head = head.with("flips", self.flips.len()).with("left_out", self.left_out.len());
         let flip = |flip: &ChangedResult| {
@@ -160,19 +160,19 @@ impl CommandOutput for RegradeOutput {
         std::iter::once(head).chain(lines).collect()
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let mut text =
             format!("run {}: {} trials graded again, {} differ\n", self.run, self.graded, self.flips.len());
         for flip in &self.flips {
             let (before, after) = flip.outcome;
             let ink = if after == TrialOutcome::Success { TextRole::Good } else { TextRole::Warn };
-            text.push_str(&format!("{}: {before} -> {}\n", flip.eval_run_id, pen.ink(ink, after.as_str())));
+            text.push_str(&format!("{}: {before} -> {}\n", flip.eval_run_id, pen.paint(ink, after.as_str())));
             for (name, before, after) in &flip.checks {
                 text.push_str(&format!("    {name}: {} -> {}\n", word(*before), word(*after)));
             }
         }
         for (id, why) in &self.left_out {
-            text.push_str(&format!("{}\n", pen.ink(TextRole::Faint, &format!("{id} left out: {why}"))));
+            text.push_str(&format!("{}\n", pen.paint(TextRole::Faint, &format!("{id} left out: {why}"))));
         }
         text
     }

@@ -90,11 +90,11 @@ impl CommandOutput for ReportDocument {
         json!({ "schema": "runner.eval.document/1", "text": self.0 })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         vec![KeyValueLine::verbatim(self.0.trim_end())]
     }
 
-    fn drawn(&self, _: &Styler) -> String {
+    fn human(&self, _: &Styler) -> String {
         self.0.clone()
     }
 }
@@ -116,7 +116,7 @@ impl CommandOutput for ReportFileOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         vec![
             KeyValueLine::new()
                 .with("file", &self.file)
@@ -125,7 +125,7 @@ impl CommandOutput for ReportFileOutput {
         ]
     }
 
-    fn drawn(&self, _: &Styler) -> String {
+    fn human(&self, _: &Styler) -> String {
         format!("{}: {} trials\n", self.file, self.trials)
     }
 }
@@ -223,13 +223,13 @@ impl CommandOutput for ReportOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let end = KeyValueLine::new().with("results", &self.name).with("missing", self.missing.len());
         let end = end.with("unreadable", self.unreadable.len());
         self.rows().map(|row| self.line(row)).chain([end]).collect()
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let k = self.table.k;
         let head =
             ["", "passed", "out", "rate", "95 %", &format!("pass@{k}"), &format!("pass^{k}"), "time", "cost"];
@@ -241,17 +241,17 @@ impl CommandOutput for ReportOutput {
             lines.extend(cases.map(|row| (None, Self::cells(row))));
         }
         let mut text = aligned(pen, &lines);
-        text.push_str(&pen.ink(
+        text.push_str(&pen.paint(
             TextRole::Faint,
             "time, cost: of a success, failures included; out: says nothing about the agent",
         ));
         text.push('\n');
         if !self.missing.is_empty() {
             let told = format!("{} planned trials have no result yet", self.missing.len());
-            text.push_str(&format!("{}\n", pen.ink(TextRole::Warn, &told)));
+            text.push_str(&format!("{}\n", pen.paint(TextRole::Warn, &told)));
         }
         for fault in &self.unreadable {
-            text.push_str(&format!("{} {fault}\n", pen.ink(TextRole::Bad, "unreadable")));
+            text.push_str(&format!("{} {fault}\n", pen.paint(TextRole::Bad, "unreadable")));
         }
         text
     }
@@ -274,7 +274,7 @@ fn aligned<const N: usize>(pen: &Styler, lines: &[(Option<TextRole>, [String; N]
             line.push_str(&if at == 0 { format!("{cell}{room}") } else { format!("  {room}{cell}") });
         }
         let line = pen.fit(line.trim_end(), pen.width);
-        text.push_str(&ink.map_or_else(|| line.clone(), |ink| pen.ink(ink, &line)));
+        text.push_str(&ink.map_or_else(|| line.clone(), |ink| pen.paint(ink, &line)));
         text.push('\n');
     }
     text

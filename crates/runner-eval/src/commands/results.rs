@@ -56,7 +56,7 @@ impl CommandOutput for ResultsOutput {
         json!({ "schema": "runner.eval.results/1", "runs": runs, "results": results, "unreadable": faults })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let result = |trial: &StoredTrial| {
             let meta = &trial.meta;
             let line = KeyValueLine::new()
@@ -72,7 +72,7 @@ impl CommandOutput for ResultsOutput {
         self.trials.iter().map(result).chain(self.faults.iter().map(fault)).collect()
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let mut runs: BTreeMap<&str, Rows<'_>> = BTreeMap::new();
         for StoredTrial { meta, .. } in &self.trials {
             let row = runs.entry(&meta.run).or_default().entry((&meta.agent, &meta.case_id)).or_default();
@@ -81,10 +81,10 @@ impl CommandOutput for ResultsOutput {
         }
         let mut text: String = runs.iter().map(|(run, rows)| run_drawn(run, rows, pen)).collect();
         for fault in &self.faults {
-            text.push_str(&format!("{} {fault}\n", pen.ink(TextRole::Bad, "unreadable:")));
+            text.push_str(&format!("{} {fault}\n", pen.paint(TextRole::Bad, "unreadable:")));
         }
         if text.is_empty() {
-            text = format!("{}\n", pen.ink(TextRole::Faint, "no results yet: runner eval run"));
+            text = format!("{}\n", pen.paint(TextRole::Faint, "no results yet: runner eval run"));
         } else {
             text.push_str("Next: runner eval report    what they mean: rates and intervals\n");
         }
@@ -105,7 +105,7 @@ fn run_drawn(run: &str, rows: &Rows<'_>, pen: &Styler) -> String {
     let wide = rows.keys().map(|key| name(key).len()).max().unwrap_or_default();
     let many = rows.values().map(BTreeMap::len).max().unwrap_or_default();
     let trials = counted(rows.values().map(BTreeMap::len).sum::<usize>(), "trial", "trials");
-    let mut text = format!("{} {run}, {trials}\n", pen.ink(TextRole::Strong, "run"));
+    let mut text = format!("{} {run}, {trials}\n", pen.paint(TextRole::Strong, "run"));
     for (key, trials) in rows {
         let marks: String = trials.values().map(|meta| mark(pen, meta.outcome)).collect();
         let mut ends: BTreeMap<TrialOutcome, usize> = BTreeMap::new();

@@ -36,7 +36,7 @@ pub(crate) struct EvalRunOutput {
 }
 
 pub(crate) fn run(global: &EvalGlobalArgs, args: &RunArgs, out: &Ui) -> Result<EvalRunOutput, CommandError> {
-    let told = |error| CommandError::of("could not begin", error);
+    let told = |error| CommandError::from_host("could not begin", error);
     let control = CancelHandle::new().map_err(told)?;
     let (kits, runner, scope) =
         if args.continued { continued_scope(global, args)? } else { scope_of(global, &args.scope)? };
@@ -51,7 +51,7 @@ pub(crate) fn run(global: &EvalGlobalArgs, args: &RunArgs, out: &Ui) -> Result<E
     let settings = settings(global, &args.way)?;
     let record = PartitionRecord::read(&folder, &units, settings.retries);
     let had = record.had.len();
-    let listener = SignalListener::begin(&control).map_err(told)?;
+    let listener = SignalListener::install(&control).map_err(told)?;
     let mut progress = EvalProgress::new(out, &units, &record.had);
     tell_begin(out, &folder, units.len(), had);
     let mut tell = |event: PoolEvent| progress.tell(&event);
@@ -63,7 +63,7 @@ pub(crate) fn run(global: &EvalGlobalArgs, args: &RunArgs, out: &Ui) -> Result<E
         run: folder.name().to_owned(),
         partition,
         ending,
-        caught: listener.caught(),
+        caught: listener.received(),
         results: results.collect(),
         units: units.len(),
         had,
@@ -102,7 +102,7 @@ fn tell_begin(out: &Ui, folder: &RunFolder, units: usize, had: usize) {
         .with("units", units)
         .with("had", had);
     let value = json!({ "event": "begin", "run": folder.name(), "units": units, "had": had });
-    out.tell_now(&ProgressLine { line, value });
+    out.print_now(&ProgressLine { line, value });
     if out.is_terminal() {
         let goes_on = if had > 0 { format!(", {had} of them done before") } else { String::new() };
         out.raw(&format!("run {}: {units} trials{goes_on}\n", folder.name()));
@@ -142,8 +142,8 @@ pub(crate) fn find_runner(
     named: Option<&std::path::Path>,
 ) -> Result<RunnerUnderTest, CommandError> {
     let scratch = global.workspaces().join(format!(".eval-{}", std::process::id()));
-    let launcher =
-        CommandRunner::new(scratch.clone()).map_err(|error| CommandError::of("could not begin", error))?;
+    let launcher = CommandRunner::new(scratch.clone())
+        .map_err(|error| CommandError::from_host("could not begin", error))?;
     let runner = RunnerUnderTest::find(named, &launcher);
     let _ = crate::files::clear(&scratch);
     runner
@@ -305,7 +305,7 @@ impl CommandOutput for EvalRunOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let mut line =
             KeyValueLine::new().with("event", "end").with("run", &self.run).with("ending", self.ending());
         if let Some(partition) = self.partition {
@@ -324,7 +324,7 @@ impl CommandOutput for EvalRunOutput {
         vec![line.with("exit", self.exit().0)]
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let counts = self.counts().into_iter();
         let counts: Vec<String> =
             counts.map(|(outcome, count)| format!("{} {count} {outcome}", mark(pen, outcome))).collect();
@@ -334,23 +334,23 @@ impl CommandOutput for EvalRunOutput {
             let cause = meta.cause.map_or("", crate::result::FailureCause::as_str);
             let why = meta.why.as_deref().unwrap_or_default();
             let line = pen.fit(&format!("{} {} ({cause}): {why}", meta.case_id, meta.outcome), pen.width);
-            text.push_str(&if as_stated { pen.ink(TextRole::Faint, &line) } else { line });
+            text.push_str(&if as_stated { pen.paint(TextRole::Faint, &line) } else { line });
             text.push('\n');
         }
         for meta in self.unexpected() {
             let expected = meta.expected.map_or("", TrialOutcome::as_str);
             let line = format!("{} ended with {}, and its file says {expected}", meta.case_id, meta.outcome);
-            text.push_str(&format!("{}\n", pen.ink(TextRole::Bad, &line)));
+            text.push_str(&format!("{}\n", pen.paint(TextRole::Bad, &line)));
         }
         if let Some(next) = self.next() {
             let open = self.units.saturating_sub(self.results.len());
             text.push_str(&format!(
                 "{} {open} trials are open: {next}\n",
-                pen.ink(TextRole::Warn, self.ending())
+                pen.paint(TextRole::Warn, self.ending())
             ));
         }
         text.push_str(
-            &pen.ink(TextRole::Faint, &format!("results: {} (run {})\n", self.results_folder, self.run)),
+            &pen.paint(TextRole::Faint, &format!("results: {} (run {})\n", self.results_folder, self.run)),
         );
         text
     }

@@ -184,11 +184,12 @@ fn ask(global: &EvalGlobalArgs, program: &str, words: &[String]) -> Result<Strin
             .hint("go to where it is, or look at what would be submitted: --dry-run")
     })?;
     let scratch = global.workspaces().join(format!(".submit-{}", std::process::id()));
-    let launcher = CommandRunner::new(scratch.clone()).map_err(|error| CommandError::of(what, error))?;
+    let launcher =
+        CommandRunner::new(scratch.clone()).map_err(|error| CommandError::from_host(what, error))?;
     let argv = std::iter::once(path.into()).chain(words.iter().map(Into::into)).collect();
     let ended = launcher
         .run(&CommandSpec { argv, ..CommandSpec::default() })
-        .map_err(|error| CommandError::of(what, error));
+        .map_err(|error| CommandError::from_host(what, error));
     let _ = crate::files::clear(&scratch);
     let ended = ended?;
     if ended.is_success() {
@@ -222,7 +223,7 @@ impl CommandOutput for SubmitOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         if self.is_dry {
             return self
                 .files
@@ -234,8 +235,8 @@ impl CommandOutput for SubmitOutput {
         vec![self.jobs.iter().fold(line, |line, job| line.with("job", job))]
     }
 
-    fn drawn(&self, _: &Styler) -> String {
-        let mut text: String = self.plain().iter().map(|line| format!("{}\n", line.as_str())).collect();
+    fn human(&self, _: &Styler) -> String {
+        let mut text: String = self.key_values().iter().map(|line| format!("{}\n", line.as_str())).collect();
         if !self.is_dry {
             text.push_str(&format!("how it stands: runner eval merge --run {}\n", self.run));
         }

@@ -28,13 +28,13 @@ pub(crate) fn command(root: &Path, folders: Vec<PathBuf>) -> Result<Vec<OsString
 }
 
 /// The repository and the other folders, if this process is such a hook.
-pub fn folders_to_keep_to() -> Option<Vec<PathBuf>> {
+pub fn allowed_folders() -> Option<Vec<PathBuf>> {
     let mut words = std::env::args_os().skip(1);
     (words.next()? == FENCE).then(|| words.map(PathBuf::from).collect())
 }
 
 /// Answers one question, which comes by standard input.
-pub fn judge(folders: &[PathBuf]) -> ExitCode {
+pub fn check(folders: &[PathBuf]) -> ExitCode {
     let mut question = Vec::new();
     let _ = std::io::stdin().take(QUESTION_BYTES_MAX).read_to_end(&mut question);
     match refusal(&question, folders) {

@@ -72,14 +72,14 @@ pub(crate) fn agent(job: &Job, places: &SessionPaths) -> Result<PreparedCommand,
         program.environment.push(("RUNNER_OUTPUT".into(), places.output.clone().into()));
         program.environment.push(("RUNNER_REPORT".into(), places.report.clone().into()));
     }
-    let node = job.aim.node().map(ToString::to_string).unwrap_or_default();
+    let node = job.target.node().map(ToString::to_string).unwrap_or_default();
     program.environment.extend([
         (MARK.into(), places.prompt.clone().into()),
         ("RUNNER_TREE".into(), places.tree.clone().into()),
         ("RUNNER_RUN_ID".into(), job.run_id.to_string().into()),
         ("RUNNER_ITER".into(), job.iteration.to_string().into()),
         ("RUNNER_NODE_ID".into(), node.into()),
-        ("RUNNER_MODE".into(), job.aim.mode().as_str().into()),
+        ("RUNNER_MODE".into(), job.target.mode().as_str().into()),
     ]);
     Ok(program)
 }

@@ -119,7 +119,7 @@ impl Bubblewrap {
         let mut args: Vec<OsString> = ALWAYS.map(OsString::from).into();
         args.extend(["--tmpfs", TEMPORARY, "--"].map(OsString::from));
         args.push(nothing.into());
-        executables::try_out(&program, &args)
+        executables::probe(&program, &args)
             .map(|()| Self { program })
             .map_err(|why| runner_core::text::one_line(&why))
     }

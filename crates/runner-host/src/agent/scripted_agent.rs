@@ -39,7 +39,7 @@ enum ScenarioPlayError {
 }
 
 /// The scenario that this process was started to play. To be asked before anything else is done.
-pub fn scenario_to_play() -> Option<PathBuf> {
+pub fn scenario_argument() -> Option<PathBuf> {
     let mut words = env::args_os().skip(1);
     (words.next()? == crate::agent::command::PLAY).then(|| words.next()).flatten().map(PathBuf::from)
 }

@@ -20,7 +20,7 @@ impl Git {
         let request = [quoted(path.as_os_str().as_bytes()), b"\n".to_vec()].concat();
         let stored = self.committing.ask(self, &request, 1)?.into_iter().next();
         atomic::clear(&path)?;
-        stored.ok_or_else(|| Error::GitAnswer { command: "hash-object -t commit".to_owned() })
+        stored.ok_or_else(|| Error::GitOutput { command: "hash-object -t commit".to_owned() })
     }
 }
 

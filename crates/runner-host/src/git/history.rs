@@ -202,7 +202,7 @@ impl Git {
         let mut call = self.call(&["cat-file", "--batch"]);
         call.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = call.command.spawn().map_err(Error::io("run", self.program()))?;
-        let broken = || Error::GitAnswer { command: "cat-file --batch".to_owned() };
+        let broken = || Error::GitOutput { command: "cat-file --batch".to_owned() };
         let stdin = child.stdin.take().ok_or_else(broken)?;
         let stdout = child.stdout.take().ok_or_else(broken)?;
         Ok(CatFileBatch { child, stdin: Some(stdin), stdout: BufReader::new(stdout) })
@@ -214,7 +214,7 @@ fn each_logged(
     stdout: ChildStdout,
     more: &mut dyn FnMut(LogEntry) -> Result<bool, Error>,
 ) -> Result<bool, Error> {
-    let broken = |_| Error::GitAnswer { command: "log -z --raw".to_owned() };
+    let broken = |_| Error::GitOutput { command: "log -z --raw".to_owned() };
     let mut pieces = BufReader::with_capacity(1 << 16, stdout).split(0);
     let mut current: Option<LogEntry> = None;
     while let Some(piece) = pieces.next().transpose().map_err(broken)? {
@@ -254,7 +254,7 @@ pub(crate) struct CatFileBatch {
 impl CatFileBatch {
     /// The bytes of an object; none if it is not here.
     pub(crate) fn object(&mut self, name: &str) -> Result<Option<Vec<u8>>, Error> {
-        let broken = || Error::GitAnswer { command: "cat-file --batch".to_owned() };
+        let broken = || Error::GitOutput { command: "cat-file --batch".to_owned() };
         let stdin = self.stdin.as_mut().ok_or_else(broken)?;
         stdin.write_all(format!("{name}\n").as_bytes()).and_then(|()| stdin.flush()).map_err(|_| broken())?;
         let mut header = String::new();

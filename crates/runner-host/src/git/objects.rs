@@ -141,7 +141,7 @@ impl Git {
         let request = objects.join("\n") + "\n";
         let answer = self.call(&["cat-file", "--batch"]).input(request.as_bytes()).run()?;
         let mut rest = answer.as_slice();
-        let no_sense = || Error::GitAnswer { command: "cat-file --batch".to_owned() };
+        let no_sense = || Error::GitOutput { command: "cat-file --batch".to_owned() };
         objects
             .iter()
             .map(|_| {
@@ -317,7 +317,7 @@ impl Git {
         };
         let iteration = of(&["--extended-regexp", "--grep=^chore\\(loop\\): run [^ ]+ iter "])?;
         let answer = if iteration.is_empty() { of(&[])? } else { iteration };
-        answer.parse().map_err(|_| Error::GitAnswer { command: "log -1 --format=%ct".to_owned() })
+        answer.parse().map_err(|_| Error::GitOutput { command: "log -1 --format=%ct".to_owned() })
     }
 
     /// Commits everything there is as the first commit of a new repository.

@@ -96,7 +96,7 @@ impl Git {
         let mut parts = number.split('.').map(|part| part.parse::<u32>().ok());
         match (parts.next().flatten(), parts.next().flatten()) {
             (Some(major), Some(minor)) => Ok(((major, minor), number)),
-            _ => Err(Error::GitAnswer { command: "version".to_owned() }),
+            _ => Err(Error::GitOutput { command: "version".to_owned() }),
         }
     }
 }

@@ -155,7 +155,7 @@ fn difference(line: &[u8]) -> Option<(&[u8], PathChange)> {
 }
 
 fn understood(answer: &[u8]) -> Result<RepoStatus, Error> {
-    parse(answer).ok_or_else(|| Error::GitAnswer { command: STATUS.join(" ") })
+    parse(answer).ok_or_else(|| Error::GitOutput { command: STATUS.join(" ") })
 }
 
 fn parse(answer: &[u8]) -> Option<RepoStatus> {

@@ -22,7 +22,7 @@ impl RepoWorld<'_> {
     /// Runs the hook that is due after an event, if there is one. Whatever becomes of it, the run goes on.
     pub(super) fn tell_hooks(&mut self, event: &Event) {
         let Some(mut word) = self.telling.note(event, &self.hooks) else { return };
-        if let Value::Object(says) = &mut word.says {
+        if let Value::Object(says) = &mut word.payload {
             says.insert("repository".to_owned(), self.git.root().display().to_string().into());
         }
         let fault = self.run_hook(&word, &self.hooks.clone()).err();
@@ -38,27 +38,27 @@ impl RepoWorld<'_> {
     fn run_hook(&self, word: &HookCall, hooks: &HooksConfig) -> Result<(), String> {
         let PreparedCommand { argv, environment, .. } = program(&word.argv, self.git.root())?;
         let paths = self.git.paths();
-        atomic::write_soon(&paths.hook_input(), &canonical_json(&word.says))
+        atomic::write_soon(&paths.hook_input(), &canonical_json(&word.payload))
             .map_err(|error| error.to_string())?;
         let wall = Duration::from_secs(u64::try_from(hooks.timeout_secs.get()).unwrap_or(1));
         let launch = ProcessSpec {
             argv,
-            folder: home(),
+            working_dir: home(),
             environment,
             input: ProcessInput::File(paths.hook_input()),
-            output: OutputTarget::Together(OutputLog { path: paths.hook_log(), bytes_max: OUTPUT_BYTES_MAX }),
+            output: OutputTarget::Combined(OutputLog { path: paths.hook_log(), bytes_max: OUTPUT_BYTES_MAX }),
             stream: None,
             limits: TimeLimits { wall, idle: Duration::ZERO },
-            stop: supervise::StopPolicy::default(),
+            stop_policy: supervise::StopPolicy::default(),
             has_changed_files: &|| false,
-            hear: &|_, _| (),
+            on_output: &|_, _| (),
         };
         // A handle of its own: the user's wish to stop the run is no reason not to tell of it.
         let ended = CancelHandle::new()
             .and_then(|control| supervise::run(&launch, &control, &self.supervision))
             .map_err(|error| error.to_string())?;
         atomic::clear(&paths.hook_input()).map_err(|error| error.to_string())?;
-        match ended.how {
+        match ended.exit {
             ExitReason::Exited(0) => Ok(()),
             ExitReason::Exited(code) => Err(format!("it ended with exit code {code}")),
             ExitReason::Signalled(signal) => Err(format!("it was ended by signal {signal}")),

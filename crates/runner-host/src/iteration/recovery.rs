@@ -23,7 +23,7 @@ use crate::repo::repo_guard::SessionRef;
 #[derive(Debug)]
 pub enum Recovered {
     /// A move to a commit was finished.
-    Move(RecoveredPublish),
+    Publish(RecoveredPublish),
     /// An iteration was finished.
     Iteration(Box<StepResult>),
 }
@@ -53,7 +53,7 @@ impl RecoveryNote {
     fn of(taken: &Recovered) -> Option<Self> {
         let at_ms = now_ms();
         match taken {
-            Recovered::Move(it) => {
+            Recovered::Publish(it) => {
                 let (run, found) = (it.run.clone(), it.found.clone());
                 Some(Self { run, iter: None, outcome: None, found, at_ms })
             }
@@ -70,7 +70,7 @@ impl RecoveryNote {
 const RECOVERY_BYTES_MAX: u64 = 64 << 10;
 
 /// Finishes whatever a crash left: nothing is lost, and no person has to do anything.
-pub fn take_up(workshop: &mut RepoWorld<'_>) -> Result<Option<Recovered>, Error> {
+pub fn recover(workshop: &mut RepoWorld<'_>) -> Result<Option<Recovered>, Error> {
     let taken = take_up_pending(workshop)?;
     if let Some(recovery) = taken.as_ref().and_then(RecoveryNote::of) {
         let path = workshop.git.paths().recovery();
@@ -82,7 +82,9 @@ pub fn take_up(workshop: &mut RepoWorld<'_>) -> Result<Option<Recovered>, Error>
 fn take_up_pending(workshop: &mut RepoWorld<'_>) -> Result<Option<Recovered>, Error> {
     match journal::pending(&workshop.git.paths().journal())? {
         None => Ok(None),
-        Some(JournalEntry::Move(moving)) => Ok(publish::recover(&workshop.git, moving)?.map(Recovered::Move)),
+        Some(JournalEntry::Move(moving)) => {
+            Ok(publish::recover(&workshop.git, moving)?.map(Recovered::Publish))
+        }
         Some(JournalEntry::Iteration(iteration)) => take_up_iteration(workshop, &iteration),
     }
 }
@@ -102,7 +104,7 @@ fn take_up_iteration(
     };
     // The supervisor ends the session with the runner, but may have been killed with it.
     let prompt = workshop.git.paths().iteration(&run, &iteration.iter).join("prompt.md");
-    supervise::end_marked(command::MARK.as_ref(), prompt.as_os_str());
+    supervise::kill_by_env_marker(command::MARK.as_ref(), prompt.as_os_str());
     let mended = iteration.pins.put_back(&workshop.git, name)?;
     let base = iteration.base.clone();
     workshop.resuming = Some(base.clone());

@@ -149,26 +149,32 @@ impl RepoWorld<'_> {
         };
         let launch = ProcessSpec {
             argv,
-            folder: self.git.root().to_owned(),
+            working_dir: self.git.root().to_owned(),
             environment,
             input: ProcessInput::File(places.prompt.clone()),
             output: match dialect {
-                Some(_) => OutputTarget::Apart { stdout: log(OUTPUT), stderr: log("executor.err.log") },
-                None => OutputTarget::Together(log(OUTPUT)),
+                Some(_) => OutputTarget::Separate { stdout: log(OUTPUT), stderr: log("executor.err.log") },
+                None => OutputTarget::Combined(log(OUTPUT)),
             },
             stream: Some(log("stream.jsonl")),
             limits: TimeLimits {
                 wall: bench.deadline.saturating_duration_since(Instant::now()),
                 idle: Duration::from_secs(job.limits.idle_secs.unwrap_or(0)),
             },
-            stop: supervise::StopPolicy { is_wrapped: wrapped == AgentWrapping::Yes, ..how_to_stop(agent) },
+            stop_policy: supervise::StopPolicy {
+                is_sandboxed: wrapped == AgentWrapping::Yes,
+                ..how_to_stop(agent)
+            },
             has_changed_files: &has_changed_files,
-            hear: &|source, bytes| ear.borrow_mut().hear(source, bytes),
+            on_output: &|source, bytes| ear.borrow_mut().hear(source, bytes),
         };
         let ended = supervise::run(&launch, &self.control, &self.supervision)?;
-        let by =
-            self.signals.as_ref().and_then(SignalListener::caught).map_or(Interruption::Int, interruption_of);
-        let how = if wrapped == AgentWrapping::Yes { unwrapped(ended.how) } else { ended.how };
+        let by = self
+            .signals
+            .as_ref()
+            .and_then(SignalListener::received)
+            .map_or(Interruption::Int, interruption_of);
+        let how = if wrapped == AgentWrapping::Yes { unwrapped(ended.exit) } else { ended.exit };
         let heard = ear.into_inner().conclude(exit_of(how, by), &places.context_full);
         if let Some(answer) = &heard.answer {
             atomic::write(&places.output, answer)?;
@@ -289,22 +295,22 @@ impl RepoWorld<'_> {
         };
         let launch = ProcessSpec {
             argv,
-            folder: self.git.root().to_owned(),
+            working_dir: self.git.root().to_owned(),
             environment,
-            input: ProcessInput::Nothing,
-            output: OutputTarget::Together(OutputLog {
+            input: ProcessInput::Empty,
+            output: OutputTarget::Combined(OutputLog {
                 path: path.to_owned(),
                 bytes_max: job.limits.guard_output_bytes,
             }),
             stream: None,
             limits: TimeLimits { wall, idle: Duration::ZERO },
-            stop: supervise::StopPolicy::default(),
+            stop_policy: supervise::StopPolicy::default(),
             has_changed_files: &|| false,
-            hear: &|_, _| (),
+            on_output: &|_, _| (),
         };
         let ended = supervise::run(&launch, &self.control, &self.supervision)?;
         let output = || fs::read(path).unwrap_or_default();
-        let verdict = match ended.how {
+        let verdict = match ended.exit {
             ExitReason::Exited(code) => GuardRun::Ended { exit: GuardExit::Code(code), output: output() },
             ExitReason::Signalled(signal) => {
                 GuardRun::Ended { exit: GuardExit::Signal(signal), output: output() }
@@ -338,7 +344,7 @@ fn how_to_stop(agent: Option<AgentKind>) -> supervise::StopPolicy {
     let usual = supervise::StopPolicy::default();
     match agent {
         Some(_) => {
-            supervise::StopPolicy { polite: StopSignal::Interrupt, reach: SignalTarget::Program, ..usual }
+            supervise::StopPolicy { signal: StopSignal::Interrupt, target: SignalTarget::Program, ..usual }
         }
         None => usual,
     }

@@ -37,11 +37,11 @@ impl<'e> TranscriptRecorder<'e> {
     pub(super) fn hear(&mut self, source: OutputSource, bytes: &[u8]) {
         let Some(transcript) = &mut self.transcript else { return };
         match source {
-            OutputSource::Output => {
+            OutputSource::Stdout => {
                 let events = transcript.push(bytes);
                 self.tell(events);
             }
-            OutputSource::Errors => {
+            OutputSource::Stderr => {
                 self.stderr.extend(bytes);
                 let beyond = self.stderr.len().saturating_sub(STDERR_BYTES_MAX);
                 self.stderr.drain(..beyond);
@@ -52,7 +52,7 @@ impl<'e> TranscriptRecorder<'e> {
     fn tell(&mut self, events: Vec<AgentEvent>) {
         for what in events {
             self.seq = self.seq.saturating_add(1);
-            let event = Event::Agent { iter: self.iter, seq: self.seq, what };
+            let event = Event::Agent { iter: self.iter, seq: self.seq, activity: what };
             self.folder.tell(&event);
             (self.audience)(&event);
         }

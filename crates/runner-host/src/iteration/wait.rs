@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use runner_core::step::{Event, Interruption, LoopWorld, StopReason, Wait, World};
 
-use super::{RepoWorld, allow_filters, take_up};
+use super::{RepoWorld, allow_filters, recover};
 use crate::error::Error;
 use crate::fs::lock::Lock;
 use crate::iteration::iteration_dir::now_ms;
@@ -57,10 +57,10 @@ impl RepoWorld<'_> {
         if let Some(by) = self.interruption() {
             return Some(StopReason::Interrupted { by });
         }
-        if self.control.wish() != StopRequest::GoOn {
+        if self.control.request() != StopRequest::None {
             return Some(StopReason::Interrupted { by: Interruption::Int });
         }
-        (self.wants_stop)().then_some(StopReason::Asked)
+        (self.wants_stop)().then_some(StopReason::UserStop)
     }
 
     /// Waits while the run is paused, without the lock, so that other commands can work here. What they changed is read
@@ -89,8 +89,8 @@ impl RepoWorld<'_> {
         }
         (self.left, self.at_start, self.at_head) = (None, None, None);
         allow_filters(&mut self.git)?;
-        take_up(self)?;
-        self.announce(&Event::Continued);
+        recover(self)?;
+        self.announce(&Event::Resumed);
         Ok(())
     }
 }

@@ -57,7 +57,7 @@ pub struct ConformanceResult {
 const GUARD: &str = "check";
 
 /// Does an exercise in a folder that is not there yet.
-pub fn carry_out(folder: &Path, exercise: &ConformanceTask<'_>) -> Result<ConformanceResult, Error> {
+pub fn run_task(folder: &Path, exercise: &ConformanceTask<'_>) -> Result<ConformanceResult, Error> {
     make(folder, &[ScratchFile { path: GUARD, text: exercise.guard, executable: false }])?;
     init(folder, ExistingFiles::Keep)?;
     let config = folder.join(Doc::Config.path());
@@ -82,7 +82,7 @@ pub fn carry_out(folder: &Path, exercise: &ConformanceTask<'_>) -> Result<Confor
 fn iterate(folder: &Path, iterations: usize) -> Result<ConformanceResult, Error> {
     let mut nobody = |_: &Event| {};
     let mut workshop = RepoWorld::open(folder, &mut nobody, Box::new(|| false))?;
-    workshop.listen()?;
+    workshop.handle_signals()?;
     let mut found = ConformanceResult {
         outcomes: Vec::new(),
         usage: Usage::default(),
@@ -101,7 +101,8 @@ fn iterate(folder: &Path, iterations: usize) -> Result<ConformanceResult, Error>
         found.processes_left += meta.processes_left;
         let paths = Git::open(folder)?;
         let prompt = paths.paths().iteration(meta.run_id.as_str(), &meta.iter.to_string()).join("prompt.md");
-        found.processes_alive += supervise::end_marked(command::MARK.as_ref(), prompt.as_os_str()).killed;
+        found.processes_alive +=
+            supervise::kill_by_env_marker(command::MARK.as_ref(), prompt.as_os_str()).killed;
         if meta.outcome == Outcome::Interrupted {
             break;
         }
@@ -112,7 +113,7 @@ fn iterate(folder: &Path, iterations: usize) -> Result<ConformanceResult, Error>
 /// The `[executor]` of the repository that `dir` lies in, if there is one that can be read.
 pub fn configured(dir: &Path) -> Option<Executor> {
     let inspected = crate::view::inspect::inspect(dir).ok()?;
-    inspected.config.good().map(|config| config.executor.clone())
+    inspected.config.valid().map(|config| config.executor.clone())
 }
 
 /// Whether the agent's program is there, what version it is, and whether it has a login.

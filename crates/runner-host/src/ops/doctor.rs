@@ -55,7 +55,7 @@ impl DoctorCheck {
 }
 
 /// Looks at everything a run needs. A point that cannot be looked at is a bad one, not an error.
-pub fn examine(dir: &Path) -> Vec<DoctorCheck> {
+pub fn run_checks(dir: &Path) -> Vec<DoctorCheck> {
     let Some(program) = executables::find("git", None) else {
         return vec![DoctorCheck::other("git", CheckVerdict::Bad, "not found", "install git 2.36 or newer")];
     };

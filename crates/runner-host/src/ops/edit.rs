@@ -14,7 +14,7 @@ use crate::failpoint;
 use crate::fs::atomic;
 use crate::fs::lock::Lock;
 use crate::git::{EntryMode, Git, IndexEntry, TreeEntry};
-use crate::iteration::{Recovered, RepoWorld, take_up};
+use crate::iteration::{Recovered, RepoWorld, recover};
 use crate::repo::journal::PublishEntry;
 use crate::repo::publish;
 use crate::view::inspect::read_docs;
@@ -43,10 +43,10 @@ pub struct CommittedEdit {
 
 impl EditSession {
     /// Takes the lock, finishes what a crash left, and reads the run. Refuses what a step would refuse.
-    pub fn begin(dir: &Path) -> Result<Self, Error> {
+    pub fn open(dir: &Path) -> Result<Self, Error> {
         let mut nobody = |_: &Event| {};
         let mut workshop = RepoWorld::open(dir, &mut nobody, Box::new(|| false))?;
-        let recovered = take_up(&mut workshop)?;
+        let recovered = recover(&mut workshop)?;
         let snapshot = workshop.load()?;
         let head = workshop.head().ok_or(UserError::NoCommit)?;
         let (git, lock) = workshop.into_parts();
@@ -68,10 +68,10 @@ impl EditSession {
             questions: self.snapshot.memory.questions.clone().into_bytes(),
             feedback: self.snapshot.memory.feedback.clone().into_bytes(),
         };
-        let after = edit.apply(&before).map_err(UserError::Steer)?;
+        let after = edit.apply(&before).map_err(UserError::Edit)?;
         let (doc, bytes) = edit.written(&after);
         let run = self.snapshot.run_id.clone();
-        let message = edit::message(&run, edit, &after, &self.snapshot.state, self.snapshot.own_commits);
+        let message = edit::message(&run, edit, &after, &self.snapshot.state, self.snapshot.user_commits);
         let index = self.git.paths().private_index("commit");
         let commit = commit_doc(&self.git, &index, &self.head, (doc, &bytes), &message)?;
         atomic::remove(&index)?;

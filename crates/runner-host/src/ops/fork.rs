@@ -13,7 +13,7 @@ use crate::error::{Error, UserError};
 use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::{EntryMode, Git, IndexEntry, TreeEntry};
-use crate::iteration::{Recovered, RepoWorld, take_up};
+use crate::iteration::{Recovered, RepoWorld, recover};
 use crate::ops::start::{allow_configured_filters, check_version, clean_status, position};
 use crate::repo::journal::PublishEntry;
 use crate::repo::publish;
@@ -47,7 +47,7 @@ pub struct ForkResult {
 pub fn fork(dir: &Path, from: ForkBase, name: Option<RunId>) -> Result<ForkResult, Error> {
     let mut nobody = |_: &Event| {};
     let mut workshop = RepoWorld::open(dir, &mut nobody, Box::new(|| false))?;
-    let recovered = take_up(&mut workshop)?;
+    let recovered = recover(&mut workshop)?;
     let (mut git, _lock) = workshop.into_parts();
     check_version(&git)?;
     let docs = read_docs(&git)?;

@@ -72,7 +72,7 @@ impl GuardRerunner {
     pub fn begin(dir: &Path) -> Result<Self, Error> {
         let git = Git::open(dir)?;
         let control = CancelHandle::new()?;
-        let signals = SignalListener::begin(&control)?;
+        let signals = SignalListener::install(&control)?;
         Ok(Self { git, control, supervision: SupervisorSlot::default(), signals })
     }
 
@@ -108,30 +108,30 @@ impl GuardRerunner {
         let bytes = |limit: i64| u64::try_from(limit).unwrap_or_default();
         let launch = ProcessSpec {
             argv: program.argv,
-            folder: work,
+            working_dir: work,
             environment: program.environment,
-            input: ProcessInput::Nothing,
-            output: OutputTarget::Together(OutputLog {
+            input: ProcessInput::Empty,
+            output: OutputTarget::Combined(OutputLog {
                 path: log.clone(),
                 bytes_max: bytes(config.guard_output_limit_bytes.get()),
             }),
             stream: None,
-            hear: &|_, _| (),
+            on_output: &|_, _| (),
             limits: TimeLimits {
                 wall: Duration::from_secs(bytes(config.iteration_timeout_secs.get())),
                 idle: Duration::ZERO,
             },
-            stop: supervise::StopPolicy::default(),
+            stop_policy: supervise::StopPolicy::default(),
             has_changed_files: &|| false,
         };
         let ended = supervise::run(&launch, &self.control, &self.supervision)?;
-        let how = match ended.how {
+        let how = match ended.exit {
             ExitReason::Exited(code) => GuardRerunOutcome::Ended(GuardExit::Code(code)),
             ExitReason::Signalled(signal) => GuardRerunOutcome::Ended(GuardExit::Signal(signal)),
             ExitReason::CouldNotStart(error) => GuardRerunOutcome::NotStarted(error.to_string()),
             ExitReason::TimedOut | ExitReason::Idle => GuardRerunOutcome::TimedOut,
             ExitReason::Stopped => {
-                GuardRerunOutcome::Stopped(self.signals.caught().map_or(130, ShutdownSignal::exit_code))
+                GuardRerunOutcome::Stopped(self.signals.received().map_or(130, ShutdownSignal::exit_code))
             }
             ExitReason::Lost => GuardRerunOutcome::NotStarted("its supervisor was killed".to_owned()),
         };

@@ -41,7 +41,7 @@ pub fn init(dir: &Path, existing: ExistingFiles) -> Result<Vec<(Doc, InitAction)
     if existing == ExistingFiles::Replace {
         let state = docs.get(&Doc::RunState).and_then(|bytes| RunState::decode(bytes).ok());
         if let Some(run) = state.and_then(|state| state.run_id) {
-            return Err(UserError::RunUnderWay(run.to_string()).into());
+            return Err(UserError::RunInProgress(run.to_string()).into());
         }
     }
     for folder in RUNNER_FOLDERS {

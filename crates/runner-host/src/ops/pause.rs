@@ -18,7 +18,7 @@ pub struct PauseStatus {
     /// Whether the run was paused before.
     pub was_paused: bool,
     /// The process of a runner that is at work, and goes on until its iteration is over.
-    pub at_work: Option<u32>,
+    pub lock_holder: Option<u32>,
 }
 
 /// How often somebody who waits looks up.
@@ -32,7 +32,7 @@ pub fn pause(dir: &Path) -> Result<PauseStatus, Error> {
         atomic::ensure_folder(&git.paths().private())?;
         atomic::write(&git.paths().pause(), format!("{}\n", now_ms()).as_bytes())?;
     }
-    Ok(PauseStatus { was_paused, at_work: ReadonlyRepo::open(dir)?.at_work() })
+    Ok(PauseStatus { was_paused, lock_holder: ReadonlyRepo::open(dir)?.lock_holder() })
 }
 
 /// Ends a pause.
@@ -40,15 +40,15 @@ pub fn resume(dir: &Path) -> Result<PauseStatus, Error> {
     let git = opened(dir)?;
     let was_paused = is_paused(git.paths());
     // Asked first: a loop that waits is at work as soon as the mark is gone.
-    let at_work = ReadonlyRepo::open(dir)?.at_work();
+    let at_work = ReadonlyRepo::open(dir)?.lock_holder();
     atomic::clear(&git.paths().pause())?;
-    Ok(PauseStatus { was_paused, at_work })
+    Ok(PauseStatus { was_paused, lock_holder: at_work })
 }
 
 /// Waits until no runner is at work.
 pub fn wait_until_free(dir: &Path) -> Result<(), Error> {
     let reading = ReadonlyRepo::open(dir)?;
-    while reading.at_work().is_some() {
+    while reading.lock_holder().is_some() {
         std::thread::sleep(TICK);
     }
     Ok(())

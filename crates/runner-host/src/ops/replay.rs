@@ -82,8 +82,8 @@ pub fn record(dir: &Path, wanted: Option<&str>) -> Result<Recording, Error> {
                 CommitKind::Start { .. }
                 | CommitKind::Baseline { .. }
                 | CommitKind::Edit { .. }
-                | CommitKind::Garbled { .. }
-                | CommitKind::Own { .. } => None,
+                | CommitKind::Malformed { .. }
+                | CommitKind::User { .. } => None,
             },
         });
     }
@@ -149,5 +149,5 @@ fn session(
         | GuardRun::Interrupted { .. }) => other,
     };
     let prompt = String::from_utf8_lossy(&prompt).into_owned();
-    Ok(Some(RecordedSession { prompt, attempt: came.attempt, verdict }))
+    Ok(Some(RecordedSession { prompt, attempt: came.attempt, guard_run: verdict }))
 }

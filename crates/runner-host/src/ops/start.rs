@@ -17,7 +17,7 @@ use crate::error::{Error, UserError};
 use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::{EntryMode, Git, Head, IndexEntry, OLDEST, RepoStatus, TreeEntry, path_of};
-use crate::iteration::{Recovered, RepoWorld, take_up};
+use crate::iteration::{Recovered, RepoWorld, recover};
 use crate::repo::journal::PublishEntry;
 use crate::repo::paths::RUNNER_LOCAL;
 use crate::repo::publish;
@@ -31,7 +31,7 @@ pub struct StartResult {
     /// The tip of its branch.
     pub commit: String,
     /// How it came about.
-    pub how: StartKind,
+    pub kind: StartKind,
     /// Whether the goal is still the template.
     pub goal_unwritten: bool,
     /// Other runs in this repository.
@@ -39,7 +39,7 @@ pub struct StartResult {
     /// What an earlier, interrupted start had left.
     pub recovered: Option<Recovered>,
     /// What became of a plan that was to be taken in.
-    pub grafted: Option<ImportedTree>,
+    pub imported: Option<ImportedTree>,
 }
 
 /// How a start came about.
@@ -57,7 +57,7 @@ pub enum StartKind {
 pub fn start(dir: &Path, wish: &StartOptions) -> Result<StartResult, Error> {
     let mut nobody = |_: &Event| {};
     let mut workshop = RepoWorld::open(dir, &mut nobody, Box::new(|| false))?;
-    let recovered = take_up(&mut workshop)?;
+    let recovered = recover(&mut workshop)?;
     let (mut git, _lock) = workshop.into_parts();
     check_version(&git)?;
     let docs = read_docs(&git)?;
@@ -97,8 +97,16 @@ pub fn start(dir: &Path, wish: &StartOptions) -> Result<StartResult, Error> {
         Some(_) => StartKind::Updated,
     };
     let other_runs = runs.into_iter().filter(|other| *other != run).collect();
-    let StartDocuments { goal_unwritten, grafted, .. } = composed;
-    Ok(StartResult { run, commit: new_tip, how, goal_unwritten, other_runs, recovered, grafted })
+    let StartDocuments { goal_unwritten, imported: grafted, .. } = composed;
+    Ok(StartResult {
+        run,
+        commit: new_tip,
+        kind: how,
+        goal_unwritten,
+        other_runs,
+        recovered,
+        imported: grafted,
+    })
 }
 
 /// Takes a plan into the tree of the run that stands here: a start whose only change is the new nodes.
@@ -214,7 +222,7 @@ impl StartContext<'_> {
         if self.old_tip.is_some() && own_commits == 0 && self.git.tree_of(parent)? == tree {
             return Ok(parent.to_owned());
         }
-        let added = composed.grafted.as_ref().map(|grafted| grafted.added.len());
+        let added = composed.imported.as_ref().map(|grafted| grafted.added.len());
         let imported = wish.plan.as_ref().map(PlanImport::format).zip(added);
         let message = start::message(self.run, own_commits, imported);
         let commit = self.git.store_commit(&tree, parent, &message)?;

@@ -92,7 +92,7 @@ fn is_start(batch: &mut CatFileBatch, commit: &str, run: &RunId) -> Result<bool,
 fn new_config(change: &CommitChange) -> Option<&[u8]> {
     match &change.now {
         FileAfter::File(Some(bytes)) if change.path == Doc::Config.path().as_bytes() => Some(bytes),
-        FileAfter::File(_) | FileAfter::Gone | FileAfter::Other => None,
+        FileAfter::File(_) | FileAfter::Deleted | FileAfter::Other => None,
     }
 }
 
@@ -139,7 +139,7 @@ impl AuditContext<'_> {
         }
         let patterns = config_in(&files).map(|config| config.guard.protected).unwrap_or_default();
         let protected = self.git.matching_paths(&parent, &patterns)?;
-        Ok(AuditBase { commit: Some(parent), files, protected, place: AuditStart::Before })
+        Ok(AuditBase { commit: Some(parent), files, protected, start: AuditStart::Before })
     }
 
     fn base_within(
@@ -152,7 +152,7 @@ impl AuditContext<'_> {
         let patterns = config_in(&files).map(|config| config.guard.protected).unwrap_or_default();
         let protected = self.git.matching_paths(&commit, &patterns)?;
         let at_start = start.map(|start| self.git.matching_paths(&start, &patterns)).transpose()?;
-        Ok(AuditBase { commit: Some(commit), files, protected, place: AuditStart::Within(at_start) })
+        Ok(AuditBase { commit: Some(commit), files, protected, start: AuditStart::Within(at_start) })
     }
 
     /// Which protected paths each commit changed: one question to git for every set of patterns that was in force.
@@ -210,7 +210,7 @@ impl AuditContext<'_> {
         if run.origin == HistoryStart::Shallow {
             notes.push(format!("everything up to {short}, where this shallow clone ends"));
         }
-        if base.place == AuditStart::Within(None) {
+        if base.start == AuditStart::Within(None) {
             notes.push("which of the guard's files are older than the run".to_owned());
         }
         notes
@@ -227,7 +227,7 @@ impl AuditContext<'_> {
         let mut changes = Vec::new();
         for change in &entry.logged.changes {
             let now = match change.mode.as_str() {
-                "000000" => FileAfter::Gone,
+                "000000" => FileAfter::Deleted,
                 "100644" | "100755" | "100664" if is_read(&change.path) => {
                     let missing = || UserError::MissingObject(change.object.clone());
                     FileAfter::File(Some(kept(

@@ -53,7 +53,7 @@ pub struct IterationCommit {
     /// The node; none in a repair.
     pub node: Option<NodeId>,
     /// The words of the subject behind the node: `status=done guard=pass`.
-    pub words: Vec<(String, String)>,
+    pub subject_values: Vec<(String, String)>,
     /// What the agent said.
     pub summary: String,
     /// The trailers, as they stand there.
@@ -62,8 +62,8 @@ pub struct IterationCommit {
 
 impl IterationCommit {
     /// The value of a word in the subject.
-    pub fn word(&self, key: &str) -> Option<&str> {
-        self.words.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    pub fn subject_value(&self, key: &str) -> Option<&str> {
+        self.subject_values.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
     /// The value of a trailer.
@@ -89,7 +89,7 @@ pub struct TruncatedBytes {
     /// The beginning.
     pub bytes: Vec<u8>,
     /// Whether that is not all.
-    pub is_cut: bool,
+    pub is_truncated: bool,
 }
 
 impl ReadonlyRepo {
@@ -114,7 +114,7 @@ impl ReadonlyRepo {
     }
 
     /// Where things change when branches or the runner move: git's own folders and the runner's in them.
-    pub fn places(&self) -> Vec<PathBuf> {
+    pub fn watch_paths(&self) -> Vec<PathBuf> {
         let Some(git) = &self.git else { return Vec::new() };
         let common = git.common_dir();
         let branches = common.join("refs/heads/runner");
@@ -207,7 +207,9 @@ impl ReadonlyRepo {
         paths: &[&str],
         bytes_max: usize,
     ) -> Result<TruncatedBytes, Error> {
-        let Some(git) = &self.git else { return Ok(TruncatedBytes { bytes: Vec::new(), is_cut: false }) };
+        let Some(git) = &self.git else {
+            return Ok(TruncatedBytes { bytes: Vec::new(), is_truncated: false });
+        };
         let args = ["diff-tree", "-r", "-p", "-M", "--no-color", "--no-ext-diff", "--no-textconv", from, to];
         let mut args: Vec<String> = args.map(str::to_owned).into();
         args.push("--".to_owned());
@@ -217,7 +219,7 @@ impl ReadonlyRepo {
 
     /// The process that holds the runner's lock. Found without touching the lock: its file names the holder, and the
     /// kernel's list of locks, where there is one, says whether that still holds it.
-    pub fn at_work(&self) -> Option<u32> {
+    pub fn lock_holder(&self) -> Option<u32> {
         let path = self.git.as_ref()?.paths().lock();
         let note = atomic::read(&path, 64).ok().flatten()?;
         let pid: u32 = lossy(&note).strip_prefix("pid ")?.parse().ok()?;
@@ -234,7 +236,7 @@ impl ReadonlyRepo {
     }
 
     /// The iteration that was begun and not finished, as folders call it.
-    pub fn unfinished(&self) -> Option<String> {
+    pub fn pending_iteration(&self) -> Option<String> {
         match journal::pending(&self.git.as_ref()?.paths().journal()).ok().flatten()? {
             JournalEntry::Iteration(iteration) => Some(iteration.iter),
             JournalEntry::Move(_) => None,
@@ -308,7 +310,7 @@ fn iteration_commit(run: &RunId, fields: &[&[u8]]) -> Option<IterationCommit> {
         unix_secs: lossy(time).parse().unwrap_or_default(),
         iter,
         node,
-        words: words.filter_map(|word| pair(word, "=")).collect(),
+        subject_values: words.filter_map(|word| pair(word, "=")).collect(),
         // The summary is indented, so that nothing in it can pass for a trailer.
         summary: body
             .lines()
@@ -336,7 +338,10 @@ mod tests {
         )
         .unwrap();
         assert_eq!((found.iter.get(), found.node.as_ref().map(NodeId::as_str)), (12, Some("a.b")));
-        assert_eq!((found.word("status"), found.word("guard")), (Some("done"), Some("pass")));
+        assert_eq!(
+            (found.subject_value("status"), found.subject_value("guard")),
+            (Some("done"), Some("pass"))
+        );
         assert_eq!(found.trailer("Runner-Outcome"), Some("passed"));
         assert_eq!(found.summary, "Runner-Outcome: no\nsaid");
         assert_eq!((found.before.as_deref(), found.unix_secs), (Some("p"), 7));

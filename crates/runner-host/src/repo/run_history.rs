@@ -156,12 +156,12 @@ pub(crate) fn line(git: &Git, batch: &mut CatFileBatch, target: &RunSelector) ->
         origin = HistoryStart::Shallow;
     } else if origin == HistoryStart::Nowhere {
         // The user's own history before the run is none of it.
-        let is_own = |entry: &RunCommit| matches!(kind(&entry.message), CommitKind::Own { .. });
+        let is_own = |entry: &RunCommit| matches!(kind(&entry.message), CommitKind::User { .. });
         let first = entries.iter().position(|entry| !is_own(entry)).unwrap_or(entries.len());
         entries.drain(..first);
     }
     if entries.is_empty()
-        || entries.iter().all(|entry| matches!(kind(&entry.message), CommitKind::Own { .. }))
+        || entries.iter().all(|entry| matches!(kind(&entry.message), CommitKind::User { .. }))
     {
         return Err(UserError::NotARun(target.name.clone()).into());
     }

@@ -75,24 +75,24 @@ pub(crate) fn show_paths(paths: &[Vec<u8>]) -> (Vec<String>, usize) {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadedDoc<T, P> {
     Missing,
-    Faulty(P),
-    Good(T),
+    Invalid(P),
+    Valid(T),
 }
 
 impl<T, P> LoadedDoc<T, P> {
     fn of(bytes: Option<&Vec<u8>>, decode: impl FnOnce(&[u8]) -> Result<T, P>) -> Self {
         match bytes.map(|bytes| decode(bytes)) {
             None => Self::Missing,
-            Some(Ok(value)) => Self::Good(value),
-            Some(Err(problems)) => Self::Faulty(problems),
+            Some(Ok(value)) => Self::Valid(value),
+            Some(Err(problems)) => Self::Invalid(problems),
         }
     }
 
     /// The value, if there is one.
-    pub fn good(&self) -> Option<&T> {
+    pub fn valid(&self) -> Option<&T> {
         match self {
-            Self::Good(value) => Some(value),
-            Self::Missing | Self::Faulty(_) => None,
+            Self::Valid(value) => Some(value),
+            Self::Missing | Self::Invalid(_) => None,
         }
     }
 }
@@ -151,11 +151,11 @@ pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
     }
     let (docs, refused) = read_what_can_be_read(&git)?;
     let config = LoadedDoc::of(docs.get(&Doc::Config), Config::decode);
-    let filters = config.good().map(|config| config.git.filters.clone()).unwrap_or_default();
+    let filters = config.valid().map(|config| config.git.filters.clone()).unwrap_or_default();
     git.allow_filters(&filters)?;
     let status = git.status()?;
     let state = LoadedDoc::of(docs.get(&Doc::RunState), RunState::decode);
-    let wait = state.good().and_then(|state: &RunState| state.wait.as_ref());
+    let wait = state.valid().and_then(|state: &RunState| state.wait.as_ref());
     let waiting = wait.and_then(|wait| {
         let since_ms = git.last_iteration_time().ok()?.saturating_mul(1000);
         let left_ms = wait.left_ms(since_ms, now_ms());
@@ -174,7 +174,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
         goal: LoadedDoc::of(docs.get(&Doc::Goal), read_goal),
         state,
         waiting,
-        tools: tools_faults(&git, tree.good(), config.good())?,
+        tools: tools_faults(&git, tree.valid(), config.valid())?,
         tree,
         config,
         head: status.head,
@@ -240,8 +240,8 @@ impl Inspection {
         IdentityInputs {
             branch: self.head.branch(),
             has_gitignore: !self.missing.contains(&Doc::Gitignore),
-            state_id: self.state.good().and_then(|state| state.run_id.as_ref()),
-            goal_id: self.goal.good().and_then(|goal| goal.id.as_ref()),
+            state_id: self.state.valid().and_then(|state| state.run_id.as_ref()),
+            goal_id: self.goal.valid().and_then(|goal| goal.id.as_ref()),
         }
     }
 

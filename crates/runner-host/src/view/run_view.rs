@@ -50,9 +50,9 @@ pub struct IterationView {
     /// How it ended.
     pub outcome: Option<Outcome>,
     /// What was said, as its message has it.
-    pub said: String,
+    pub body: String,
     /// Marks on guard, plan and work.
-    pub marks: Vec<String>,
+    pub annotations: Vec<String>,
     /// How many files outside `.runner/` it changed.
     pub files: usize,
     /// meta.json, where the iteration's folder is here.
@@ -68,8 +68,8 @@ impl IterationView {
             | CommitKind::Start { .. }
             | CommitKind::Baseline { .. }
             | CommitKind::Edit { .. }
-            | CommitKind::Garbled { .. }
-            | CommitKind::Own { .. } => None,
+            | CommitKind::Malformed { .. }
+            | CommitKind::User { .. } => None,
         }
     }
 
@@ -80,8 +80,8 @@ impl IterationView {
             CommitKind::Start { .. }
             | CommitKind::Baseline { .. }
             | CommitKind::Edit { .. }
-            | CommitKind::Garbled { .. }
-            | CommitKind::Own { .. } => None,
+            | CommitKind::Malformed { .. }
+            | CommitKind::User { .. } => None,
         }
     }
 
@@ -195,9 +195,9 @@ fn seen(entry: RunCommit) -> Option<IterationView> {
     let said = text.lines().skip(1).filter_map(|line| line.strip_prefix("  ")).collect::<Vec<_>>().join("\n");
     Some(IterationView {
         iter,
-        outcome: outcome.and_then(|word| Outcome::of_word(&word)),
-        said,
-        marks: marks.map(|(_, mark)| mark.to_owned()).collect(),
+        outcome: outcome.and_then(|word| Outcome::from_name(&word)),
+        body: said,
+        annotations: marks.map(|(_, mark)| mark.to_owned()).collect(),
         files: entry.logged.changes.iter().filter(|change| !is_runner_path(&change.path)).count(),
         commit: entry.logged.id,
         parent: entry.parents.into_iter().next(),

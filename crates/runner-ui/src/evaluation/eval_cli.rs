@@ -10,7 +10,7 @@ use runner_host::repo::readonly_repo::locked_inodes;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use supervise::executables::ask_companion;
+use supervise::executables::capture_sibling;
 
 use super::{EntryName, EvalPaths, names_in};
 use crate::api::{EvalComparison, EvalGrid, EvalMissing, EvalRun, EvalView};
@@ -112,11 +112,11 @@ fn ask<T: DeserializeOwned>(places: &EvalPaths, words: &[&str]) -> Result<T, Req
     let mut args: Vec<OsString> = vec!["--results".into(), places.results.as_os_str().to_owned()];
     args.extend(["--json".into()]);
     args.extend(words.iter().map(OsString::from));
-    let asked = ask_companion("runner-eval", &args, ANSWER_BYTES_MAX, WAIT_MAX);
+    let asked = capture_sibling("runner-eval", &args, ANSWER_BYTES_MAX, WAIT_MAX);
     let asked = asked.ok_or_else(|| {
         RequestError::evaluation("`runner-eval` is not beside this page, or did not answer")
     })?;
-    serde_json::from_slice(&asked.answer).map_err(|_| refused(&asked.complaint))
+    serde_json::from_slice(&asked.stdout).map_err(|_| refused(&asked.stderr))
 }
 
 /// Why `runner-eval` did not answer, in its own words.

@@ -85,7 +85,7 @@ pub(crate) fn patch(
     let paths: Vec<&str> = [path].into_iter().chain(old.as_deref()).collect();
     let patch = project.reading.patch(&from, &to, &paths, PATCH_BYTES_MAX)?;
     let text = String::from_utf8_lossy(&patch.bytes);
-    Ok(DiffPatch { path: path.to_owned(), lines: lines(&text), is_cut: patch.is_cut })
+    Ok(DiffPatch { path: path.to_owned(), lines: lines(&text), is_cut: patch.is_truncated })
 }
 
 /// The lines of a patch, numbered.

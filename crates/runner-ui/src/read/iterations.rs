@@ -85,8 +85,8 @@ fn add_commit(row: &mut IterationRow, commit: &IterationCommit) {
     let text = |value: Option<&str>| value.map(one_line);
     row.node = row.node.take().or_else(|| commit.node.as_ref().map(ToString::to_string));
     row.outcome = row.outcome.take().or_else(|| text(commit.trailer("Runner-Outcome")));
-    row.status = row.status.take().or_else(|| text(commit.word("status")));
-    row.guard = row.guard.take().or_else(|| text(commit.word("guard")));
+    row.status = row.status.take().or_else(|| text(commit.subject_value("status")));
+    row.guard = row.guard.take().or_else(|| text(commit.subject_value("guard")));
     row.guard_exit = row.guard_exit.take().or_else(|| {
         commit.trailer("Runner-Guard-Exit").map(|exit| {
             let exit = one_line(exit);
@@ -142,7 +142,7 @@ fn of_meta(meta: &Value, output: Option<&Value>) -> IterationRow {
         summary: output.and_then(|output| text(output, "summary")).unwrap_or_default(),
         findings: texts(meta, "findings"),
         marks: meta
-            .get("marks")
+            .get("annotations")
             .and_then(Value::as_array)
             .into_iter()
             .flatten()
@@ -172,10 +172,10 @@ fn exit_text(exit: &Value) -> Option<String> {
 /// A mark in words: its name, and what it names.
 fn mark_text(mark: &Value) -> Option<String> {
     let mark = mark.as_object()?;
-    let name = mark.get("mark")?.as_str()?.replace('_', " ");
+    let name = mark.get("annotation")?.as_str()?.replace('_', " ");
     let details: Vec<String> = mark
         .iter()
-        .filter(|(key, value)| *key != "mark" && value.as_u64() != Some(0))
+        .filter(|(key, value)| *key != "annotation" && value.as_u64() != Some(0))
         .map(|(key, value)| match value {
             Value::String(text) => one_line(text),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
@@ -273,7 +273,7 @@ mod tests {
     fn a_record_of_a_newer_runner_is_read_as_far_as_it_is_known() {
         let meta = json!({ "node": "a", "outcome": "dissolved", "usage": { "input_tokens": 5, "by_model": {} },
             "guard_exit": { "signal": 9 }, "attempt": { "nth": 2, "of": 3 }, "brand_new": [1],
-            "marks": [{ "mark": "guard_file_restored", "path": "check" }, { "mark": "sung", "loud": 2, "low": 0 }, 7] });
+            "annotations": [{ "annotation": "guard_file_restored", "path": "check" }, { "annotation": "sung", "loud": 2, "low": 0 }, 7] });
         let row = of_meta(&meta, None);
         assert_eq!(
             (row.outcome.as_deref(), row.guard_exit.as_deref()),

@@ -89,14 +89,14 @@ pub(crate) fn standing(facts: &RunFacts<'_>) -> RunStanding {
 /// The names of the runner's own events, and what they mean for how a run stands.
 fn phase_of(name: &str) -> Option<(StateWord, &'static str)> {
     Some(match name {
-        "planned" | "resumed" => (StateWord::Running, "the agent is at work"),
-        "agent_ended" | "judged" => (StateWord::Committing, "the session is being judged"),
+        "planned" | "recovered" => (StateWord::Running, "the agent is at work"),
+        "agent_ended" | "checked" => (StateWord::Committing, "the session is being judged"),
         "guard_started" => (StateWord::Guarding, "the guard is running"),
-        "guard_ended" | "settled" => (StateWord::Committing, "the result is being committed"),
+        "guard_ended" | "decided" => (StateWord::Committing, "the result is being committed"),
         "committed" => (StateWord::Running, "the next iteration begins"),
         "waiting" => (StateWord::Waiting, "waiting before the next iteration"),
         "paused" => (StateWord::Paused, "paused between two iterations"),
-        "continued" => (StateWord::Running, "the next iteration begins"),
+        "resumed" => (StateWord::Running, "the next iteration begins"),
         _ => return None,
     })
 }
@@ -200,7 +200,7 @@ fn stopped(facts: &RunFacts<'_>, path: &str) -> RunStanding {
     match reason {
         "max_iterations" => limit_of_iterations(max.unwrap_or(made), &edit),
         _ if max.is_some_and(|max| made >= max) => limit_of_iterations(max.unwrap_or(made), &edit),
-        "time" => go_on(
+        "time_limit" => go_on(
             RunStanding::new(StateWord::Limit, format!("an iteration ran out of time: {}", word("outcome")))
                 .why(format!("the next leaf is {path}; what there was is committed")),
         )
@@ -212,7 +212,7 @@ fn stopped(facts: &RunFacts<'_>, path: &str) -> RunStanding {
                 .next("raise [budget]", Some(&edit))
                 .next("take the change in", Some("runner start")),
         ),
-        "barred" => {
+        "needs_user" => {
             RunStanding::new(StateWord::Failed, format!("the agent cannot work: {}", word("outcome")))
                 .why("no attempt was charged; the run waits for you")
                 .next("see what is missing", Some("runner doctor"))
@@ -225,7 +225,7 @@ fn stopped(facts: &RunFacts<'_>, path: &str) -> RunStanding {
         .why("failures of the agent program or the guard cost no attempt; the run waits for you")
         .next("see what is missing", Some("runner doctor"))
         .next("go on", Some("runner loop")),
-        "interrupted" | "asked" => go_on(
+        "interrupted" | "user_stop" => go_on(
             RunStanding::new(StateWord::Interrupted, "stopped by hand; what there was is committed")
                 .why(format!("the next leaf is {path}")),
         ),
@@ -288,7 +288,7 @@ mod tests {
             ("planned", StateWord::Running),
             ("agent_ended", StateWord::Committing),
             ("guard_started", StateWord::Guarding),
-            ("settled", StateWord::Committing),
+            ("decided", StateWord::Committing),
             ("waiting", StateWord::Waiting),
         ] {
             let events =
@@ -304,7 +304,7 @@ mod tests {
         let row = IterationRow { iter: 1, ..IterationRow::default() };
         let rows = std::slice::from_ref(&row);
         let stop = |reason: &str| {
-            vec![json!({ "event": "stopped", "stop": { "reason": reason, "outcome": "idle" } })]
+            vec![json!({ "event": "stopped", "stop": { "reason": reason, "outcome": "idle_timeout" } })]
         };
         let next = |reason: &str| {
             vec![json!({ "event": "committed", "next": { "then": "stop", "reason": reason } })]
@@ -313,10 +313,10 @@ mod tests {
             (&done, vec![], StateWord::Complete),
             (&spent, vec![], StateWord::Stuck),
             (&open, vec![], StateWord::Idle),
-            (&open, stop("time"), StateWord::Limit),
+            (&open, stop("time_limit"), StateWord::Limit),
             (&open, next("max_iterations"), StateWord::Limit),
             (&open, stop("budget"), StateWord::Limit),
-            (&open, stop("barred"), StateWord::Failed),
+            (&open, stop("needs_user"), StateWord::Failed),
             (&open, stop("unheard_of"), StateWord::Limit),
             (&open, stop("failures"), StateWord::Failed),
             (&open, next("interrupted"), StateWord::Interrupted),

@@ -47,7 +47,7 @@ fn look(project: &RepoReader, run: &RunSource) -> RunSnapshot {
     if let Some(Err(faults)) = tree.as_deref() {
         problems.extend(faults.iter().map(|fault| format!("tree.json: {fault}")));
     }
-    let is_at_work = run.is_here && project.reading.at_work().is_some();
+    let is_at_work = run.is_here && project.reading.lock_holder().is_some();
     let branch = run.branch.as_ref().map_or_else(|| run.id.branch(), |branch| branch.name.clone());
     let facts = RunFacts {
         branch: &branch,
@@ -56,7 +56,7 @@ fn look(project: &RepoReader, run: &RunSource) -> RunSnapshot {
         rows: &rows,
         is_at_work,
         is_paused: run.is_here && project.reading.is_paused(),
-        is_unfinished: run.is_here && !is_at_work && project.reading.unfinished().is_some(),
+        is_unfinished: run.is_here && !is_at_work && project.reading.pending_iteration().is_some(),
         events: &events,
     };
     let standing = standing(&facts);

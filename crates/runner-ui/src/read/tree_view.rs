@@ -79,7 +79,7 @@ pub(crate) fn node(
     let path = tree.path_to(id)?;
     let node = path.last().copied()?;
     let leaves = node.leaves();
-    let lesson = state.and_then(|state| state.lesson(id)).map(|lesson| NodeHistoryView {
+    let lesson = state.and_then(|state| state.history_of(id)).map(|lesson| NodeHistoryView {
         iter: lesson.iter.get(),
         outcome: lesson.outcome.as_str().to_owned(),
         summary: lesson.summary.clone(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use runner_core::text::one_line;
 use serde_json::Value;
-use supervise::executables::ask_companion;
+use supervise::executables::capture_sibling;
 
 use crate::api::VerifyResult;
 use crate::read::repo_reader::{RepoReader, RunSource};
@@ -34,8 +34,8 @@ pub(crate) fn verdict(project: &RepoReader, run: &RunSource) -> VerifyResult {
     }
     let root = project.reading.root().as_os_str().to_owned();
     let args = ["-C".into(), root, "verify".into(), run.id.as_str().into(), "--json".into()];
-    let answer = ask_companion("runner", &args, ANSWER_BYTES_MAX, WAIT_MAX);
-    let answer = answer.and_then(|asked| serde_json::from_slice::<Value>(&asked.answer).ok());
+    let answer = capture_sibling("runner", &args, ANSWER_BYTES_MAX, WAIT_MAX);
+    let answer = answer.and_then(|asked| serde_json::from_slice::<Value>(&asked.stdout).ok());
     answer
         .as_ref()
         .and_then(|answer| told(answer, &command))

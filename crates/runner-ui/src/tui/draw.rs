@@ -236,7 +236,7 @@ fn tree_line(row: &TreeRow, paint: &TuiTheme, width: usize) -> Line<'static> {
         (true, _) if row.state == NodeState::Passed => row.state.word().to_owned(),
         (true, (made, max)) => format!("{} {made}/{max}", row.state.word()),
     };
-    let (style, glyph) = (paint.style(row.state.ink()), paint.glyph(row.state.glyph()));
+    let (style, glyph) = (paint.style(row.state.role()), paint.glyph(row.state.glyph()));
     let indent = " ".repeat((row.depth * 2).min(width / 3));
     let title = if row.title.is_empty() { &row.id } else { &row.title };
     let title = if row.is_closed { format!("+ {title}") } else { title.clone() };

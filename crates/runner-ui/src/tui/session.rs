@@ -168,9 +168,9 @@ fn of_runner(event: &Value) -> Vec<StyledLine> {
             let nth = nth.map(|(nth, of)| format!(", attempt {nth} of {of}")).unwrap_or_default();
             one(Glyph::Next, Some(TextRole::Strong), format!("session on {path}{nth}"))
         }
-        "resumed" => one(Glyph::Retried, Some(TextRole::Warn), "taken up again after a crash".to_owned()),
+        "recovered" => one(Glyph::Retried, Some(TextRole::Warn), "taken up again after a crash".to_owned()),
         "agent_ended" => agent_ended(event),
-        "judged" => judged(event),
+        "checked" => judged(event),
         "guard_started" => {
             let command: Vec<String> = texts(event, "command");
             one(Glyph::Arrow, Some(TextRole::Strong), format!("guard: {}", command.join(" ")))
@@ -182,7 +182,7 @@ fn of_runner(event: &Value) -> Vec<StyledLine> {
                 one(Glyph::Failed, Some(TextRole::Bad), format!("the guard fails: {}", words(&said("end"))))
             }
         },
-        "settled" => {
+        "decided" => {
             let (glyph, ink) = match said("outcome").as_str() {
                 "passed" | "repaired" => (Glyph::Passed, TextRole::Good),
                 "decomposed" | "replanned" => (Glyph::Next, TextRole::Active),
@@ -230,14 +230,14 @@ fn agent_ended(event: &Value) -> Vec<StyledLine> {
 }
 
 fn judged(event: &Value) -> Vec<StyledLine> {
-    let (judgement, status) = (word(event, "judgement"), word(event, "status"));
+    let (judgement, status) = (word(event, "result"), word(event, "status"));
     let said = if status.is_empty() {
         "no answer that counts".to_owned()
     } else {
         format!("the agent says {}", words(status))
     };
     let mut told = match judgement {
-        "lawful" => vec![StyledLine::new(Glyph::Open, None, said)],
+        "accepted" => vec![StyledLine::new(Glyph::Open, None, said)],
         other => {
             vec![StyledLine::new(Glyph::Failed, Some(TextRole::Bad), format!("{said}: {}", words(other)))]
         }

@@ -31,7 +31,7 @@ impl WatchTarget for RepoReader {
     }
 
     fn sieve(&self) -> Sieve {
-        let (root, git) = (self.reading.root().to_owned(), self.reading.places());
+        let (root, git) = (self.reading.root().to_owned(), self.reading.watch_paths());
         Box::new(move |event| is_hint(event, &root, &git))
     }
 
@@ -70,7 +70,7 @@ fn look(project: &RepoReader) -> Look {
         let folder = folder.as_ref()?.folder(&iter.to_string()).ok()?;
         Some((*iter, iterations::sizes(&folder)))
     });
-    let at_work = project.reading.at_work();
+    let at_work = project.reading.lock_holder();
     let mut around = vec![
         format!("{at_work:?}"),
         format!("{:?}", project.reading.is_paused()),
@@ -78,7 +78,7 @@ fn look(project: &RepoReader) -> Look {
         format!("{:?}", project.stamp(Doc::Goal)),
         format!("{:?}", project.stamp(Doc::Config)),
     ];
-    for place in project.reading.places() {
+    for place in project.reading.watch_paths() {
         for name in ["packed-refs", "journal.json"] {
             around.push(plain_stamp(&place.join(name)));
         }
@@ -156,7 +156,7 @@ fn folders(project: &RepoReader, look: &Look) -> BTreeSet<PathBuf> {
         folders.extend(look.newest.keys().map(|iter| run.join(iter.to_string())));
         folders.insert(run);
     }
-    folders.extend(project.reading.places());
+    folders.extend(project.reading.watch_paths());
     folders.retain(|path| is_folder(path));
     folders
 }

@@ -14,7 +14,7 @@ const WAITS: &str = "echo begun; touch $AROUND/begun; while ! [ -e $AROUND/go ];
 
 #[test]
 fn a_run_is_followed_from_its_first_session_to_its_end() {
-    let sandbox = RunBuilder::of(&runner()).agent(WAITS).start();
+    let sandbox = RunBuilder::new(&runner()).agent(WAITS).start();
     let server = Server::on(sandbox.root());
     let mut stream = server.listen(&[]);
     next_event(&mut stream, "hello");
@@ -42,7 +42,7 @@ fn a_run_is_followed_from_its_first_session_to_its_end() {
 
 #[test]
 fn a_pause_is_told_with_the_command_that_ends_it() {
-    let sandbox = RunBuilder::of(&runner()).agent(WAITS).start();
+    let sandbox = RunBuilder::new(&runner()).agent(WAITS).start();
     let server = Server::on(sandbox.root());
     let mut stream = server.listen(&[]);
     next_event(&mut stream, "hello");
@@ -70,7 +70,7 @@ fn a_pause_is_told_with_the_command_that_ends_it() {
 
 #[test]
 fn a_runner_that_was_killed_has_died() {
-    let sandbox = RunBuilder::of(&runner()).agent(WAITS).start();
+    let sandbox = RunBuilder::new(&runner()).agent(WAITS).start();
     let server = Server::on(sandbox.root());
     sandbox.kill_when(&["loop"], "begun");
     wait_for("its death to be noticed", || server.get("/api/snapshot").ok()["state"] == "died");

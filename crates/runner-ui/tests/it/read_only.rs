@@ -45,7 +45,7 @@ fn on_a_busy_run_no_file_of_the_repository_is_opened_for_writing() {
         Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_ok_and(|status| status.success()),
         "`strace` is needed to see this: apt-get install strace"
     );
-    let sandbox = RunBuilder::of(&runner())
+    let sandbox = RunBuilder::new(&runner())
         .agent(BUSY)
         .guard("grep -q bad a 2>/dev/null && { echo 'error: a is bad'; exit 1; }; exit 0")
         .start();

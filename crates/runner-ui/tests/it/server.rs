@@ -20,7 +20,7 @@ pub(crate) fn runner() -> String {
 
 /// A run of two leaves: the guard fails once, then both pass.
 pub(crate) fn finished_run() -> TestRepo {
-    let sandbox = RunBuilder::of(&runner())
+    let sandbox = RunBuilder::new(&runner())
         .agent(
             "case $RUNNER_ITER in\n\
              0001) split ;;\n\

@@ -28,7 +28,7 @@ const GUARD: &str = "echo checking it; while ! [ -e ../green ]; do sleep 0.05; d
 
 #[test]
 fn a_run_is_followed_to_its_end_and_left_with_a_key() {
-    let sandbox = RunBuilder::of(&runner()).agent(AGENT).guard(GUARD).start();
+    let sandbox = RunBuilder::new(&runner()).agent(AGENT).guard(GUARD).start();
     let mut screen = Pty::start(&watch(sandbox.root(), &[]), (100, 30));
     screen.wait_for("IDLE  demo  nothing has happened yet");
     screen.wait_for("type  runner loop");

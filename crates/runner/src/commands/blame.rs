@@ -29,7 +29,7 @@ pub(crate) struct BlameOutput {
 }
 
 pub(crate) fn run(dir: &Path, args: &BlameArgs, out: &Ui) -> Result<BlameOutput, CommandError> {
-    let told = |error| CommandError::of(WHAT, error);
+    let told = |error| CommandError::from_host(WHAT, error);
     let look = RunView::at(dir, args.run.as_deref()).map_err(told)?;
     let from = beginning(args, &look)?;
     let blame = BlameSearch::begin(dir, args.run.as_deref(), from, &args.command).map_err(told)?;
@@ -40,11 +40,11 @@ pub(crate) fn run(dir: &Path, args: &BlameArgs, out: &Ui) -> Result<BlameOutput,
             let check = short(&args.command.join(" "));
             let check = if check.is_empty() { "the guard".to_owned() } else { format!("`{check}`") };
             let left = if left > 1 { format!(", {left} commits left") } else { String::new() };
-            under_way = Some(out.under_way(&format!("{check} on {}{left}", what(suspect))));
+            under_way = Some(out.status_line(&format!("{check} on {}{left}", what(suspect))));
         }
         BlameProgress::Ended(probe) => {
             under_way = None;
-            out.tell_if_many(&BlameStepOutput(probe));
+            out.print_unless_json(&BlameStepOutput(probe));
             probes.push(probe.clone());
         }
     };
@@ -112,7 +112,9 @@ fn what(suspect: &BlameCandidate) -> String {
         CommitKind::Start { .. } => "start".to_owned(),
         CommitKind::Baseline { .. } => "baseline".to_owned(),
         CommitKind::Edit { edit, .. } => format!("edit: {}", short(edit)),
-        CommitKind::Garbled { subject } | CommitKind::Own { subject } => format!("yours: {}", short(subject)),
+        CommitKind::Malformed { subject } | CommitKind::User { subject } => {
+            format!("yours: {}", short(subject))
+        }
     }
 }
 
@@ -123,8 +125,8 @@ fn suspect_json(suspect: &BlameCandidate) -> Value {
         | CommitKind::Start { .. }
         | CommitKind::Baseline { .. }
         | CommitKind::Edit { .. }
-        | CommitKind::Garbled { .. }
-        | CommitKind::Own { .. } => None,
+        | CommitKind::Malformed { .. }
+        | CommitKind::User { .. } => None,
     };
     json!({ "iter": suspect.kind.iter(), "node": node, "commit": suspect.commit, "what": what(suspect) })
 }
@@ -155,19 +157,19 @@ impl CommandOutput for BlameStepOutput<'_> {
         probe
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let line =
             KeyValueLine::new().with("probe", what(&self.0.suspect)).with("commit", &self.0.suspect.commit);
         vec![line.with("green", self.0.is_green()).with("result", self.word()).with("left", self.0.left)]
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let (glyph, ink) =
             if self.0.is_green() { (Glyph::Passed, TextRole::Good) } else { (Glyph::Failed, TextRole::Bad) };
         let commit: String = self.0.suspect.commit.chars().take(8).collect();
         let left = if self.0.left > 1 { format!(", {} left", self.0.left) } else { String::new() };
         let line = format!("{commit} {}: {}{left}", what(&self.0.suspect), self.word());
-        format!("{} {}\n", pen.ink(ink, pen.glyph(glyph)), pen.fit(&line, pen.width.saturating_sub(2)))
+        format!("{} {}\n", pen.paint(ink, pen.glyph(glyph)), pen.fit(&line, pen.width.saturating_sub(2)))
     }
 }
 
@@ -190,10 +192,10 @@ impl BlameOutput {
     }
 
     fn broke_drawn(&self, suspect: &BlameCandidate, is_flaky: bool, pen: &Styler) -> String {
-        let cross = pen.ink(TextRole::Bad, pen.glyph(Glyph::Failed));
+        let cross = pen.paint(TextRole::Bad, pen.glyph(Glyph::Failed));
         let mut text = format!(
             "\n{cross} {} broke it\n  commit {}\n",
-            pen.ink(TextRole::Strong, &what(suspect)),
+            pen.paint(TextRole::Strong, &what(suspect)),
             suspect.commit
         );
         for line in self.output() {
@@ -203,7 +205,7 @@ impl BlameOutput {
         if is_flaky {
             let warning =
                 "the check answered twice in different ways there: it is flaky, and this may be wrong";
-            text.push_str(&format!("{} {warning}\n", pen.ink(TextRole::Warn, "note:")));
+            text.push_str(&format!("{} {warning}\n", pen.paint(TextRole::Warn, "note:")));
         }
         match suspect.kind.iter().map(IterationNumber::get) {
             Some(iter) => {
@@ -239,7 +241,7 @@ impl CommandOutput for BlameOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let mut line = KeyValueLine::new().with("result", self.word()).with("probes", self.probes.len());
         if let BlameResult::Broke { suspect, is_flaky } = &self.found {
             let iter = suspect.kind.iter().map_or_else(|| "none".to_owned(), |iter| iter.get().to_string());
@@ -250,21 +252,21 @@ impl CommandOutput for BlameOutput {
         files.chain([line]).collect()
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let first = self.first.as_ref().map(what).unwrap_or_default();
         let command = short(&self.command.join(" "));
         match &self.found {
             BlameResult::Broke { suspect, is_flaky } => self.broke_drawn(suspect, *is_flaky, pen),
             BlameResult::NeverRed => {
-                let tick = pen.ink(TextRole::Good, pen.glyph(Glyph::Passed));
+                let tick = pen.paint(TextRole::Good, pen.glyph(Glyph::Passed));
                 format!("\n{tick} nothing is broken: `{command}` is green at the run's newest commit\n")
             }
             BlameResult::AlwaysRed => {
-                let cross = pen.ink(TextRole::Bad, pen.glyph(Glyph::Failed));
+                let cross = pen.paint(TextRole::Bad, pen.glyph(Glyph::Failed));
                 let hint = "name an iteration on which it was green: --from ITER; or a machine has changed, not the code";
                 format!(
                     "\n{cross} `{command}` was red already at {first}\n\n{} {hint}\n",
-                    pen.ink(TextRole::Active, "hint:")
+                    pen.paint(TextRole::Active, "hint:")
                 )
             }
             BlameResult::Stopped(_) => "\nstopped; nothing was left behind\n".to_owned(),

@@ -8,7 +8,7 @@ use runner_core::config::{Executor, ExecutorKind};
 use runner_core::conformance_cases::{LiveCase, PLAYED, PLAYED_GOAL, PLAYED_GUARD, ScriptedCase, TASKS};
 use runner_core::step::Outcome;
 use runner_host::ops::conformance::{
-    ConformanceResult, ConformanceTask, carry_out, configured, player, program,
+    ConformanceResult, ConformanceTask, configured, player, program, run_task,
 };
 use runner_host::ops::doctor::CheckVerdict;
 use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
@@ -65,7 +65,7 @@ pub(crate) fn run(dir: &Path, args: &ConformanceArgs, out: &Ui) -> Result<Confor
         CommandError::new("conformance", CommandExit::FAILURE, WHAT)
             .cause(format!("`{}`: {error}", place.display()))
     })?;
-    out.tell_if_many(&ConformanceHeader(&agent));
+    out.print_unless_json(&ConformanceHeader(&agent));
     let rows = match &subject {
         ConformanceSubject::Player(kind) => play(&place, *kind, out)?,
         ConformanceSubject::Agent(executor) => ask(&place, executor, args.limit, out)?,
@@ -110,7 +110,7 @@ fn played() -> ConformanceSubject {
 
 /// Plays every session.
 fn play(place: &Path, kind: ExecutorKind, out: &Ui) -> Result<Vec<ConformanceRow>, CommandError> {
-    let told = |error| CommandError::of(WHAT, error);
+    let told = |error| CommandError::from_host(WHAT, error);
     let mut rows = Vec::new();
     for session in PLAYED {
         let scenario = place.join(format!("{}.toml", session.name));
@@ -133,9 +133,9 @@ fn play(place: &Path, kind: ExecutorKind, out: &Ui) -> Result<Vec<ConformanceRow
             executor,
             iterations: session.expected.len(),
         };
-        let found = carry_out(&place.join(session.name), &exercise).map_err(told)?;
+        let found = run_task(&place.join(session.name), &exercise).map_err(told)?;
         let row = played_row(&session, &found);
-        out.tell_if_many(&row);
+        out.print_unless_json(&row);
         rows.push(row);
         if found.outcomes.contains(&Outcome::Interrupted) {
             break;
@@ -180,7 +180,7 @@ fn ask(
 ) -> Result<Vec<ConformanceRow>, CommandError> {
     let mut rows = Vec::new();
     let mut tell = |row: ConformanceRow| {
-        out.tell_if_many(&row);
+        out.print_unless_json(&row);
         let is_bad = row.verdict == CheckVerdict::Bad;
         rows.push(row);
         is_bad
@@ -208,8 +208,8 @@ fn ask(
             executor: executor.table(),
             iterations: 1,
         };
-        let found =
-            carry_out(&place.join(task.name), &exercise).map_err(|error| CommandError::of(WHAT, error))?;
+        let found = run_task(&place.join(task.name), &exercise)
+            .map_err(|error| CommandError::from_host(WHAT, error))?;
         let is_over = found.outcomes.iter().any(|outcome| {
             matches!(outcome, Outcome::Interrupted | Outcome::NotLoggedIn | Outcome::AgentNotStarted)
         });
@@ -301,13 +301,13 @@ impl CommandOutput for ConformanceHeader<'_> {
         Value::Null
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         Vec::new()
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let head = format!("  {:13} {:30} {:30}", "session", "expected", "found");
-        format!("{}\n{}\n", pen.ink(TextRole::Strong, self.0), pen.ink(TextRole::Faint, head.trim_end()))
+        format!("{}\n{}\n", pen.paint(TextRole::Strong, self.0), pen.paint(TextRole::Faint, head.trim_end()))
     }
 }
 
@@ -319,21 +319,21 @@ impl CommandOutput for ConformanceRow {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let line = KeyValueLine::new().with("session", self.session).with("expected", &self.expected);
         let line = line.with("found", &self.found).with("verdict", verdict_word(self.verdict));
         vec![self.notes.iter().fold(line, |line, note| line.with("note", note))]
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let (glyph, ink) = match self.verdict {
             CheckVerdict::Good => (Glyph::Passed, TextRole::Good),
             CheckVerdict::Doubtful => (Glyph::Open, TextRole::Warn),
             CheckVerdict::Bad => (Glyph::Failed, TextRole::Bad),
         };
-        let mark = pen.ink(ink, pen.glyph(glyph));
+        let mark = pen.paint(ink, pen.glyph(glyph));
         let mut text = format!("{mark} {:13} {:30} {}\n", self.session, self.expected, self.found);
-        text.push_str(&format!("  {:13} {}\n", "", pen.ink(TextRole::Faint, &self.what)));
+        text.push_str(&format!("  {:13} {}\n", "", pen.paint(TextRole::Faint, &self.what)));
         for note in &self.notes {
             text.push_str(&format!("  {:13} {} {note}\n", "", pen.glyph(Glyph::Arrow)));
         }
@@ -356,7 +356,7 @@ impl CommandOutput for ConformanceOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let line = KeyValueLine::new()
             .with("agent", &self.agent)
             .with("rows", self.rows.len())
@@ -367,11 +367,11 @@ impl CommandOutput for ConformanceOutput {
         }]
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let verdict = match self.bad() {
-            0 => pen.ink(TextRole::Good, "everything is as it should be"),
-            1 => pen.ink(TextRole::Bad, "1 thing is not as it should be"),
-            n => pen.ink(TextRole::Bad, &format!("{n} things are not as they should be")),
+            0 => pen.paint(TextRole::Good, "everything is as it should be"),
+            1 => pen.paint(TextRole::Bad, "1 thing is not as it should be"),
+            n => pen.paint(TextRole::Bad, &format!("{n} things are not as they should be")),
         };
         let kept =
             self.kept.as_ref().map(|place| format!("; look at {}", place.display())).unwrap_or_default();

@@ -41,13 +41,13 @@ pub(crate) fn run(args: &DemoArgs, out: &Ui) -> Result<DemoOutput, CommandError>
     let repository = place.join("roman");
     prepare(&place, &repository)?;
     let done = run_loop(&repository, &LoopArgs { max_iterations: None }, out)?;
-    let history = history(&repository, 20).map_err(|error| CommandError::of(WHAT, error))?;
+    let history = history(&repository, 20).map_err(|error| CommandError::from_host(WHAT, error))?;
     Ok(DemoOutput { tree: load(&repository, WHAT)?, repository, history, done })
 }
 
 /// The repository, the agent beside it, and the run's start.
 fn prepare(place: &Path, repository: &Path) -> Result<(), CommandError> {
-    let told = |error| CommandError::of(WHAT, error);
+    let told = |error| CommandError::from_host(WHAT, error);
     let agent = place.join("agent.toml");
     std::fs::write(&agent, SCENARIO).map_err(|error| {
         CommandError::new("demo", CommandExit::FAILURE, WHAT).cause(format!("`{}`: {error}", agent.display()))
@@ -79,15 +79,15 @@ impl CommandOutput for DemoOutput {
         end
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
-        let mut lines = self.done.plain();
+    fn key_values(&self) -> Vec<KeyValueLine> {
+        let mut lines = self.done.key_values();
         lines.push(KeyValueLine::new().with("repository", self.repository.display()));
         lines
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
-        let title = |text: &str| format!("\n{}\n", pen.ink(TextRole::Strong, text));
-        let mut text = self.done.drawn(pen);
+    fn human(&self, pen: &Styler) -> String {
+        let title = |text: &str| format!("\n{}\n", pen.paint(TextRole::Strong, text));
+        let mut text = self.done.human(pen);
         text.push_str(&title("The tree"));
         text.push_str(&draw(&self.tree, TreeScope { levels: usize::MAX, only_open: false }, pen));
         text.push_str(&title("git log --oneline"));
@@ -104,7 +104,7 @@ impl CommandOutput for DemoOutput {
             ("git show HEAD".to_owned(), "an iteration: work, tree and verdict in one commit"),
             ("ls .runner/iterations/*/*".to_owned(), "prompts, answers, guard logs"),
         ] {
-            text.push_str(&format!("  {command:32} {}\n", pen.ink(TextRole::Faint, what)));
+            text.push_str(&format!("  {command:32} {}\n", pen.paint(TextRole::Faint, what)));
         }
         text
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use runner_host::ops::doctor::{CheckVerdict, DoctorCheck, examine};
+use runner_host::ops::doctor::{CheckVerdict, DoctorCheck, run_checks};
 use runner_term::{CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ pub(crate) struct DoctorOutput {
 }
 
 pub(crate) fn run(dir: &Path) -> DoctorOutput {
-    DoctorOutput { points: examine(dir) }
+    DoctorOutput { points: run_checks(dir) }
 }
 
 fn word(verdict: CheckVerdict) -> &'static str {
@@ -36,7 +36,7 @@ impl CommandOutput for DoctorOutput {
         json!({ "schema": "runner.doctor/1", "points": points })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         self.points
             .iter()
             .map(|point| {
@@ -50,7 +50,7 @@ impl CommandOutput for DoctorOutput {
             .collect()
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let mut text = String::new();
         for point in &self.points {
             let (glyph, ink) = match point.verdict {
@@ -60,7 +60,7 @@ impl CommandOutput for DoctorOutput {
             };
             text.push_str(&format!(
                 "{} {:10}  {}\n",
-                pen.ink(ink, pen.glyph(glyph)),
+                pen.paint(ink, pen.glyph(glyph)),
                 point.name,
                 point.found
             ));
@@ -70,9 +70,9 @@ impl CommandOutput for DoctorOutput {
         }
         let bad = self.points.iter().filter(|point| point.verdict == CheckVerdict::Bad).count();
         let verdict = match bad {
-            0 => pen.ink(TextRole::Good, "everything a run needs is here"),
-            1 => pen.ink(TextRole::Bad, "1 thing keeps a run from working"),
-            n => pen.ink(TextRole::Bad, &format!("{n} things keep a run from working")),
+            0 => pen.paint(TextRole::Good, "everything a run needs is here"),
+            1 => pen.paint(TextRole::Bad, "1 thing keeps a run from working"),
+            n => pen.paint(TextRole::Bad, &format!("{n} things keep a run from working")),
         };
         text + &format!("\n{verdict}\n")
     }

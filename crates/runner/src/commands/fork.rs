@@ -20,7 +20,7 @@ pub(crate) struct ForkOutput {
 }
 
 pub(crate) fn run(dir: &Path, args: &ForkArgs) -> Result<ForkOutput, CommandError> {
-    let told = |error| CommandError::of(WHAT, error);
+    let told = |error| CommandError::from_host(WHAT, error);
     // A run's id holds no slash, so `RUN/57` cannot mean anything else; `api/57` could be a node.
     let split = args.which.rsplit_once('/').filter(|(run, iter)| !run.contains('/') && is_iteration(iter));
     let named = split
@@ -53,7 +53,7 @@ impl CommandOutput for ForkOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let forked = &self.forked;
         let mut lines: Vec<KeyValueLine> =
             forked.recovered.as_ref().map(recovered_line).into_iter().collect();
@@ -67,9 +67,9 @@ impl CommandOutput for ForkOutput {
         lines
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let forked = &self.forked;
-        let tick = pen.ink(TextRole::Good, pen.glyph(Glyph::Passed));
+        let tick = pen.paint(TextRole::Good, pen.glyph(Glyph::Passed));
         let mut text = String::new();
         if let Some(recovered) = &forked.recovered {
             text.push_str(&format!("{tick} {}\n", recovered_text(recovered)));
@@ -77,7 +77,7 @@ impl CommandOutput for ForkOutput {
         let leaves = counted(self.passed, "leaf", "leaves");
         text.push_str(&format!(
             "{tick} run {} goes on from iteration {} of {}, on branch {}\n  what passed so far stays passed: {leaves}\n",
-            pen.ink(TextRole::Strong, forked.run.as_str()),
+            pen.paint(TextRole::Strong, forked.run.as_str()),
             forked.from.iter.get(),
             forked.from.run,
             forked.run.branch(),

@@ -15,8 +15,8 @@ pub(crate) struct InitOutput {
 
 pub(crate) fn run(dir: &Path, args: &InitArgs) -> Result<InitOutput, CommandError> {
     let existing = if args.force { ExistingFiles::Replace } else { ExistingFiles::Keep };
-    let fates =
-        init(dir, existing).map_err(|error| CommandError::of("could not set the repository up", error))?;
+    let fates = init(dir, existing)
+        .map_err(|error| CommandError::from_host("could not set the repository up", error))?;
     Ok(InitOutput { fates })
 }
 
@@ -35,14 +35,14 @@ impl CommandOutput for InitOutput {
         json!({ "schema": "runner.init/1", "files": files })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         self.fates
             .iter()
             .map(|(doc, fate)| KeyValueLine::new().with("file", doc.path()).with("fate", word(*fate)))
             .collect()
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let mut text = String::new();
         for (doc, fate) in &self.fates {
             let (glyph, ink) = match fate {
@@ -51,7 +51,7 @@ impl CommandOutput for InitOutput {
                 InitAction::Kept => continue,
                 InitAction::Replaced => (Glyph::Retried, TextRole::Warn),
             };
-            let line = format!("{} {:8}  {}\n", pen.ink(ink, pen.glyph(glyph)), word(*fate), doc.path());
+            let line = format!("{} {:8}  {}\n", pen.paint(ink, pen.glyph(glyph)), word(*fate), doc.path());
             text.push_str(&line);
         }
         if text.is_empty() {
@@ -59,8 +59,8 @@ impl CommandOutput for InitOutput {
         }
         text + &format!(
             "\nNext: write your goal into {}, then run {}\n",
-            pen.ink(TextRole::Strong, Doc::Goal.path()),
-            pen.ink(TextRole::Strong, "runner start")
+            pen.paint(TextRole::Strong, Doc::Goal.path()),
+            pen.paint(TextRole::Strong, "runner start")
         )
     }
 }

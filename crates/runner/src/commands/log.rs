@@ -17,7 +17,7 @@ use crate::target_arg::{TargetArg, which};
 const WHAT: &str = "could not show the log";
 
 pub(crate) fn run(dir: &Path, args: &LogArgs, out: &Ui) -> Result<Box<dyn CommandOutput>, CommandError> {
-    let told = |error| CommandError::of(WHAT, error);
+    let told = |error| CommandError::from_host(WHAT, error);
     let look = RunView::at(dir, args.run.as_deref()).map_err(told)?;
     let pattern = args.grep.as_deref().map(regex).transpose()?;
     let Some(text) = &args.which else {
@@ -60,7 +60,7 @@ fn regex(text: &str) -> Result<TextPattern, CommandError> {
 
 fn whole(seen: &IterationView) -> String {
     let node = seen.node().map(ToString::to_string).unwrap_or_default();
-    format!("{} {node} {} {}", seen.iter, seen.outcome.map_or("", Outcome::as_str), seen.said)
+    format!("{} {node} {} {}", seen.iter, seen.outcome.map_or("", Outcome::as_str), seen.body)
 }
 
 /// The iterations of a run, one line each.
@@ -77,7 +77,7 @@ pub(crate) fn look_of(outcome: Option<Outcome>) -> (Glyph, TextRole) {
             (Glyph::Branch, TextRole::Active)
         }
         Some(Outcome::Retry) => (Glyph::Retried, TextRole::Warn),
-        Some(outcome) if outcome.nature() == OutcomeClass::Answered => (Glyph::Failed, TextRole::Bad),
+        Some(outcome) if outcome.class() == OutcomeClass::Answered => (Glyph::Failed, TextRole::Bad),
         Some(_) | None => (Glyph::Open, TextRole::Warn),
     }
 }
@@ -90,7 +90,7 @@ pub(crate) fn seen_json(seen: &IterationView) -> Value {
     json!({
         "iter": seen.iter, "commit": seen.commit, "node": seen.node(), "outcome": seen.outcome,
         "committed": seen.committed, "agent_ms": seen.number("agent_ms"), "guard_ms": seen.number("guard_ms"),
-        "files": seen.files, "cost_microdollars": seen.cost(), "marks": seen.marks, "said": lines(&seen.said),
+        "files": seen.files, "cost_microdollars": seen.cost(), "annotations": seen.annotations, "said": lines(&seen.body),
     })
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn seen_line(seen: &IterationView) -> KeyValueLine {
 
 pub(crate) fn seen_drawn(seen: &IterationView, pen: &Styler) -> String {
     let (glyph, ink) = look_of(seen.outcome);
-    let glyph = pen.ink(ink, pen.glyph(glyph).trim_end_matches(['─', '-', ' ']));
+    let glyph = pen.paint(ink, pen.glyph(glyph).trim_end_matches(['─', '-', ' ']));
     let node = seen.node().map_or_else(|| "repair".to_owned(), ToString::to_string);
     let agent = time(seen, "agent_ms").unwrap_or_default();
     let guard = time(seen, "guard_ms").map(|time| format!("guard {time}")).unwrap_or_default();
@@ -132,12 +132,12 @@ pub(crate) fn seen_drawn(seen: &IterationView, pen: &Styler) -> String {
         pen.fit(&node, 24)
     );
     let line = pen.fit(line.trim_end(), pen.width.saturating_sub(2));
-    let marks = if seen.marks.is_empty() || !pen.verbose {
+    let marks = if seen.annotations.is_empty() || !pen.verbose {
         String::new()
     } else {
         format!(
             "         {}\n",
-            pen.fit(&crate::render::clean(&seen.marks.join("; ")), pen.width.saturating_sub(9))
+            pen.fit(&crate::render::clean(&seen.annotations.join("; ")), pen.width.saturating_sub(9))
         )
     };
     format!("{glyph} {line}\n{marks}")
@@ -152,11 +152,11 @@ impl CommandOutput for LogOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         self.iterations.iter().map(seen_line).collect()
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         if self.iterations.is_empty() {
             return format!("run {} has no iteration yet: make one with 'runner step'\n", self.run);
         }
@@ -176,11 +176,11 @@ impl CommandOutput for FollowedIteration<'_> {
         seen_json(self.0)
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         vec![seen_line(self.0)]
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         seen_drawn(self.0, pen)
     }
 }
@@ -193,11 +193,11 @@ impl CommandOutput for NoOutput {
         json!({ "event": "end" })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         Vec::new()
     }
 
-    fn drawn(&self, _: &Styler) -> String {
+    fn human(&self, _: &Styler) -> String {
         String::new()
     }
 
@@ -216,7 +216,7 @@ fn follow_run(dir: &Path, args: &LogArgs, first: RunView, out: &Ui) -> Result<()
     loop {
         let known = told;
         for seen in look.iterations.iter().filter(|seen| known.is_none_or(|known| seen.iter > known)) {
-            out.tell_now(&FollowedIteration(seen));
+            out.print_now(&FollowedIteration(seen));
             told = Some(seen.iter);
         }
         if !runner_host::view::run_view::is_locked(dir)? {
@@ -251,7 +251,7 @@ fn follow_iteration(
             let part = fresh.get(..end).unwrap_or_default();
             *read += part.len();
             if !part.is_empty() {
-                out.tell_now(&LogChunkOutput { name, text: lines(&String::from_utf8_lossy(part)) });
+                out.print_now(&LogChunkOutput { name, text: lines(&String::from_utf8_lossy(part)) });
             }
         }
         if is_over || !runner_host::view::run_view::is_locked(&look.folder(iter))? {
@@ -272,11 +272,11 @@ impl CommandOutput for LogChunkOutput<'_> {
         json!({ "log": self.name, "text": self.text })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         self.text.lines().map(KeyValueLine::verbatim).collect()
     }
 
-    fn drawn(&self, _: &Styler) -> String {
+    fn human(&self, _: &Styler) -> String {
         self.text.clone()
     }
 }
@@ -295,7 +295,7 @@ fn transcript(
     args: &LogArgs,
     grep: Option<&TextPattern>,
 ) -> Result<LogTextOutput, CommandError> {
-    let told = |error| CommandError::of(WHAT, error);
+    let told = |error| CommandError::from_host(WHAT, error);
     let wanted: &[(&str, &str)] = match (args.guard, args.agent, args.raw, args.errors, args.prompt) {
         (true, ..) => &[("guard", "guard.log")],
         (_, true, ..) => &[("agent", "executor.log")],
@@ -350,12 +350,12 @@ fn on_record(
             .hint("they lie in the work tree that the run was made in; git holds what 'runner show' tells")
     };
     let seen = look.iterations.iter().find(|seen| seen.iter == iter).ok_or_else(none)?;
-    let state = look.state_after(seen).map_err(|error| CommandError::of(WHAT, error))?;
-    let lesson = state.as_ref().zip(seen.node()).and_then(|(state, node)| state.lesson(node));
+    let state = look.state_after(seen).map_err(|error| CommandError::from_host(WHAT, error))?;
+    let lesson = state.as_ref().zip(seen.node()).and_then(|(state, node)| state.history_of(node));
     let guard = lesson.and_then(|lesson| lesson.guard_output.clone());
     let mut parts = Vec::new();
-    if !(args.guard || args.prompt || args.raw || seen.said.is_empty()) {
-        parts.push(("said", lines(&seen.said) + "\n"));
+    if !(args.guard || args.prompt || args.raw || seen.body.is_empty()) {
+        parts.push(("said", lines(&seen.body) + "\n"));
     }
     if !(args.agent || args.prompt || args.raw) {
         parts.extend(guard.map(|text| ("guard", lines(&text))));
@@ -370,14 +370,14 @@ impl CommandOutput for LogTextOutput {
         json!({ "schema": "runner.log/1", "iter": self.iter, "parts": parts })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         self.parts.iter().flat_map(|(_, text)| text.lines()).map(KeyValueLine::verbatim).collect()
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let heading = |name: &str| match (self.raw, self.parts.len()) {
             (true, _) | (_, 1) => String::new(),
-            _ => format!("{}\n", pen.ink(TextRole::Strong, &format!("#{} {name}", self.iter.get()))),
+            _ => format!("{}\n", pen.paint(TextRole::Strong, &format!("#{} {name}", self.iter.get()))),
         };
         let ended = |text: &str| if text.ends_with('\n') { "" } else { "\n" };
         self.parts

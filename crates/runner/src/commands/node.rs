@@ -28,7 +28,7 @@ pub(crate) struct NodeEditOutput {
 }
 
 pub(crate) fn run(dir: &Path, args: &NodeArgs) -> Result<NodeEditOutput, CommandError> {
-    let told = |error| CommandError::of(WHAT, error);
+    let told = |error| CommandError::from_host(WHAT, error);
     // What stands in a file is read before the lock is taken: standard input may be a person.
     let steps = match &args.command {
         NodeCommand::Split(args) => steps(args)?,
@@ -38,7 +38,7 @@ pub(crate) fn run(dir: &Path, args: &NodeArgs) -> Result<NodeEditOutput, Command
         | NodeCommand::Move(_)
         | NodeCommand::Allow(_) => Vec::new(),
     };
-    let run = EditSession::begin(dir).map_err(told)?;
+    let run = EditSession::open(dir).map_err(told)?;
     let edit = NodeEditRequest { run: &run, steps }.edit(&args.command)?;
     let before = edit.node().and_then(|id| path_of(run.tree(), id));
     let edited = run.commit(&edit).map_err(told)?;
@@ -211,16 +211,16 @@ impl CommandOutput for NodeEditOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let line = KeyValueLine::new().with("edit", self.verb()).with("node", &self.path);
         let line = line.with("commit", &self.edited.commit);
         let lines = [line].into_iter();
         lines.chain(self.notes().iter().map(|note| KeyValueLine::new().with("note", note))).collect()
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
-        let tick = pen.ink(TextRole::Good, pen.glyph(Glyph::Passed));
-        let mut text = format!("{tick} {} {}\n", self.verb(), pen.ink(TextRole::Strong, &self.path));
+    fn human(&self, pen: &Styler) -> String {
+        let tick = pen.paint(TextRole::Good, pen.glyph(Glyph::Passed));
+        let mut text = format!("{tick} {} {}\n", self.verb(), pen.paint(TextRole::Strong, &self.path));
         let mut row =
             |says: &str| text.push_str(&format!("  {}\n", pen.fit(says, pen.width.saturating_sub(2))));
         match (&self.edit, self.node()) {

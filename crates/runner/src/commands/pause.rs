@@ -17,7 +17,7 @@ pub(crate) struct PauseOutput {
 }
 
 pub(crate) fn pause(dir: &Path, args: &PauseArgs) -> Result<PauseOutput, CommandError> {
-    let told = |error| CommandError::of("could not pause the run", error);
+    let told = |error| CommandError::from_host("could not pause the run", error);
     let found = pause::pause(dir).map_err(told)?;
     if args.wait {
         pause::wait_until_free(dir).map_err(told)?;
@@ -26,14 +26,15 @@ pub(crate) fn pause(dir: &Path, args: &PauseArgs) -> Result<PauseOutput, Command
 }
 
 pub(crate) fn resume(dir: &Path) -> Result<PauseOutput, CommandError> {
-    let found = pause::resume(dir).map_err(|error| CommandError::of("could not let the run go on", error))?;
+    let found =
+        pause::resume(dir).map_err(|error| CommandError::from_host("could not let the run go on", error))?;
     Ok(PauseOutput { is_paused: false, found, waited: false })
 }
 
 impl PauseOutput {
     /// The runner that is still at work.
     fn at_work(&self) -> Option<u32> {
-        self.found.at_work.filter(|_| !self.waited)
+        self.found.lock_holder.filter(|_| !self.waited)
     }
 
     fn text(&self) -> String {
@@ -48,7 +49,7 @@ impl PauseOutput {
     }
 
     fn next(&self) -> &'static str {
-        match (self.is_paused, self.found.at_work) {
+        match (self.is_paused, self.found.lock_holder) {
             (true, _) => "runner node …, runner answer, runner note; then 'runner resume'",
             (false, _) => "runner loop    if none is waiting",
         }
@@ -65,7 +66,7 @@ impl CommandOutput for PauseOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let line =
             KeyValueLine::new().with("paused", self.is_paused).with("was_paused", self.found.was_paused);
         vec![match self.at_work() {
@@ -74,9 +75,9 @@ impl CommandOutput for PauseOutput {
         }]
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let (glyph, ink) =
             if self.is_paused { (Glyph::Retried, TextRole::Warn) } else { (Glyph::Passed, TextRole::Good) };
-        format!("{} {}\n\nNext: {}\n", pen.ink(ink, pen.glyph(glyph)), self.text(), self.next())
+        format!("{} {}\n\nNext: {}\n", pen.paint(ink, pen.glyph(glyph)), self.text(), self.next())
     }
 }

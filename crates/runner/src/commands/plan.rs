@@ -7,14 +7,14 @@ use runner_core::config::Config;
 use runner_core::model::tree::Tree;
 use runner_core::runs::import::{
     BYTES_MAX, ImportOptions, ImportWarning, ImportedPlan, ImportedTree, PlanFormat, PlanImport, export,
-    graft, read,
+    insert_plan, read,
 };
 use runner_core::runs::start::max_attempts;
 use runner_host::ops::start::{StartResult, import};
 use runner_host::view::inspect::inspect;
 use runner_term::format::counted;
 use runner_term::{
-    CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, explain_graft,
+    CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, insert_error_hints,
 };
 use serde_json::{Value, json};
 
@@ -49,25 +49,25 @@ fn take_in(dir: &Path, args: &PlanImportArgs) -> Result<PlanImportOutput, Comman
     let plan = read_plan(args)?;
     let tree = load(dir, IMPORT)?;
     let under = args.under.as_deref().map(|under| node(under, &tree, IMPORT)).transpose()?;
-    let (format, title, remarks) = (plan.format, plan.title.clone(), plan.remarks.clone());
+    let (format, title, remarks) = (plan.format, plan.title.clone(), plan.warnings.clone());
     let plan = PlanImport { plan, under, with_done: args.include_done };
     if args.dry_run {
         let grafted = rehearse(dir, &tree, &plan)?;
         return Ok(PlanImportOutput { format, title, remarks, grafted, started: None });
     }
-    let mut started = import(dir, plan).map_err(|error| CommandError::of(IMPORT, error))?;
+    let mut started = import(dir, plan).map_err(|error| CommandError::from_host(IMPORT, error))?;
     let nothing = || CommandError::new("plan", CommandExit::FAILURE, IMPORT).cause("nothing was taken in");
-    let grafted = started.grafted.take().ok_or_else(nothing)?;
+    let grafted = started.imported.take().ok_or_else(nothing)?;
     Ok(PlanImportOutput { format, title, remarks, grafted, started: Some(started) })
 }
 
 /// The tree as the import would leave it.
 fn rehearse(dir: &Path, tree: &Tree, plan: &PlanImport) -> Result<ImportedTree, CommandError> {
-    let here = inspect(dir).map_err(|error| CommandError::of(IMPORT, error))?;
+    let here = inspect(dir).map_err(|error| CommandError::from_host(IMPORT, error))?;
     let usual = Config::default();
-    let attempts = max_attempts(here.config.good().unwrap_or(&usual));
-    graft(tree, plan, attempts).map_err(|fault| {
-        let (code, details, hints) = explain_graft(&fault);
+    let attempts = max_attempts(here.config.valid().unwrap_or(&usual));
+    insert_plan(tree, plan, attempts).map_err(|fault| {
+        let (code, details, hints) = insert_error_hints(&fault);
         let report =
             CommandError::new(code, CommandExit::REFUSED, IMPORT).cause(fault.to_string()).details(details);
         hints.into_iter().fold(report, CommandError::hint)
@@ -134,7 +134,7 @@ impl CommandOutput for PlanImportOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let mut lines: Vec<KeyValueLine> = self.recovered().map(recovered_line).into_iter().collect();
         let remark = |remark: &ImportWarning| {
             KeyValueLine::new().with("remark", &remark.text).with("line", remark.line)
@@ -142,7 +142,7 @@ impl CommandOutput for PlanImportOutput {
         lines.extend(self.remarks.iter().map(remark));
         lines.extend(self.grafted.skipped.iter().map(|item| {
             let line = KeyValueLine::new().with("skipped", short(&item.title)).with("line", item.line);
-            line.with("standing", item.standing.as_str())
+            line.with("standing", item.status.as_str())
         }));
         lines.extend(self.grafted.added.iter().map(|id| KeyValueLine::new().with("added", id)));
         let last = KeyValueLine::new()
@@ -155,9 +155,9 @@ impl CommandOutput for PlanImportOutput {
         lines
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let mut text = String::new();
-        let tick = pen.ink(TextRole::Good, pen.glyph(Glyph::Passed));
+        let tick = pen.paint(TextRole::Good, pen.glyph(Glyph::Passed));
         if let Some(recovered) = self.recovered() {
             text.push_str(&format!("{tick} {}\n", recovered_text(recovered)));
         }
@@ -166,15 +166,15 @@ impl CommandOutput for PlanImportOutput {
         for remark in &self.remarks {
             text.push_str(&format!(
                 "{} line {}: {}\n",
-                pen.ink(TextRole::Warn, "note:"),
+                pen.paint(TextRole::Warn, "note:"),
                 remark.line,
                 short(&remark.text)
             ));
         }
         for item in &self.grafted.skipped {
             let line =
-                format!("left out, {}: {} (line {})", item.standing.as_str(), short(&item.title), item.line);
-            text.push_str(&pen.ink(TextRole::Faint, &pen.fit(&line, pen.width)));
+                format!("left out, {}: {} (line {})", item.status.as_str(), short(&item.title), item.line);
+            text.push_str(&pen.paint(TextRole::Faint, &pen.fit(&line, pen.width)));
             text.push('\n');
         }
         let counts =
@@ -231,7 +231,7 @@ impl CommandOutput for PlanExportOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         match &self.file {
             Some(file) => vec![
                 KeyValueLine::new()
@@ -243,10 +243,10 @@ impl CommandOutput for PlanExportOutput {
         }
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         match &self.file {
             Some(file) => {
-                let tick = pen.ink(TextRole::Good, pen.glyph(Glyph::Passed));
+                let tick = pen.paint(TextRole::Good, pen.glyph(Glyph::Passed));
                 format!("{tick} {} nodes written to {file}\n", self.nodes)
             }
             None => self.text.clone(),

@@ -18,7 +18,7 @@ pub(crate) struct QuestionsOutput {
 }
 
 pub(crate) fn questions(dir: &Path, args: &QuestionsArgs) -> Result<QuestionsOutput, CommandError> {
-    let told = |error| CommandError::of("could not list the questions", error);
+    let told = |error| CommandError::from_host("could not list the questions", error);
     let mut questions = read_questions(dir).map_err(told)?;
     questions.retain(|question| !args.open || question.answers.is_empty());
     Ok(QuestionsOutput { questions, is_open_only: args.open })
@@ -29,7 +29,7 @@ impl CommandOutput for QuestionsOutput {
         json!({ "schema": "runner.questions/1", "questions": self.questions })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let line = |question: &Question| {
             let line =
                 KeyValueLine::new().with("question", question.number).with("text", clean(&question.text));
@@ -38,7 +38,7 @@ impl CommandOutput for QuestionsOutput {
         self.questions.iter().map(line).collect()
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         if self.questions.is_empty() {
             let what =
                 if self.is_open_only { "every question is answered" } else { "no agent has asked anything" };
@@ -51,11 +51,15 @@ impl CommandOutput for QuestionsOutput {
             let (glyph, ink) =
                 if is_answered { (Glyph::Passed, TextRole::Good) } else { (Glyph::Open, TextRole::Warn) };
             let number = format!("{} {:<3}", pen.glyph(glyph), question.number);
-            text.push_str(&format!("{} {}\n", pen.ink(ink, &number), pen.fit(&clean(&question.text), room)));
+            text.push_str(&format!(
+                "{} {}\n",
+                pen.paint(ink, &number),
+                pen.fit(&clean(&question.text), room)
+            ));
             for answer in &question.answers {
                 text.push_str(&format!(
                     "      {}\n",
-                    pen.ink(TextRole::Faint, &pen.fit(&clean(answer), room))
+                    pen.paint(TextRole::Faint, &pen.fit(&clean(answer), room))
                 ));
             }
         }
@@ -87,8 +91,8 @@ pub(crate) fn note(dir: &Path, args: &NoteArgs) -> Result<MemoryEditOutput, Comm
 }
 
 fn say(dir: &Path, what: &str, edit: UserEdit) -> Result<MemoryEditOutput, CommandError> {
-    let told = |error| CommandError::of(what, error);
-    let edited = EditSession::begin(dir).and_then(|run| run.commit(&edit)).map_err(told)?;
+    let told = |error| CommandError::from_host(what, error);
+    let edited = EditSession::open(dir).and_then(|run| run.commit(&edit)).map_err(told)?;
     Ok(MemoryEditOutput { edit, edited })
 }
 
@@ -102,14 +106,14 @@ impl CommandOutput for MemoryEditOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         vec![KeyValueLine::new().with("file", self.edit.doc().path()).with("commit", &self.edited.commit)]
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let what = if self.edit.doc() == Doc::Questions { "answered" } else { "noted" };
-        let tick = pen.ink(TextRole::Good, pen.glyph(Glyph::Passed));
-        let place = pen.ink(TextRole::Faint, self.edit.doc().path());
+        let tick = pen.paint(TextRole::Good, pen.glyph(Glyph::Passed));
+        let place = pen.paint(TextRole::Faint, self.edit.doc().path());
         format!("{tick} {what}: the next session reads it\n  {place}\n")
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct ReplayOutput {
 const WHAT: &str = "could not replay the run";
 
 pub(crate) fn run(dir: &Path, args: &ReplayArgs) -> Result<ReplayOutput, CommandError> {
-    let told = |error| CommandError::of(WHAT, error);
+    let told = |error| CommandError::from_host(WHAT, error);
     let recording = recording(dir, args)?;
     if let Some(path) = &args.export {
         write(path, &recording).map_err(told)?;
@@ -36,7 +36,7 @@ pub(crate) fn run(dir: &Path, args: &ReplayArgs) -> Result<ReplayOutput, Command
 
 /// A file if there is one of that name, else a run.
 fn recording(dir: &Path, args: &ReplayArgs) -> Result<Recording, CommandError> {
-    let told = |error| CommandError::of(WHAT, error);
+    let told = |error| CommandError::from_host(WHAT, error);
     if let Some(path) = args.target.as_deref().map(Path::new).filter(|path| path.is_file())
         && let Some(read) = read(path).map_err(told)?
     {
@@ -56,7 +56,7 @@ impl CommandOutput for ReplayOutput {
                 "difference": self.replayed.difference })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let mut lines = Vec::new();
         if let Some(found) = &self.replayed.difference {
             let iter = found.iter.map_or_else(|| "none".to_owned(), |iter| iter.get().to_string());
@@ -78,15 +78,15 @@ impl CommandOutput for ReplayOutput {
         lines
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let made = self.replayed.iterations;
         let mut text = match &self.replayed.difference {
             None => {
-                let tick = pen.ink(TextRole::Good, pen.glyph(Glyph::Passed));
+                let tick = pen.paint(TextRole::Good, pen.glyph(Glyph::Passed));
                 format!("{tick} run {}: {made} iterations replayed, every byte the same\n", self.run)
             }
             Some(found) => {
-                let cross = pen.ink(TextRole::Bad, pen.glyph(Glyph::Failed));
+                let cross = pen.paint(TextRole::Bad, pen.glyph(Glyph::Failed));
                 let iter = found.iter.map(|iter| format!(" of #{}", iter.get())).unwrap_or_default();
                 format!(
                     "{cross} run {}: {made} iterations the same, then {}{iter} differs in line {}\n  recorded  {}\n  now       {}\n",
@@ -103,7 +103,7 @@ impl CommandOutput for ReplayOutput {
                 self.replayed.skipped.iter().map(|iter| iter.get().to_string()).collect();
             text.push_str(&format!(
                 "  {} iterations {}\n",
-                pen.ink(TextRole::Warn, "not recorded:"),
+                pen.paint(TextRole::Warn, "not recorded:"),
                 skipped.join(", ")
             ));
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use runner_core::step::{self, Event, LoopWorld, NextAction, StepResult, StopReason};
 use runner_host::iteration::iteration_dir::last_line;
-use runner_host::iteration::{Recovered, RepoWorld, take_up};
+use runner_host::iteration::{Recovered, RepoWorld, recover};
 use runner_term::terminal::KeyReader;
 use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, Ui};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ pub(crate) fn run_loop(dir: &Path, args: &LoopArgs, out: &Ui) -> Result<LoopOutp
 }
 
 fn run(dir: &Path, amount: RunMode, out: &Ui) -> Result<LoopOutput, CommandError> {
-    let told = |error| CommandError::of("could not make an iteration", error);
+    let told = |error| CommandError::from_host("could not make an iteration", error);
     let root: OnceLock<PathBuf> = OnceLock::new();
     let log_of = |stage| if stage == DisplayPhase::Guard { "guard.log" } else { "executor.log" };
     let live =
@@ -92,8 +92,8 @@ fn work(
     let wants_stop = Box::new(|| asked.load(Ordering::SeqCst));
     let mut workshop = RepoWorld::open(dir, &mut audience, wants_stop)?;
     let _ = root.set(workshop.root().to_owned());
-    workshop.listen()?;
-    if let Some(taken) = take_up(&mut workshop)? {
+    workshop.handle_signals()?;
+    if let Some(taken) = recover(&mut workshop)? {
         live.say(&RecoveryOutput(taken));
     }
     if let Some(stop) = surveyed(&mut workshop, amount)? {
@@ -128,11 +128,11 @@ impl CommandOutput for RecoveryOutput {
         json!({ "event": "recovered", "recovered": recovered_json(&self.0) })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         vec![recovered_line(&self.0)]
     }
 
-    fn drawn(&self, _: &Styler) -> String {
+    fn human(&self, _: &Styler) -> String {
         format!("{}\n", recovered_text(&self.0))
     }
 }
@@ -153,7 +153,7 @@ impl CommandOutput for LoopOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let stop = self.stop.as_ref().map_or("none", StopReason::as_str);
         let line = KeyValueLine::new().with("event", "end").with("stop", stop);
         let mut line = line.with("iterations", self.summary.iterations);
@@ -170,7 +170,7 @@ impl CommandOutput for LoopOutput {
         vec![line.with("exit", self.exit().0)]
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         self.stop.as_ref().map(|stop| self.summary.drawn(stop, self.took, pen)).unwrap_or_default()
     }
 

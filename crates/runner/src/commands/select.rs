@@ -78,7 +78,7 @@ impl CommandOutput for SelectOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let selection = select(&self.tree);
         let (state, choice) = match &selection {
             Selection::Complete => return vec![KeyValueLine::new().with("state", "complete")],
@@ -102,28 +102,28 @@ impl CommandOutput for SelectOutput {
         lines
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let selection = select(&self.tree);
         let (glyph, ink, choice) = match &selection {
             Selection::Complete => {
-                let tick = pen.ink(TextRole::Good, pen.glyph(Glyph::Passed));
+                let tick = pen.paint(TextRole::Good, pen.glyph(Glyph::Passed));
                 return format!("{tick} complete: every leaf passes\n");
             }
             Selection::Leaf(choice) => (Glyph::Next, TextRole::Active, choice),
             Selection::Stuck(choice) => (Glyph::Failed, TextRole::Bad, choice),
         };
-        let path = pen.ink(TextRole::Strong, &path_text(&choice.path));
-        let mut text = format!("{} {path}\n", pen.ink(ink, pen.glyph(glyph)));
+        let path = pen.paint(TextRole::Strong, &path_text(&choice.path));
+        let mut text = format!("{} {path}\n", pen.paint(ink, pen.glyph(glyph)));
         let title = clean(&choice.leaf.title);
         let (attempts, max) = (choice.leaf.attempts, choice.leaf.max_attempts);
         text.push_str(&format!("  {}\n", pen.fit(&title, pen.width.saturating_sub(2))));
         let spent = if attempts >= max { ": stuck" } else { "" };
-        text.push_str(&pen.ink(TextRole::Faint, &format!("  {attempts} of {max} attempts spent{spent}")));
+        text.push_str(&pen.paint(TextRole::Faint, &format!("  {attempts} of {max} attempts spent{spent}")));
         text.push('\n');
         if self.explain {
             text.push('\n');
             for (node, reason) in reasons(&selection) {
-                text.push_str(&format!("  {}: {reason}\n", pen.ink(TextRole::Faint, &node)));
+                text.push_str(&format!("  {}: {reason}\n", pen.paint(TextRole::Faint, &node)));
             }
         }
         text

@@ -23,7 +23,7 @@ const SHOW: &str = "could not show it";
 const DIFF: &str = "could not show the difference";
 
 pub(crate) fn run(dir: &Path, args: &ShowArgs) -> Result<Box<dyn CommandOutput>, CommandError> {
-    let told = |error| CommandError::of(SHOW, error);
+    let told = |error| CommandError::from_host(SHOW, error);
     let look = RunView::at(dir, args.run.as_deref()).map_err(told)?;
     match which(args.which.as_deref().unwrap_or("@"), &look, SHOW)? {
         TargetArg::Node(id) => Ok(Box::new(ShowNodeOutput::new(&look, &id))),
@@ -31,14 +31,14 @@ pub(crate) fn run(dir: &Path, args: &ShowArgs) -> Result<Box<dyn CommandOutput>,
             let seen = seen(iter, &look, SHOW)?.clone();
             let numbers = look.diff(&seen, DiffFormat::Numbers, &[]).map_err(told)?;
             let state = look.state_after(&seen).map_err(told)?;
-            let summary = state.and_then(|state| state.last_summary).unwrap_or_else(|| seen.said.clone());
+            let summary = state.and_then(|state| state.last_summary).unwrap_or_else(|| seen.body.clone());
             Ok(Box::new(ShowIterationOutput { seen, summary, files: files(&numbers) }))
         }
     }
 }
 
 pub(crate) fn diff(dir: &Path, args: &DiffArgs, out: &Ui) -> Result<DiffOutput, CommandError> {
-    let told = |error| CommandError::of(DIFF, error);
+    let told = |error| CommandError::from_host(DIFF, error);
     let look = RunView::at(dir, args.run.as_deref()).map_err(told)?;
     let iter = iteration_of(args.which.as_deref().unwrap_or("@"), &look, DIFF)?;
     let seen = seen(iter, &look, DIFF)?;
@@ -70,8 +70,8 @@ impl ShowIterationOutput {
             CommitKind::Baseline { guard, .. } => guard.as_str().to_owned(),
             CommitKind::Start { .. }
             | CommitKind::Edit { .. }
-            | CommitKind::Garbled { .. }
-            | CommitKind::Own { .. } => String::new(),
+            | CommitKind::Malformed { .. }
+            | CommitKind::User { .. } => String::new(),
         }
     }
 }
@@ -89,31 +89,31 @@ impl CommandOutput for ShowIterationOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let mut told = vec![seen_line(&self.seen), KeyValueLine::new().with("guard", self.guard())];
         told.push(KeyValueLine::new().with("summary", lines(&self.summary)));
-        told.extend(self.seen.marks.iter().map(|mark| KeyValueLine::new().with("mark", clean(mark))));
+        told.extend(self.seen.annotations.iter().map(|mark| KeyValueLine::new().with("mark", clean(mark))));
         told.extend(self.files.iter().map(FileDiffStat::plain));
         told
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let (glyph, ink) = look_of(self.seen.outcome);
         let outcome = self.seen.outcome.map_or("unknown", Outcome::as_str);
         let node = self.seen.node().map_or_else(|| "repair".to_owned(), ToString::to_string);
         let glyph = pen.glyph(glyph).trim_end_matches(['─', '-', ' ']);
-        let head = format!("{} #{} {node}", pen.ink(ink, glyph), self.seen.iter.get());
-        let mut text = format!("{head}  {}\n", pen.ink(ink, outcome));
+        let head = format!("{} #{} {node}", pen.paint(ink, glyph), self.seen.iter.get());
+        let mut text = format!("{head}  {}\n", pen.paint(ink, outcome));
         let commit: String = self.seen.commit.chars().take(12).collect();
         let mut row = |key: &str, value: &str| {
             if !value.is_empty() {
-                text.push_str(&format!("  {} {}\n", pen.ink(TextRole::Faint, &format!("{key:<8}")), value));
+                text.push_str(&format!("  {} {}\n", pen.paint(TextRole::Faint, &format!("{key:<8}")), value));
             }
         };
         row("guard", &self.guard());
         row("took", &self.times());
         row("commit", &commit);
-        self.seen.marks.iter().for_each(|mark| row("mark", &clean(mark)));
+        self.seen.annotations.iter().for_each(|mark| row("mark", &clean(mark)));
         for line in lines(&self.summary).lines() {
             text.push_str(&format!("    {line}\n"));
         }
@@ -146,7 +146,7 @@ impl ShowNodeOutput {
             state: states.map_or(NodeState::Open, |states| states.of(&node)),
             path: path_text(&path),
             history: look.iterations.iter().filter(|seen| seen.node() == Some(id)).cloned().collect(),
-            lesson: look.state.as_ref().and_then(|state| state.lesson(id).cloned()),
+            lesson: look.state.as_ref().and_then(|state| state.history_of(id).cloned()),
             node,
         }
     }
@@ -167,7 +167,7 @@ impl CommandOutput for ShowNodeOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let node = &self.node;
         let mut told = vec![
             KeyValueLine::new()
@@ -183,13 +183,13 @@ impl CommandOutput for ShowNodeOutput {
         told
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let node = &self.node;
-        let state = pen.ink(self.state.ink(), self.state.word());
-        let glyph = pen.ink(self.state.ink(), pen.glyph(self.state.glyph()));
+        let state = pen.paint(self.state.role(), self.state.word());
+        let glyph = pen.paint(self.state.role(), pen.glyph(self.state.glyph()));
         let mut text =
             format!("{glyph} {}  {state}, {} of {} attempts\n", self.path, node.attempts, node.max_attempts);
-        text.push_str(&format!("  {}\n", pen.ink(TextRole::Strong, &clean(&node.title))));
+        text.push_str(&format!("  {}\n", pen.paint(TextRole::Strong, &clean(&node.title))));
         for line in lines(&node.goal).lines() {
             text.push_str(&format!("  {line}\n"));
         }
@@ -206,7 +206,7 @@ impl CommandOutput for ShowNodeOutput {
         self.history.iter().for_each(|seen| text.push_str(&seen_drawn(seen, pen)));
         let failure = self.lesson.as_ref().and_then(|lesson| lesson.guard_output.as_deref());
         if let Some(output) = failure.filter(|_| !node.passes) {
-            text.push_str(&format!("\n{}\n", pen.ink(TextRole::Strong, "what the guard said last")));
+            text.push_str(&format!("\n{}\n", pen.paint(TextRole::Strong, "what the guard said last")));
             for line in lines(output).lines() {
                 text.push_str(&format!("  {line}\n"));
             }
@@ -230,11 +230,11 @@ impl CommandOutput for DiffOutput {
         json!({ "schema": "runner.diff/1", "iter": self.seen.iter, "commit": self.seen.commit, "patch": self.text })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         self.text.lines().map(KeyValueLine::verbatim).collect()
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         if pen.is_coloured() { keep_colours(&self.text) } else { lines(&self.text) }
     }
 

@@ -22,7 +22,8 @@ pub(crate) fn run(dir: &Path, args: &StartArgs) -> Result<StartOutput, CommandEr
         None => args.goal.clone(),
     };
     let wish = StartOptions { goal, keep_plan: args.keep_plan, plan: None };
-    let started = start(dir, &wish).map_err(|error| CommandError::of("could not start the run", error))?;
+    let started =
+        start(dir, &wish).map_err(|error| CommandError::from_host("could not start the run", error))?;
     Ok(StartOutput { started })
 }
 
@@ -54,14 +55,14 @@ impl CommandOutput for StartOutput {
             "run_id": self.started.run,
             "branch": self.started.run.branch(),
             "commit": self.started.commit,
-            "how": word(self.started.how),
+            "how": word(self.started.kind),
             "goal_written": !self.started.goal_unwritten,
             "other_runs": self.started.other_runs,
             "recovered": recovered,
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let mut lines: Vec<KeyValueLine> = Vec::new();
         if let Some(recovered) = &self.started.recovered {
             lines.push(recovered_line(recovered));
@@ -69,25 +70,25 @@ impl CommandOutput for StartOutput {
         lines.push(KeyValueLine::new().with("run_id", &self.started.run));
         lines.push(KeyValueLine::new().with("branch", self.started.run.branch()));
         lines.push(KeyValueLine::new().with("commit", &self.started.commit));
-        lines.push(KeyValueLine::new().with("how", word(self.started.how)));
+        lines.push(KeyValueLine::new().with("how", word(self.started.kind)));
         lines.push(KeyValueLine::new().with("goal_written", !self.started.goal_unwritten));
         lines
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
-        let run = pen.ink(TextRole::Strong, self.started.run.as_str());
-        let tick = pen.ink(TextRole::Good, pen.glyph(Glyph::Passed));
+    fn human(&self, pen: &Styler) -> String {
+        let run = pen.paint(TextRole::Strong, self.started.run.as_str());
+        let tick = pen.paint(TextRole::Good, pen.glyph(Glyph::Passed));
         let mut text = String::new();
         if let Some(recovered) = &self.started.recovered {
             text.push_str(&format!("{tick} {}\n", recovered_text(recovered)));
         }
         text.push_str(&format!(
             "{tick} run {run} {} on branch {}\n",
-            word(self.started.how),
+            word(self.started.kind),
             self.started.run.branch()
         ));
         if self.started.goal_unwritten {
-            let warning = pen.ink(TextRole::Warn, "the goal is not written yet");
+            let warning = pen.paint(TextRole::Warn, "the goal is not written yet");
             text.push_str(&format!(
                 "\n{warning}: edit {}, then run 'runner start' again\n",
                 Doc::Goal.path()
@@ -95,7 +96,7 @@ impl CommandOutput for StartOutput {
         } else {
             text.push_str("\nNext: runner loop\n");
         }
-        if self.started.how == StartKind::New && !self.started.other_runs.is_empty() {
+        if self.started.kind == StartKind::New && !self.started.other_runs.is_empty() {
             let others: Vec<String> = self.started.other_runs.iter().map(RunId::branch).collect();
             let (first, more) = (others.first().cloned().unwrap_or_default(), others.len() - 1);
             let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };

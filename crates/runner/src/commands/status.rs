@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runner_core::layout::{Doc, RUNNER_DIR};
-use runner_core::model::cost::{BudgetLimit, ReachedLimit, blind_limits, number, reached};
+use runner_core::model::cost::{BudgetLimit, ReachedLimit, number, reached, unenforceable_limits};
 use runner_core::model::run_state::{GuardResult, RunState};
 use runner_core::model::tree::{SelectedLeaf, Selection, Tree, path_text, select};
 use runner_core::step::{AgentChoice, Ordinal, Wait, next_agent, pending_wait};
@@ -23,7 +23,7 @@ pub(crate) struct StatusOutput {
 }
 
 pub(crate) fn run(dir: &Path) -> Result<StatusOutput, CommandError> {
-    let found = inspect(dir).map_err(|error| CommandError::of("could not tell the status", error))?;
+    let found = inspect(dir).map_err(|error| CommandError::from_host("could not tell the status", error))?;
     Ok(StatusOutput { found })
 }
 
@@ -73,7 +73,7 @@ impl RunStatus {
 
 impl StatusOutput {
     fn tree(&self) -> Option<&Tree> {
-        self.found.tree.good()
+        self.found.tree.valid()
     }
 
     /// What was last finished after a crash in this run.
@@ -91,10 +91,10 @@ impl StatusOutput {
 
     fn stand(&self) -> RunStatus {
         let found = &self.found;
-        let readable = found.tree.good().is_some()
-            && found.state.good().is_some()
-            && found.config.good().is_some()
-            && found.goal.good().is_some()
+        let readable = found.tree.valid().is_some()
+            && found.state.valid().is_some()
+            && found.config.valid().is_some()
+            && found.goal.valid().is_some()
             && found.refused.is_empty();
         match self.tree().map(select) {
             _ if found.interrupted => RunStatus::Interrupted,
@@ -112,27 +112,27 @@ impl StatusOutput {
 
     /// The agent that the next session asks.
     fn agent(&self) -> Option<AgentChoice> {
-        let (config, state) = (self.found.config.good()?, self.found.state.good()?);
+        let (config, state) = (self.found.config.valid()?, self.found.state.valid()?);
         Some(next_agent(config, state, Some(self.choice()?.leaf)))
     }
 
     /// What the next session waits for: the wait, when it ends, and how much of it is left.
     fn waiting(&self) -> Option<(&Wait, u64, u64)> {
         let (ends_unix_ms, left_ms) = self.found.waiting?;
-        let wait = pending_wait(self.found.state.good()?, &self.agent()?.executor)?;
+        let wait = pending_wait(self.found.state.valid()?, &self.agent()?.executor)?;
         Some((wait, ends_unix_ms, left_ms))
     }
 
     /// The limit of the budget that keeps the next session from being started.
     fn reached(&self) -> Option<ReachedLimit> {
-        let (config, state) = (self.found.config.good()?, self.found.state.good()?);
+        let (config, state) = (self.found.config.valid()?, self.found.state.valid()?);
         reached(&config.budget, &state.spent, state.spent_on(&self.choice()?.leaf.id))
     }
 
     /// What cannot be limited, because it is not known.
     fn blind(&self) -> Option<String> {
-        let (config, state, agent) = (self.found.config.good()?, self.found.state.good()?, self.agent()?);
-        let limits = blind_limits(config, &state.spent, &agent.executor);
+        let (config, state, agent) = (self.found.config.valid()?, self.found.state.valid()?, self.agent()?);
+        let limits = unenforceable_limits(config, &state.spent, &agent.executor);
         (!limits.is_empty()).then(|| blind_text(&limits, &clean(&agent.executor.label())))
     }
 
@@ -147,7 +147,7 @@ impl StatusOutput {
             let (until, left) = (on_the_wall(ends_unix_ms), countdown(left_ms));
             rows.push(("waits", format!("{left} more, until {until}: {}", clean(&reason(wait)))));
         }
-        if let (Some(state), Some(config)) = (self.found.state.good(), self.found.config.good()) {
+        if let (Some(state), Some(config)) = (self.found.state.valid(), self.found.config.valid()) {
             rows.extend(spent_text(&state.spent, &config.budget).map(|text| ("spent", text)));
             let leaf = self.choice().and_then(|choice| state.spent_on(&choice.leaf.id));
             let limits = [BudgetLimit::LeafTokens, BudgetLimit::LeafUsd];
@@ -166,7 +166,7 @@ impl StatusOutput {
 
     /// What the guard said before the first session, unless it was green.
     fn red_before(&self) -> Option<String> {
-        let baseline = self.found.state.good()?.baseline.as_ref()?;
+        let baseline = self.found.state.valid()?.baseline.as_ref()?;
         match baseline.guard {
             GuardResult::Pass => None,
             GuardResult::Fail => {
@@ -178,7 +178,7 @@ impl StatusOutput {
 
     /// What a person would want to do now.
     fn next(&self) -> String {
-        let goal_written = self.found.goal.good().is_some_and(|goal| goal.is_written);
+        let goal_written = self.found.goal.valid().is_some_and(|goal| goal.is_written);
         match self.stand() {
             RunStatus::Invalid => "runner validate    to see every fault".to_owned(),
             RunStatus::Unstarted if !goal_written => {
@@ -221,7 +221,7 @@ impl StatusOutput {
         if pen.verbose {
             rows.push(("root", clean(&found.root.display().to_string())));
         }
-        if let Some(goal) = found.goal.good() {
+        if let Some(goal) = found.goal.valid() {
             rows.push((
                 "goal",
                 if goal.is_written { clean(&goal.title) } else { "not written yet".to_owned() },
@@ -237,10 +237,10 @@ impl StatusOutput {
             rows.push(("", clean(&choice.leaf.title)));
             rows.push(("attempts", format!("{attempts} of {max} spent")));
         }
-        if let Some(last) = found.state.good().and_then(last_text) {
+        if let Some(last) = found.state.valid().and_then(last_text) {
             rows.push(("last", last));
         }
-        if let (Some(state), Some(config)) = (found.state.good(), found.config.good()) {
+        if let (Some(state), Some(config)) = (found.state.valid(), found.config.valid()) {
             let spent = state.next_iter.get() - 1;
             rows.push(("iterations", format!("{spent} of {}", config.max_iterations.get())));
         }
@@ -306,7 +306,7 @@ impl CommandOutput for StatusOutput {
             "root": found.root.display().to_string(),
             "branch": found.head.branch(),
             "commit": found.head.commit(),
-            "goal": found.goal.good().map(|goal| json!({ "title": goal.title, "written": goal.is_written })),
+            "goal": found.goal.valid().map(|goal| json!({ "title": goal.title, "written": goal.is_written })),
             "leaves": leaves,
             "node": self.choice().map(|choice| json!({
                 "id": choice.leaf.id,
@@ -315,7 +315,7 @@ impl CommandOutput for StatusOutput {
                 "attempts": choice.leaf.attempts,
                 "max_attempts": choice.leaf.max_attempts,
             })),
-            "run_state": found.state.good().map(|state| serde_json::to_value(state).unwrap_or_default()),
+            "run_state": found.state.valid().map(|state| serde_json::to_value(state).unwrap_or_default()),
             "agent": self.agent().map(|agent| json!({ "name": agent.executor.label(), "rung": agent.rung })),
             "wait": self.waiting().map(|(wait, ends, left)| json!({
                 "outcome": wait.outcome,
@@ -324,10 +324,10 @@ impl CommandOutput for StatusOutput {
                 "left_ms": left,
             })),
             "paused": found.is_paused,
-            "budget": found.config.good().map(|config| config.budget),
-            "cost": found.state.good().map(|state| state.spent.basis()),
+            "budget": found.config.valid().map(|config| config.budget),
+            "cost": found.state.valid().map(|state| state.spent.basis()),
             "warning": self.blind(),
-            "max_iterations": found.config.good().map(|config| config.max_iterations.get()),
+            "max_iterations": found.config.valid().map(|config| config.max_iterations.get()),
             "recovered": self.recovery(),
             "identity": found.identity_faults().iter().map(ToString::to_string).collect::<Vec<_>>(),
             "changed": found.dirty.0,
@@ -335,7 +335,7 @@ impl CommandOutput for StatusOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let found = &self.found;
         let mut lines = vec![KeyValueLine::new().with("state", self.stand().word())];
         if let Some(run) = found.run() {
@@ -352,7 +352,7 @@ impl CommandOutput for StatusOutput {
             lines.push(KeyValueLine::new().with("attempts", choice.leaf.attempts));
             lines.push(KeyValueLine::new().with("max_attempts", choice.leaf.max_attempts));
         }
-        if let Some(state) = found.state.good() {
+        if let Some(state) = found.state.valid() {
             lines.push(KeyValueLine::new().with("next_iter", state.next_iter.get()));
         }
         if let Some((wait, ends_unix_ms, left_ms)) = self.waiting() {
@@ -371,24 +371,24 @@ impl CommandOutput for StatusOutput {
         lines
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let (glyph, ink) = self.stand().look();
         let name = self.found.run().map(ToString::to_string).unwrap_or_default();
         let mut text = format!(
             "{} {}  {}\n\n",
-            pen.ink(ink, pen.glyph(glyph)),
-            pen.ink(ink, self.stand().word()),
-            pen.ink(TextRole::Strong, &name)
+            pen.paint(ink, pen.glyph(glyph)),
+            pen.paint(ink, self.stand().word()),
+            pen.paint(TextRole::Strong, &name)
         );
         for (row, says) in self.rows(pen) {
             // The bar brings its own colours and keeps to its room by itself.
             let says = if row == "progress" { says } else { pen.fit(&says, room(pen)) };
-            text.push_str(&format!("  {} {says}\n", pen.ink(TextRole::Faint, &format!("{row:10}"))));
+            text.push_str(&format!("  {} {says}\n", pen.paint(TextRole::Faint, &format!("{row:10}"))));
         }
         text + &format!(
             "\n  {} {}\n",
-            pen.ink(TextRole::Faint, "next      "),
-            pen.ink(TextRole::Strong, &self.next())
+            pen.paint(TextRole::Faint, "next      "),
+            pen.paint(TextRole::Strong, &self.next())
         )
     }
 }

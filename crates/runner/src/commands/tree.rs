@@ -26,9 +26,9 @@ pub(crate) fn run(dir: &Path, args: &TreeArgs) -> Result<TreeOutput, CommandErro
 
 /// The tree, or every fault in it.
 pub(crate) fn load(dir: &Path, what: &str) -> Result<Tree, CommandError> {
-    match read_tree(dir).map_err(|error| CommandError::of(what, error))? {
-        LoadedDoc::Good(tree) => Ok(tree),
-        LoadedDoc::Faulty(problems) => {
+    match read_tree(dir).map_err(|error| CommandError::from_host(what, error))? {
+        LoadedDoc::Valid(tree) => Ok(tree),
+        LoadedDoc::Invalid(problems) => {
             let count = counted(problems.len(), "fault", "faults");
             Err(CommandError::new("tree", CommandExit::REFUSED, what)
                 .cause(format!("`{}` has {count}", Doc::Tree.path()))
@@ -75,7 +75,7 @@ impl CommandOutput for TreeOutput {
         json!({ "schema": "runner.tree/1", "nodes": nodes })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let mut lines = Vec::new();
         self.each(|node, level, state| {
             let leaves = node.leaves();
@@ -92,7 +92,7 @@ impl CommandOutput for TreeOutput {
         lines
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         draw(&self.tree, self.shown, pen)
     }
 }

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use runner_term::{CommandError, CommandExit, GlobalArgs};
-use supervise::executables::become_companion;
+use supervise::executables::exec_sibling;
 
 use crate::args::UiArgs;
 
@@ -31,7 +31,7 @@ pub(crate) fn also(manner: &GlobalArgs, command: &str, rest: &[OsString]) -> Com
 
 /// Becomes a program that ships with this one; comes back only if there is none.
 pub(super) fn hand_over(program: &str, package: &str, given: &[OsString]) -> CommandError {
-    let error = become_companion(program, given);
+    let error = exec_sibling(program, given);
     let cause = if error.kind() == ErrorKind::NotFound {
         format!("`{program}` is neither beside `runner` nor on the PATH")
     } else {

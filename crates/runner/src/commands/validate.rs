@@ -22,7 +22,8 @@ struct ValidatedPart {
 }
 
 pub(crate) fn run(dir: &Path) -> Result<ValidateOutput, CommandError> {
-    let found = inspect(dir).map_err(|error| CommandError::of("could not validate the repository", error))?;
+    let found =
+        inspect(dir).map_err(|error| CommandError::from_host("could not validate the repository", error))?;
     Ok(ValidateOutput { parts: parts(&found) })
 }
 
@@ -50,9 +51,9 @@ fn texts<T: ToString>(problems: &[T]) -> Vec<String> {
 
 fn faults<T, P>(read: &LoadedDoc<T, P>, tell: impl Fn(&P) -> Vec<String>) -> Vec<String> {
     match read {
-        LoadedDoc::Faulty(problems) => tell(problems),
+        LoadedDoc::Invalid(problems) => tell(problems),
         // What is missing or no file is a matter of the layout.
-        LoadedDoc::Missing | LoadedDoc::Good(_) => Vec::new(),
+        LoadedDoc::Missing | LoadedDoc::Valid(_) => Vec::new(),
     }
 }
 
@@ -93,7 +94,7 @@ impl CommandOutput for ValidateOutput {
         json!({ "schema": "runner.validate/1", "valid": problems.is_empty(), "problems": problems })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let mut lines: Vec<KeyValueLine> = self
             .parts
             .iter()
@@ -110,7 +111,7 @@ impl CommandOutput for ValidateOutput {
         lines
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let mut text = String::new();
         for part in &self.parts {
             let (glyph, ink) = if part.problems.is_empty() {
@@ -120,18 +121,18 @@ impl CommandOutput for ValidateOutput {
             };
             text.push_str(&format!(
                 "{} {:8}  {}\n",
-                pen.ink(ink, pen.glyph(glyph)),
+                pen.paint(ink, pen.glyph(glyph)),
                 part.name,
-                pen.ink(TextRole::Faint, part.file)
+                pen.paint(TextRole::Faint, part.file)
             ));
             for problem in &part.problems {
                 text.push_str(&format!("    {problem}\n"));
             }
         }
         let verdict = match self.count() {
-            0 => pen.ink(TextRole::Good, "valid"),
-            1 => pen.ink(TextRole::Bad, "1 problem"),
-            n => pen.ink(TextRole::Bad, &format!("{n} problems")),
+            0 => pen.paint(TextRole::Good, "valid"),
+            1 => pen.paint(TextRole::Bad, "1 problem"),
+            n => pen.paint(TextRole::Bad, &format!("{n} problems")),
         };
         text + &format!("\n{verdict}\n")
     }

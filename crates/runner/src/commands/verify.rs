@@ -30,10 +30,10 @@ struct GuardRerunOutput {
 const WHAT: &str = "could not verify the run";
 
 pub(crate) fn run(dir: &Path, args: &VerifyArgs, out: &Ui) -> Result<VerifyOutput, CommandError> {
-    let told = |error| CommandError::of(WHAT, error);
+    let told = |error| CommandError::from_host(WHAT, error);
     let mut checked = Vec::new();
     let audit = verify(dir, args.target.as_deref(), &mut |commit| {
-        out.tell_if_many(&CommitAuditOutput(commit));
+        out.print_unless_json(&CommitAuditOutput(commit));
         checked.push(commit.clone());
     })
     .map_err(told)?;
@@ -62,16 +62,16 @@ fn rerun(
             .cause(format!("iteration {iter} passed no node"))
             .hint(format!("iterations that did: {known}")));
     }
-    let failed = |error| CommandError::of("could not run the guard again", error);
+    let failed = |error| CommandError::from_host("could not run the guard again", error);
     let reruns = GuardRerunner::begin(dir).map_err(failed)?;
     let mut all = Vec::new();
     for pass in passes {
-        let under_way = out.under_way(&format!("the guard on #{}", pass.iter));
+        let under_way = out.status_line(&format!("the guard on #{}", pass.iter));
         let (how, output) = reruns.run(pass).map_err(failed)?;
         drop(under_way);
         let is_stopped = matches!(how, GuardRerunOutcome::Stopped(_));
         let rerunned = GuardRerunOutput { pass: pass.clone(), how, output };
-        out.tell_if_many(&rerunned);
+        out.print_unless_json(&rerunned);
         all.push(rerunned);
         if is_stopped {
             break;
@@ -99,8 +99,8 @@ impl CommitAuditOutput<'_> {
                 ("baseline".to_owned(), format!("guard {}", guard.as_str()))
             }
             CommitKind::Edit { edit, .. } => ("edit".to_owned(), edit.clone()),
-            CommitKind::Garbled { subject } => ("garbled".to_owned(), short(subject)),
-            CommitKind::Own { subject } => ("yours".to_owned(), short(subject)),
+            CommitKind::Malformed { subject } => ("malformed".to_owned(), short(subject)),
+            CommitKind::User { subject } => ("yours".to_owned(), short(subject)),
         }
     }
 }
@@ -110,7 +110,7 @@ impl CommandOutput for CommitAuditOutput<'_> {
         json!(self.0)
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let (what, about) = self.what();
         let outcome = self.0.outcome.map_or("none", runner_core::step::Outcome::as_str);
         let mut lines = vec![
@@ -125,14 +125,14 @@ impl CommandOutput for CommitAuditOutput<'_> {
         lines
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let (what, about) = self.what();
         let is_good = self.0.findings.is_empty();
         let glyph = if is_good { Glyph::Passed } else { Glyph::Failed };
-        let glyph = pen.ink(if is_good { TextRole::Good } else { TextRole::Bad }, pen.glyph(glyph));
+        let glyph = pen.paint(if is_good { TextRole::Good } else { TextRole::Bad }, pen.glyph(glyph));
         let outcome = self.0.outcome.map_or("", runner_core::step::Outcome::as_str);
         let commit: String = self.0.commit.chars().take(8).collect();
-        let marks: Vec<&str> = self.0.marks.iter().map(String::as_str).collect();
+        let marks: Vec<&str> = self.0.annotations.iter().map(String::as_str).collect();
         let marks = if marks.is_empty() { String::new() } else { format!("  ({})", marks.join("; ")) };
         let line = format!("{commit} {what:<8} {outcome:<15} {about}{marks}");
         let mut text = format!("{glyph} {}\n", pen.fit(line.trim_end(), pen.width.saturating_sub(2)));
@@ -144,11 +144,11 @@ impl CommandOutput for CommitAuditOutput<'_> {
 }
 
 fn drawn_finding(finding: &AuditFinding, pen: &Styler) -> String {
-    let rule = pen.ink(TextRole::Bad, finding.rule.as_str());
+    let rule = pen.paint(TextRole::Bad, finding.rule.as_str());
     let commit: String = finding.commit.chars().take(8).collect();
     format!(
         "    {rule} in {commit}: {}\n      expected  {}\n      found     {}\n",
-        finding.rule.says(),
+        finding.rule.description(),
         finding.expected,
         finding.found
     )
@@ -187,15 +187,15 @@ impl CommandOutput for GuardRerunOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let line = KeyValueLine::new().with("rerun", self.pass.iter.get()).with("commit", &self.pass.commit);
         vec![line.with("green", self.is_green()).with("result", self.word())]
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let (glyph, ink) =
             if self.is_green() { (Glyph::Passed, TextRole::Good) } else { (Glyph::Failed, TextRole::Bad) };
-        let glyph = pen.ink(ink, pen.glyph(glyph));
+        let glyph = pen.paint(ink, pen.glyph(glyph));
         let mut text = format!("{glyph} #{} guard again: {}\n", self.pass.iter, self.word());
         for line in self.output.iter().filter(|_| !self.is_green()) {
             text.push_str(&format!("    {}\n", pen.fit(line, pen.width.saturating_sub(4))));
@@ -234,7 +234,7 @@ impl CommandOutput for VerifyOutput {
         })
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let audit = &self.audit;
         let mut lines: Vec<KeyValueLine> = audit.ending.findings.iter().map(finding_line).collect();
         lines.extend(audit.unchecked.iter().map(|note| KeyValueLine::new().with("unchecked", note)));
@@ -251,12 +251,12 @@ impl CommandOutput for VerifyOutput {
         lines
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         let audit = &self.audit;
         let mut text: String =
             audit.ending.findings.iter().map(|finding| drawn_finding(finding, pen)).collect();
         text.push('\n');
-        let marked = self.checked.iter().filter(|commit| !commit.marks.is_empty()).count();
+        let marked = self.checked.iter().filter(|commit| !commit.annotations.is_empty()).count();
         let counts = format!(
             "run {}: {}, {}, {} passed{}",
             audit.run(),
@@ -266,11 +266,11 @@ impl CommandOutput for VerifyOutput {
             if audit.ending.is_complete { ", complete" } else { "" }
         );
         if self.is_good() {
-            let tick = pen.ink(TextRole::Good, pen.glyph(Glyph::Passed));
-            text.push_str(&format!("{tick} {} {counts}\n", pen.ink(TextRole::Good, "verified")));
+            let tick = pen.paint(TextRole::Good, pen.glyph(Glyph::Passed));
+            text.push_str(&format!("{tick} {} {counts}\n", pen.paint(TextRole::Good, "verified")));
         } else {
-            let cross = pen.ink(TextRole::Bad, pen.glyph(Glyph::Failed));
-            text.push_str(&format!("{cross} {} {counts}\n", pen.ink(TextRole::Bad, "not verified")));
+            let cross = pen.paint(TextRole::Bad, pen.glyph(Glyph::Failed));
+            text.push_str(&format!("{cross} {} {counts}\n", pen.paint(TextRole::Bad, "not verified")));
         }
         if let Some(first) = self.first() {
             let commit: String = first.commit.chars().take(12).collect();
@@ -281,16 +281,14 @@ impl CommandOutput for VerifyOutput {
             ));
         }
         if marked > 0 {
-            text.push_str(
-                &pen.ink(
-                    TextRole::Warn,
-                    &format!("  {marked} iterations carry marks, shown above in brackets"),
-                ),
-            );
+            text.push_str(&pen.paint(
+                TextRole::Warn,
+                &format!("  {marked} iterations carry marks, shown above in brackets"),
+            ));
             text.push('\n');
         }
         for note in &audit.unchecked {
-            text.push_str(&format!("  {} {note}\n", pen.ink(TextRole::Warn, "not checked:")));
+            text.push_str(&format!("  {} {note}\n", pen.paint(TextRole::Warn, "not checked:")));
         }
         text
     }

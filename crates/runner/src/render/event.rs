@@ -29,13 +29,13 @@ fn look(outcome: Outcome) -> (Glyph, TextRole) {
         | Outcome::Disconnected
         | Outcome::UsageLimit => (Glyph::Retried, TextRole::Warn),
         Outcome::GuardFailed
-        | Outcome::RuleBroken
+        | Outcome::RuleViolation
         | Outcome::InvalidTree
         | Outcome::RepairFailed
-        | Outcome::RepairGivenUp
+        | Outcome::RepairAbandoned
         | Outcome::ReplanRefused
         | Outcome::TimedOut
-        | Outcome::Idle
+        | Outcome::IdleTimeout
         | Outcome::GuardTimedOut
         | Outcome::AgentNotStarted
         | Outcome::AgentCrashed
@@ -52,7 +52,7 @@ impl CommandOutput for EventOutput<'_> {
         serde_json::to_value(self.0).unwrap_or_default()
     }
 
-    fn plain(&self) -> Vec<KeyValueLine> {
+    fn key_values(&self) -> Vec<KeyValueLine> {
         let line = KeyValueLine::new().with("event", self.0.name());
         vec![match self.0 {
             Event::Planned { iter, mode, path, attempt, agent: name, rung, .. } => {
@@ -65,16 +65,16 @@ impl CommandOutput for EventOutput<'_> {
                     line
                 }
             }
-            Event::Agent { iter, what, .. } => {
-                let Some(text) = agent_event_line::line(&what.said) else { return Vec::new() };
-                line.with("iter", iter).with("kind", what.said.kind()).with("text", text)
+            Event::Agent { iter, activity, .. } => {
+                let Some(text) = agent_event_line::line(&activity.said) else { return Vec::new() };
+                line.with("iter", iter).with("kind", activity.said.kind()).with("text", text)
             }
             Event::BaselineStarted { command } => line.with("guard", clean(&command.words().join(" "))),
             Event::BaselineEnded { guard, exit, .. } => line.with("guard", guard.as_str()).with("exit", exit),
-            Event::Resumed { iter, .. }
+            Event::Recovered { iter, .. }
             | Event::AgentEnded { iter, .. }
             | Event::GuardStarted { iter, .. } => line.with("iter", iter),
-            Event::Judged { iter, findings, .. } => {
+            Event::Checked { iter, findings, .. } => {
                 let line = line.with("iter", iter);
                 findings.iter().fold(line, |line, finding| line.with("finding", clean(finding)))
             }
@@ -82,7 +82,7 @@ impl CommandOutput for EventOutput<'_> {
                 let exit = exit.map(|exit| exit.to_string()).unwrap_or_default();
                 line.with("iter", iter).with("exit", exit)
             }
-            Event::Settled { iter, outcome, leaves, .. } => line
+            Event::Decided { iter, outcome, leaves, .. } => line
                 .with("iter", iter)
                 .with("outcome", outcome)
                 .with("leaves", format!("{}/{}", leaves.passed, leaves.total)),
@@ -97,15 +97,17 @@ impl CommandOutput for EventOutput<'_> {
                 let line = line.with("hook", hook).with("ok", fault.is_none());
                 fault.iter().fold(line, |line, fault| line.with("fault", clean(fault)))
             }
-            Event::Continued => line,
-            Event::BudgetBlind { limits, agent } => line.with("warning", blind_text(limits, &clean(agent))),
+            Event::Resumed => line,
+            Event::BudgetUnenforceable { limits, agent } => {
+                line.with("warning", blind_text(limits, &clean(agent)))
+            }
             Event::Stopped { stop, exit_code } => line.with("reason", stop.as_str()).with("exit", exit_code),
         }]
     }
 
-    fn drawn(&self, pen: &Styler) -> String {
+    fn human(&self, pen: &Styler) -> String {
         match self.0 {
-            Event::Judged { findings, .. } => noted(findings.iter().map(|finding| clean(finding)), pen),
+            Event::Checked { findings, .. } => noted(findings.iter().map(|finding| clean(finding)), pen),
             Event::Waiting { wait, ends_unix_ms } => {
                 let until = on_the_wall(*ends_unix_ms);
                 noted([format!("waiting until {until}: {}", clean(&reason(wait)))], pen)
@@ -114,7 +116,7 @@ impl CommandOutput for EventOutput<'_> {
                 let guard = clean(&command.words().join(" "));
                 format!(
                     "{}\n",
-                    pen.ink(
+                    pen.paint(
                         TextRole::Faint,
                         &pen.fit(&format!("asking the guard first: {guard}"), pen.width)
                     )
@@ -122,22 +124,22 @@ impl CommandOutput for EventOutput<'_> {
             }
             Event::BaselineEnded { guard, exit, command } => baseline_text(*guard, exit, command, pen),
             Event::Paused => noted(["paused; 'runner resume' goes on".to_owned()], pen),
-            Event::BudgetBlind { limits, agent } => {
+            Event::BudgetUnenforceable { limits, agent } => {
                 let text = blind_text(limits, &clean(agent));
-                format!("{} {}\n", pen.ink(TextRole::Bad, "warning:"), pen.ink(TextRole::Warn, &text))
+                format!("{} {}\n", pen.paint(TextRole::Bad, "warning:"), pen.paint(TextRole::Warn, &text))
             }
             Event::HookRan { hook, fault } => {
                 noted(fault.iter().map(|fault| format!("hook {hook}: {}", clean(fault))), pen)
             }
             Event::Planned { .. }
-            | Event::Resumed { .. }
+            | Event::Recovered { .. }
             | Event::Agent { .. }
             | Event::AgentEnded { .. }
             | Event::GuardStarted { .. }
             | Event::GuardEnded { .. }
-            | Event::Settled { .. }
+            | Event::Decided { .. }
             | Event::Committed { .. }
-            | Event::Continued
+            | Event::Resumed
             | Event::Stopped { .. } => String::new(),
         }
     }
@@ -148,7 +150,7 @@ fn baseline_text(guard: GuardResult, exit: &str, command: &CommandArgv, pen: &St
     let command = clean(&command.words().join(" "));
     let text = match guard {
         GuardResult::Pass => {
-            let tick = pen.ink(TextRole::Good, pen.glyph(Glyph::Passed));
+            let tick = pen.paint(TextRole::Good, pen.glyph(Glyph::Passed));
             return format!("{tick} the guard is green before the first session\n");
         }
         GuardResult::Fail => format!("`{command}` is red before any agent came (exit {exit})"),
@@ -157,9 +159,9 @@ fn baseline_text(guard: GuardResult, exit: &str, command: &CommandArgv, pen: &St
     let more = "  no leaf passes before it is green; see baseline.log in the run's iterations";
     format!(
         "{} {}\n{}\n",
-        pen.ink(TextRole::Bad, "warning:"),
-        pen.ink(TextRole::Warn, &text),
-        pen.ink(TextRole::Faint, &pen.fit(more, pen.width))
+        pen.paint(TextRole::Bad, "warning:"),
+        pen.paint(TextRole::Warn, &text),
+        pen.paint(TextRole::Faint, &pen.fit(more, pen.width))
     )
 }
 
@@ -168,7 +170,7 @@ fn noted(notes: impl IntoIterator<Item = String>, pen: &Styler) -> String {
     let room = pen.width.saturating_sub(6);
     notes
         .into_iter()
-        .map(|note| format!("      {}\n", pen.ink(TextRole::Warn, &pen.fit(&note, room))))
+        .map(|note| format!("      {}\n", pen.paint(TextRole::Warn, &pen.fit(&note, room))))
         .collect()
 }
 
@@ -191,9 +193,9 @@ pub(crate) fn settled(
     let gap = " ".repeat(room.saturating_sub(shown.width()).min(40_usize.saturating_sub(shown.width())));
     let line = format!(
         "{} {shown}{gap}  {}  {}\n",
-        pen.ink(ink, &head),
-        pen.ink(ink, &format!("{says:20}")),
-        pen.ink(TextRole::Faint, &time)
+        pen.paint(ink, &head),
+        pen.paint(ink, &format!("{says:20}")),
+        pen.paint(TextRole::Faint, &time)
     );
     line + &noted(marks.iter().map(mark_text), pen)
 }
@@ -222,9 +224,9 @@ pub(crate) fn mark_text(mark: &Annotation) -> String {
                 counts.iter().filter(|(_, count)| **count > 0).map(|(what, count)| format!("{count} {what}"));
             format!("the plan was edited: {}", counts.collect::<Vec<_>>().join(", "))
         }
-        Annotation::SelectedReworded => "the agent changed what its own leaf asks for".to_owned(),
-        Annotation::GuardFilesUnnamed { count } => format!("and {count} more files of the guard"),
-        Annotation::RepairGivenUp => {
+        Annotation::SelectedTaskEdited => "the agent changed what its own leaf asks for".to_owned(),
+        Annotation::GuardFilesOmitted { count } => format!("and {count} more files of the guard"),
+        Annotation::RepairAbandoned => {
             "the tree could not be repaired: the run goes on from the last valid one".to_owned()
         }
         Annotation::NothingChanged => "the session changed nothing".to_owned(),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 pub(crate) fn recovered_text(taken: &Recovered) -> String {
     match taken {
-        Recovered::Move(it) => {
+        Recovered::Publish(it) => {
             let kept =
                 it.found.as_ref().map(|found| format!("; what lay in the work tree is kept as {found}"));
             format!("finished what was interrupted in run {}{}", it.run, kept.unwrap_or_default())
@@ -27,7 +27,7 @@ pub(crate) fn recovered_text(taken: &Recovered) -> String {
 
 pub(crate) fn recovered_line(taken: &Recovered) -> KeyValueLine {
     match taken {
-        Recovered::Move(it) => {
+        Recovered::Publish(it) => {
             let line = KeyValueLine::new().with("recovered", &it.run);
             it.found.iter().fold(line, |line, found| line.with("found", found))
         }
@@ -46,7 +46,7 @@ pub(crate) fn recovered_line(taken: &Recovered) -> KeyValueLine {
 
 pub(crate) fn recovered_json(taken: &Recovered) -> Value {
     match taken {
-        Recovered::Move(it) => json!({ "run": it.run, "found": it.found }),
+        Recovered::Publish(it) => json!({ "run": it.run, "found": it.found }),
         Recovered::Iteration(end) => match end.as_ref() {
             StepResult::Iterated(it) => {
                 let meta = &it.transition.meta;

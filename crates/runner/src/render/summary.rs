@@ -42,8 +42,8 @@ impl LoopSummary {
                 self.node.clone_from(node);
                 (self.budget, self.spent) = (*budget, *spent);
             }
-            Event::BudgetBlind { limits, agent } => self.blind = Some(blind_text(limits, agent)),
-            Event::Settled { iter, outcome, charge, leaves, marks, spent, .. } => {
+            Event::BudgetUnenforceable { limits, agent } => self.blind = Some(blind_text(limits, agent)),
+            Event::Decided { iter, outcome, charge, leaves, annotations: marks, spent, .. } => {
                 self.spent = *spent;
                 self.iterations += 1;
                 self.leaves = Some(*leaves);
@@ -57,16 +57,16 @@ impl LoopSummary {
             Event::HookRan { .. }
             | Event::BaselineStarted { .. }
             | Event::BaselineEnded { .. }
-            | Event::Resumed { .. }
+            | Event::Recovered { .. }
             | Event::Agent { .. }
             | Event::AgentEnded { .. }
-            | Event::Judged { .. }
+            | Event::Checked { .. }
             | Event::GuardStarted { .. }
             | Event::GuardEnded { .. }
             | Event::Committed { .. }
             | Event::Waiting { .. }
             | Event::Paused
-            | Event::Continued
+            | Event::Resumed
             | Event::Stopped { .. } => {}
         }
     }
@@ -75,28 +75,28 @@ impl LoopSummary {
     pub(crate) fn drawn(&self, stop: &StopReason, took: Duration, pen: &Styler) -> String {
         let (glyph, ink) = match stop {
             StopReason::Complete => (Glyph::Passed, TextRole::Good),
-            StopReason::Asked | StopReason::Interrupted { .. } | StopReason::LoopIterations { .. } => {
+            StopReason::UserStop | StopReason::Interrupted { .. } | StopReason::LoopIterations { .. } => {
                 (Glyph::Retried, TextRole::Warn)
             }
             StopReason::Stuck { .. }
             | StopReason::MaxIterations { .. }
             | StopReason::Budget { .. }
-            | StopReason::Time { .. }
+            | StopReason::TimeLimit { .. }
             | StopReason::Failures { .. }
-            | StopReason::Barred { .. } => (Glyph::Failed, TextRole::Bad),
+            | StopReason::NeedsUser { .. } => (Glyph::Failed, TextRole::Bad),
         };
         let leaves = self.leaves.map(|leaves| format!(", {}/{} leaves", leaves.passed, leaves.total));
         let iterations = counted(self.iterations, "iteration", "iterations");
         let mut text = format!(
             "\n{} {} after {iterations} ({}{})\n",
-            pen.ink(ink, pen.glyph(glyph)),
-            pen.ink(ink, &headline(stop)),
+            pen.paint(ink, pen.glyph(glyph)),
+            pen.paint(ink, &headline(stop)),
             clock(took),
             leaves.unwrap_or_default()
         );
         for (name, says) in self.rows(stop) {
             let says = pen.fit(&says, pen.width.saturating_sub(12));
-            text.push_str(&format!("  {} {says}\n", pen.ink(TextRole::Faint, &format!("{name:8}"))));
+            text.push_str(&format!("  {} {says}\n", pen.paint(TextRole::Faint, &format!("{name:8}"))));
         }
         text
     }
@@ -143,17 +143,17 @@ impl LoopSummary {
                 "raise {} under [budget] in {config}, run 'runner start', then 'runner loop'",
                 limit.as_str()
             )],
-            StopReason::Time { .. } => vec![
+            StopReason::TimeLimit { .. } => vec![
                 "runner loop    to go on".to_owned(),
                 format!("if it was too short, raise the timeouts in {config} and run 'runner start' first"),
             ],
             StopReason::Failures { .. } => {
                 vec!["runner doctor    to see what is missing, then 'runner loop'".to_owned()]
             }
-            StopReason::Barred { .. } => {
+            StopReason::NeedsUser { .. } => {
                 vec!["log the agent in or give it its key (see the log), then 'runner loop'".to_owned()]
             }
-            StopReason::LoopIterations { .. } | StopReason::Interrupted { .. } | StopReason::Asked => {
+            StopReason::LoopIterations { .. } | StopReason::Interrupted { .. } | StopReason::UserStop => {
                 vec!["runner loop    to go on".to_owned()]
             }
         }
@@ -182,17 +182,17 @@ pub(crate) fn why(stop: &StopReason) -> String {
         StopReason::Stuck { node } => format!("every attempt at `{node}` is spent"),
         StopReason::MaxIterations { max } => format!("the run has made its {max} iterations"),
         StopReason::LoopIterations { max } => format!("the {max} iterations that were asked for are made"),
-        StopReason::Time { outcome } => {
+        StopReason::TimeLimit { outcome } => {
             format!("an iteration ran out of time: {}", outcome.as_str().replace('_', " "))
         }
         StopReason::Failures { outcome, in_row } => {
             format!("{in_row} failures in a row, the last one: {}", outcome.as_str().replace('_', " "))
         }
-        StopReason::Barred { outcome } => {
+        StopReason::NeedsUser { outcome } => {
             format!("the agent cannot work here: {}", outcome.as_str().replace('_', " "))
         }
         StopReason::Interrupted { .. } => "a signal; what there was is committed".to_owned(),
-        StopReason::Asked => "you asked for it".to_owned(),
+        StopReason::UserStop => "you asked for it".to_owned(),
     }
 }
 
@@ -210,10 +210,10 @@ mod tests {
             StopReason::MaxIterations { max: 3 },
             StopReason::LoopIterations { max: 3 },
             StopReason::Budget { limit: BudgetLimit::RunUsd, node: None, spent: 2, max: 1 },
-            StopReason::Time { outcome: Outcome::Idle },
+            StopReason::TimeLimit { outcome: Outcome::IdleTimeout },
             StopReason::Failures { outcome: Outcome::NoAnswer, in_row: 3 },
-            StopReason::Barred { outcome: Outcome::NotLoggedIn },
-            StopReason::Asked,
+            StopReason::NeedsUser { outcome: Outcome::NotLoggedIn },
+            StopReason::UserStop,
         ] {
             let text = LoopSummary::default().drawn(&stop, Duration::from_secs(1), &Styler::plain(80));
             assert!(text.contains("why") && text.contains("next"), "{text}");

@@ -65,7 +65,7 @@ impl TreeDrawing<'_> {
     fn goal(&mut self, node: &Node, lead: &str) {
         let pen = self.pen;
         let goal = pen.fit(&clean(&node.goal), pen.width.min(WIDTH_MAX).saturating_sub(lead.width()));
-        self.text.push_str(&pen.ink(TextRole::Faint, format!("{lead}{goal}").trim_end()));
+        self.text.push_str(&pen.paint(TextRole::Faint, format!("{lead}{goal}").trim_end()));
         self.text.push('\n');
     }
 
@@ -84,18 +84,18 @@ impl TreeDrawing<'_> {
         let used = id.width() + if title.is_empty() { 0 } else { title.width() + 2 };
         let gap = " ".repeat(room.saturating_sub(used) + 2);
         let id_ink = if state == NodeState::Next || state == NodeState::Stuck {
-            state.ink()
+            state.role()
         } else {
             TextRole::Strong
         };
         let title = if title.is_empty() { title } else { format!("  {title}") };
         let line = format!(
             "{}{} {}{}{gap}{}",
-            pen.ink(TextRole::Faint, lead),
-            pen.ink(state.ink(), pen.glyph(state.glyph())),
-            pen.ink(id_ink, &id),
-            if state == NodeState::Passed { pen.ink(TextRole::Faint, &title) } else { title },
-            pen.ink(if state == NodeState::Stuck { TextRole::Bad } else { TextRole::Faint }, &numbers),
+            pen.paint(TextRole::Faint, lead),
+            pen.paint(state.role(), pen.glyph(state.glyph())),
+            pen.paint(id_ink, &id),
+            if state == NodeState::Passed { pen.paint(TextRole::Faint, &title) } else { title },
+            pen.paint(if state == NodeState::Stuck { TextRole::Bad } else { TextRole::Faint }, &numbers),
         );
         self.text.push_str(line.trim_end());
         self.text.push('\n');

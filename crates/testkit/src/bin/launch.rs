@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         [_, "run", order] => run(order),
-        [_, args @ ..] => detached_processes::main(args),
+        [_, args @ ..] => detached_processes::run_detached(args),
         [] => ExitCode::FAILURE,
     }
 }
@@ -37,7 +37,7 @@ fn run(order: &str) -> ExitCode {
     let spec: LaunchSpec = serde_json::from_slice(&std::fs::read(order).unwrap()).unwrap();
     signals::survive_file_size_limit().unwrap();
     let control = CancelHandle::new().unwrap();
-    let listener = SignalListener::begin(&control).unwrap();
+    let listener = SignalListener::install(&control).unwrap();
     let asked = control.clone();
     std::thread::spawn(move || {
         for line in std::io::stdin().lines().map_while(Result::ok) {
@@ -56,15 +56,15 @@ fn run(order: &str) -> ExitCode {
         "{}",
         ended.map_or_else(|error| json!({"error": error.to_string()}), |ended| told(&ended, grown))
     );
-    listener.caught().map_or(ExitCode::SUCCESS, |caught| caught.exit_code().into())
+    listener.received().map_or(ExitCode::SUCCESS, |caught| caught.exit_code().into())
 }
 
 fn launch_of<'a>(spec: &LaunchSpec, has_changed_files: &'a dyn Fn() -> bool) -> ProcessSpec<'a> {
     let log = |name: &str| OutputLog { path: spec.logs.join(name), bytes_max: spec.bytes_max };
     let output = if spec.is_together {
-        OutputTarget::Together(log("both"))
+        OutputTarget::Combined(log("both"))
     } else {
-        OutputTarget::Apart { stdout: log("stdout"), stderr: log("stderr") }
+        OutputTarget::Separate { stdout: log("stdout"), stderr: log("stderr") }
     };
     let (polite, reach) = match spec.is_agent {
         true => (StopSignal::Interrupt, SignalTarget::Program),
@@ -72,23 +72,28 @@ fn launch_of<'a>(spec: &LaunchSpec, has_changed_files: &'a dyn Fn() -> bool) -> 
     };
     ProcessSpec {
         argv: spec.argv.iter().map(Into::into).collect(),
-        folder: spec.folder.clone(),
+        working_dir: spec.folder.clone(),
         environment: spec.environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
-        input: spec.input.clone().map_or(ProcessInput::Nothing, ProcessInput::File),
+        input: spec.input.clone().map_or(ProcessInput::Empty, ProcessInput::File),
         output,
         stream: Some(log("stream")),
         limits: TimeLimits {
             wall: Duration::from_millis(spec.wall_ms),
             idle: Duration::from_millis(spec.idle_ms),
         },
-        stop: StopPolicy { polite, reach, grace: Duration::from_millis(spec.grace_ms), is_wrapped: false },
+        stop_policy: StopPolicy {
+            signal: polite,
+            target: reach,
+            grace: Duration::from_millis(spec.grace_ms),
+            is_sandboxed: false,
+        },
         has_changed_files,
-        hear: &|_, _| (),
+        on_output: &|_, _| (),
     }
 }
 
 fn told(ended: &ProcessResult, grown: u64) -> Value {
-    let how = match &ended.how {
+    let how = match &ended.exit {
         ExitReason::Exited(code) => json!({"exited": code}),
         ExitReason::Signalled(signal) => json!({"signalled": signal}),
         ExitReason::CouldNotStart(error) => json!({"could_not_start": format!("{:?}", error.kind())}),
@@ -104,7 +109,7 @@ fn told(ended: &ProcessResult, grown: u64) -> Value {
         "ms": u64::try_from(ended.elapsed.as_millis()).unwrap(),
         "stdout": [ended.stdout.seen, ended.stdout.dropped],
         "stderr": [ended.stderr.seen, ended.stderr.dropped],
-        "fault": ended.log_fault.as_ref().map(ToString::to_string),
+        "fault": ended.log_error.as_ref().map(ToString::to_string),
         "grown_kb": grown,
     })
 }

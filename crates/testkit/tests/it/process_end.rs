@@ -126,10 +126,10 @@ fn what_outlives_both_runner_and_supervisor_is_found_by_its_mark() {
     }
     assert_eq!((runner.left().0, scene.alive()), (None, 7));
     let other = scene.path("output");
-    assert_eq!(supervise::end_marked("RUNNER_OUTPUT".as_ref(), other.as_os_str()).killed, 0);
+    assert_eq!(supervise::kill_by_env_marker("RUNNER_OUTPUT".as_ref(), other.as_os_str()).killed, 0);
     let mark = scene.path("output.json");
     assert_eq!(
-        supervise::end_marked("RUNNER_OUTPUT".as_ref(), mark.as_os_str()),
+        supervise::kill_by_env_marker("RUNNER_OUTPUT".as_ref(), mark.as_os_str()),
         LeftoverProcesses { killed: 7, alive: 0 }
     );
     assert_eq!(scene.alive(), 0);

@@ -32,6 +32,11 @@ const EDGES: &[(&str, MayUse, &str)] = &[
         "the rules are pure: nothing that knows files, processes, time or threads",
     ),
     (
+        "supervise",
+        Only(&["rustix", "serde", "serde_json", "signal-hook", "thiserror"]),
+        "running programs needs neither git nor runs nor a terminal",
+    ),
+    (
         "runner-host",
         AllBut(&[
             "anstyle",
@@ -55,6 +60,7 @@ const EDGES: &[(&str, MayUse, &str)] = &[
             "clap_mangen",
             "runner-core",
             "runner-host",
+            "rustix",
             "serde_json",
             "unicode-width",
         ]),
@@ -70,6 +76,7 @@ const EDGES: &[(&str, MayUse, &str)] = &[
             "runner-host",
             "serde",
             "serde_json",
+            "supervise",
             "thiserror",
             "unicode-width",
         ]),
@@ -79,11 +86,19 @@ const EDGES: &[(&str, MayUse, &str)] = &[
     (
         "runner-eval",
         AllBut(&["axum", "hyper", "runner", "runner-ui", "tokio"]),
-        "the judge starts the binary like any user; it shares the records' types, and the door to programs",
+        "the evaluation starts the binary like any user; it shares the formats' types and `supervise`",
     ),
     (
         "scripted-model",
-        AllBut(&["runner-eval", "runner", "runner-term", "runner-core", "runner-host", "runner-ui"]),
+        AllBut(&[
+            "runner",
+            "runner-core",
+            "runner-eval",
+            "runner-host",
+            "runner-term",
+            "runner-ui",
+            "supervise",
+        ]),
         "the model stands on the other side of the agents: it knows nothing of the runner",
     ),
     ("testkit", AllBut(&[]), "tests may use anything"),

@@ -34,14 +34,13 @@ const RULES: &[Rule] = &[
         allowed_in: &[
             "crates/runner-host/src/git.rs",
             "crates/runner-host/src/git/",
-            "crates/runner-host/src/process/",
-            "crates/runner-host/src/programs.rs",
+            "crates/supervise/src/",
             // The user's own pager, at their own terminal.
-            "crates/runner-host/src/pager.rs",
+            "crates/runner-term/src/pager.rs",
             // The evaluation's own workers; what those start goes through the host.
             "crates/runner-eval/src/worker.rs",
             // The scripted agent, a child like any other.
-            "crates/runner-host/src/script.rs",
+            "crates/runner-host/src/agent/scripted_agent.rs",
         ],
         why: "processes start behind one door, where their output, time and end are looked after",
     },
@@ -50,15 +49,15 @@ const RULES: &[Rule] = &[
         seen: ProductLiterals,
         allowed_in: &[
             "crates/runner-core/src/layout.rs",
-            "crates/runner-host/src/paths.rs",
+            "crates/runner-host/src/repo/paths.rs",
             // Text for people and agents, not a path that anything opens.
-            "crates/runner-core/src/goal.rs",
-            "crates/runner-core/src/identity.rs",
-            "crates/runner-core/src/start.rs",
-            "crates/runner/src/cli.rs",
+            "crates/runner-core/src/model/goal.rs",
+            "crates/runner-core/src/runs/identity.rs",
+            "crates/runner-core/src/runs/start.rs",
+            "crates/runner/src/args.rs",
             "crates/runner/src/commands/demo.rs",
-            "crates/runner-term/src/report.rs",
-            "crates/runner/src/view/summary.rs",
+            "crates/runner-term/src/error.rs",
+            "crates/runner/src/render/summary.rs",
             "crates/runner-core/src/prompt/template.rs",
         ],
         why: "one module knows the paths: take them from `layout` or `paths`",
@@ -66,7 +65,7 @@ const RULES: &[Rule] = &[
     Rule {
         words: &["print!", "println!", "eprint!", "eprintln!"],
         seen: ProductCode,
-        allowed_in: &["crates/runner-term/src/out.rs"],
+        allowed_in: &["crates/runner-term/src/ui.rs"],
         why: "one module prints, so that --json, -q and NO_COLOR hold everywhere",
     },
     Rule {

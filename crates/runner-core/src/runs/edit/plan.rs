@@ -26,7 +26,7 @@ pub(super) fn edited(before: &Tree, edit: &UserEdit) -> Result<Tree, EditError> 
     root.derive_passes();
     let after = Tree::new(root).map_err(EditError::Tree)?;
     let faults = user_edit_faults(before, &after);
-    if faults.is_empty() { Ok(after) } else { Err(EditError::NotYours(faults)) }
+    if faults.is_empty() { Ok(after) } else { Err(EditError::RunnerOwned(faults)) }
 }
 
 fn path_of(tree: &Tree, id: &NodeId) -> String {

@@ -47,7 +47,7 @@ pub struct SkippedEntry {
     pub line: usize,
     pub title: String,
     /// What the plan says of it.
-    pub standing: EntryStatus,
+    pub status: EntryStatus,
 }
 
 /// Why a plan cannot go into a tree.
@@ -68,7 +68,7 @@ pub enum InsertError {
 }
 
 /// Puts a plan into a tree, behind the children that are there. Nothing that is in the tree changes.
-pub fn graft(tree: &Tree, import: &PlanImport, max_attempts: u32) -> Result<ImportedTree, InsertError> {
+pub fn insert_plan(tree: &Tree, import: &PlanImport, max_attempts: u32) -> Result<ImportedTree, InsertError> {
     let under = import.under.clone().unwrap_or_else(|| tree.root().id.clone());
     let path = tree.path_to(&under).ok_or_else(|| InsertError::NoSuchNode(under.clone()))?;
     if path.last().is_some_and(|node| node.passes) {
@@ -84,7 +84,7 @@ pub fn graft(tree: &Tree, import: &PlanImport, max_attempts: u32) -> Result<Impo
     collect_ids(tree.root(), &mut maker.taken);
     let first =
         path.last().and_then(|node| node.children.last()).map_or(1, |last| last.order.saturating_add(1));
-    let new = maker.nodes(&import.plan.items, first);
+    let new = maker.nodes(&import.plan.entries, first);
     if new.is_empty() {
         return Err(InsertError::Nothing(maker.skipped.len()));
     }
@@ -147,7 +147,7 @@ impl NodeBuilder {
 
     /// Whether there is work in an item: it is open itself, or something in it is.
     fn is_wanted(&self, item: &PlanEntry) -> bool {
-        let itself = match item.standing {
+        let itself = match item.status {
             EntryStatus::Open => true,
             EntryStatus::Done => self.with_done,
             EntryStatus::Dropped | EntryStatus::Deferred => false,
@@ -156,8 +156,8 @@ impl NodeBuilder {
     }
 
     fn skip(&mut self, item: &PlanEntry) {
-        let (line, title, standing) = (item.line, item.title.clone(), item.standing);
-        self.skipped.push(SkippedEntry { line, title, standing });
+        let (line, title, standing) = (item.line, item.title.clone(), item.status);
+        self.skipped.push(SkippedEntry { line, title, status: standing });
         item.children.iter().for_each(|child| self.skip(child));
     }
 }
@@ -168,7 +168,7 @@ mod tests {
     use crate::model::tree::sample::{inner, leaf, passed, tree};
 
     fn item(title: &str, standing: EntryStatus, children: Vec<PlanEntry>) -> PlanEntry {
-        PlanEntry { title: title.to_owned(), standing, children, line: 3, ..PlanEntry::default() }
+        PlanEntry { title: title.to_owned(), status: standing, children, line: 3, ..PlanEntry::default() }
     }
 
     fn import(items: Vec<PlanEntry>, under: Option<&str>, with_done: bool) -> PlanImport {
@@ -177,8 +177,8 @@ mod tests {
             title: String::new(),
             goal: String::new(),
             acceptance: Vec::new(),
-            items,
-            remarks: Vec::new(),
+            entries: items,
+            warnings: Vec::new(),
         };
         PlanImport { plan, under: under.map(|id| NodeId::new(id).unwrap()), with_done }
     }
@@ -191,7 +191,7 @@ mod tests {
     fn new_nodes_come_behind_those_that_are_there() {
         let before = tree(inner("root", vec![passed("a"), Node { order: 5, ..leaf("b") }]));
         let items = vec![item("The B!", EntryStatus::Open, vec![]), item("b", EntryStatus::Open, vec![])];
-        let grafted = graft(&before, &import(items, None, false), 2).unwrap();
+        let grafted = insert_plan(&before, &import(items, None, false), 2).unwrap();
         assert_eq!(ids(&grafted), ["the-b", "b-2"]);
         let orders: Vec<i64> = grafted.tree.root().children.iter().map(|child| child.order).collect();
         assert_eq!(orders, [0, 5, 6, 7]);
@@ -211,16 +211,17 @@ mod tests {
             ]
         };
         let before = tree(leaf("root"));
-        let grafted = graft(&before, &import(items(), None, false), 3).unwrap();
+        let grafted = insert_plan(&before, &import(items(), None, false), 3).unwrap();
         assert_eq!(ids(&grafted), ["c", "d"]);
         assert_eq!(
             grafted.skipped.iter().map(|item| item.title.as_str()).collect::<Vec<_>>(),
             ["a", "b", "e"]
         );
-        let grafted = graft(&before, &import(items(), None, true), 3).unwrap();
+        let grafted = insert_plan(&before, &import(items(), None, true), 3).unwrap();
         assert_eq!(ids(&grafted), ["a", "b", "c", "d"]);
         assert!(!grafted.tree.root().passes, "nothing is imported as passed");
-        let none = graft(&before, &import(vec![item("a", EntryStatus::Deferred, vec![])], None, true), 3);
+        let none =
+            insert_plan(&before, &import(vec![item("a", EntryStatus::Deferred, vec![])], None, true), 3);
         assert_eq!(none, Err(InsertError::Nothing(1)));
     }
 
@@ -228,13 +229,13 @@ mod tests {
     fn a_plan_goes_below_open_nodes_only() {
         let before = tree(inner("root", vec![passed("a"), leaf("b")]));
         let items = || vec![item("x", EntryStatus::Open, vec![])];
-        let passed = graft(&before, &import(items(), Some("a"), false), 3);
+        let passed = insert_plan(&before, &import(items(), Some("a"), false), 3);
         assert_eq!(passed, Err(InsertError::Passed("root/a".to_owned())));
         assert!(matches!(
-            graft(&before, &import(items(), Some("z"), false), 3),
+            insert_plan(&before, &import(items(), Some("z"), false), 3),
             Err(InsertError::NoSuchNode(_))
         ));
-        let below = graft(&before, &import(items(), Some("b"), false), 3).unwrap();
+        let below = insert_plan(&before, &import(items(), Some("b"), false), 3).unwrap();
         assert_eq!(below.tree.root().children[1].children[0].id.as_str(), "x");
     }
 }

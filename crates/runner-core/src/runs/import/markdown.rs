@@ -249,7 +249,7 @@ impl<'t> MarkdownParser<'t> {
         } else if is_item {
             self.owner(indent, false);
             let standing = boxed.unwrap_or_default();
-            let item = PlanEntry { line, title: text.to_owned(), standing, ..PlanEntry::default() };
+            let item = PlanEntry { line, title: text.to_owned(), status: standing, ..PlanEntry::default() };
             self.open(LinePosition::Item(indent), item);
         } else {
             let owner = self.owner(indent, false);
@@ -379,7 +379,7 @@ impl<'t> MarkdownParser<'t> {
             }
             // A group is no work of its own: it is done when everything in it is.
             if matches!(place, LinePosition::Group(_)) && item.children.iter().all(is_closed) {
-                item.standing = EntryStatus::Done;
+                item.status = EntryStatus::Done;
             }
             if let Some(parent) = self.entries.get_mut(parent) {
                 parent.item.children.push(item);
@@ -393,15 +393,15 @@ impl<'t> MarkdownParser<'t> {
             title: plan.title,
             goal: plan.goal,
             acceptance: plan.acceptance,
-            items: plan.children,
-            remarks,
+            entries: plan.children,
+            warnings: remarks,
         }
     }
 }
 
 /// Whether there is nothing to do in an item.
 fn is_closed(item: &PlanEntry) -> bool {
-    item.standing != EntryStatus::Open && item.children.iter().all(is_closed)
+    item.status != EntryStatus::Open && item.children.iter().all(is_closed)
 }
 
 fn at_column(indent: usize, text: &str) -> String {

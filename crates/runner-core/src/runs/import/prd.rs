@@ -93,7 +93,14 @@ pub(super) fn read(text: &str) -> Result<ImportedPlan, Vec<PlanError>> {
     // Stable: stories of one priority stay in the order of the file, and those without one come last.
     tasks.sort_by_key(|(priority, _)| *priority);
     let items = arranged(tasks.into_iter().map(|(_, task)| task).collect())?;
-    Ok(ImportedPlan { format: PlanFormat::Prd, title, goal, acceptance: Vec::new(), items, remarks })
+    Ok(ImportedPlan {
+        format: PlanFormat::Prd,
+        title,
+        goal,
+        acceptance: Vec::new(),
+        entries: items,
+        warnings: remarks,
+    })
 }
 
 fn story(
@@ -136,7 +143,7 @@ fn story(
             .map(|point| point.trim().to_owned())
             .filter(|point| !point.is_empty())
             .collect(),
-        standing,
+        status: standing,
         children: Vec::new(),
     };
     let task = DependentEntry {

@@ -70,8 +70,8 @@ pub(super) fn read(text: &str, tag: Option<&str>) -> Result<ImportedPlan, Vec<Pl
         title,
         goal,
         acceptance: Vec::new(),
-        items,
-        remarks: Vec::new(),
+        entries: items,
+        warnings: Vec::new(),
     })
 }
 
@@ -144,7 +144,7 @@ impl<'t> TaskMasterParser<'t> {
             title,
             goal: goal.join("\n\n"),
             acceptance: told(read.test_strategy).map(|text| points(&text)).unwrap_or_default(),
-            standing: read.status.as_deref().map(standing_of).unwrap_or_default(),
+            status: read.status.as_deref().map(standing_of).unwrap_or_default(),
             children: Vec::new(),
         };
         // A number in a part means the part beside it; a whole name means any task.

@@ -44,7 +44,7 @@ fn locate(
 ) {
     for (index, task) in tasks.iter().enumerate() {
         path.push(index);
-        if places.insert(task.key.clone(), (path.clone(), task.item.standing)).is_some() {
+        if places.insert(task.key.clone(), (path.clone(), task.item.status)).is_some() {
             faults.push(PlanError::new(task.item.line, format!("there is a second task `{}`", task.key)));
         }
         locate(&task.children, path, places, faults);
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn what_is_done_is_not_waited_for() {
         let mut done = task("b", &["a"], vec![]);
-        done.item.standing = EntryStatus::Done;
+        done.item.status = EntryStatus::Done;
         assert_eq!(titles(&arranged(vec![task("a", &["b"], vec![]), done]).unwrap()), ["a", "b"]);
     }
 }

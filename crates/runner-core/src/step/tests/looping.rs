@@ -56,14 +56,14 @@ fn a_loop_announces_every_stage_and_why_it_stops() {
     let timed_out = Attempt { exit: SessionExit::TimedOut, ..overloaded.clone() };
     let mut world = Hearing { snapshot, sessions: vec![overloaded, done, timed_out], heard: Vec::new() };
     let stop = run_loop(&mut world, None).unwrap();
-    assert_eq!(stop, StopReason::Time { outcome: Outcome::TimedOut });
+    assert_eq!(stop, StopReason::TimeLimit { outcome: Outcome::TimedOut });
     let names: Vec<&str> = world.heard.iter().filter_map(|event| event["event"].as_str()).collect();
-    let silent = ["planned", "agent_ended", "judged", "settled", "committed"];
-    let done = ["planned", "agent_ended", "judged", "guard_started", "guard_ended", "settled", "committed"];
+    let silent = ["planned", "agent_ended", "checked", "decided", "committed"];
+    let done = ["planned", "agent_ended", "checked", "guard_started", "guard_ended", "decided", "committed"];
     assert_eq!(names, [&silent[..], &["waiting"], &done, &silent, &["stopped"]].concat());
     let last = world.heard.last().unwrap();
     let told = serde_json::json!({
-        "event": "stopped", "stop": {"reason": "time", "outcome": "timed_out"}, "exit_code": 4
+        "event": "stopped", "stop": {"reason": "time_limit", "outcome": "timed_out"}, "exit_code": 4
     });
     assert_eq!(*last, told);
     let committed = &world.heard[4];

@@ -13,10 +13,10 @@ fn an_invalid_tree_goes_back_and_is_repaired_a_bounded_number_of_times() {
     assert_eq!(leaf(&transition.tree, "second").attempts, 1, "it costs the leaf an attempt");
     assert!(!interpret(&now, &job(&now), spoiled.clone()).wants_guard(&job(&now)));
     now = after(&now, &transition);
-    for (nth, outcome) in [(1, Outcome::RepairFailed), (2, Outcome::RepairGivenUp)] {
+    for (nth, outcome) in [(1, Outcome::RepairFailed), (2, Outcome::RepairAbandoned)] {
         let job = job(&now);
         assert_eq!(
-            (job.aim.mode(), job.aim.node(), job.attempt),
+            (job.target.mode(), job.target.node(), job.attempt),
             (SessionMode::Repair, None, Ordinal { nth, of: 2 })
         );
         assert!(job.prompt.text.contains("{\"version\": 1"));
@@ -26,7 +26,11 @@ fn an_invalid_tree_goes_back_and_is_repaired_a_bounded_number_of_times() {
         assert!(subject.ends_with(" repair status=retry guard=skipped"), "{subject}");
         now = after(&now, &transition);
     }
-    assert_eq!(job(&now).aim, SessionTarget::Leaf(id("second")), "the loop goes on from the last valid tree");
+    assert_eq!(
+        job(&now).target,
+        SessionTarget::Leaf(id("second")),
+        "the loop goes on from the last valid tree"
+    );
 }
 
 #[test]
@@ -45,7 +49,7 @@ fn a_repair_takes_a_valid_tree() {
 fn a_stuck_leaf_is_replanned_once_and_must_change() {
     let mut stuck = with_root(snapshot(), |root| root.children[1].attempts = 3);
     stuck.config.on_stuck = OnStuck::Replan;
-    assert_eq!(job(&stuck).aim, SessionTarget::Replan(id("second")));
+    assert_eq!(job(&stuck).target, SessionTarget::Replan(id("second")));
     let same = settled(&stuck, attempt("retry", stuck.tree.root()), &GuardRun::Skipped);
     assert_eq!(same.outcome, Outcome::ReplanRefused);
     assert_eq!(same.next, NextAction::Stop(StopReason::Stuck { node: id("second") }));
@@ -56,7 +60,7 @@ fn a_stuck_leaf_is_replanned_once_and_must_change() {
     let rewritten = settled(&stuck, attempt("retry", &root), &GuardRun::Skipped);
     assert_eq!((rewritten.outcome, rewritten.meta.charge), (Outcome::Replanned, AttemptCharge::Free));
     assert_eq!(leaf(&rewritten.tree, "second").max_attempts, 6, "new attempts for a new goal");
-    assert_eq!(job(&after(&stuck, &rewritten)).aim, SessionTarget::Leaf(id("second")));
+    assert_eq!(job(&after(&stuck, &rewritten)).target, SessionTarget::Leaf(id("second")));
 
     root.children[1].children.push(node("part", 0, Vec::new()));
     let split = settled(&stuck, attempt("decomposed", &root), &GuardRun::Skipped);
@@ -66,7 +70,7 @@ fn a_stuck_leaf_is_replanned_once_and_must_change() {
     let crashed = Attempt { exit: SessionExit::TimedOut, ..attempt("retry", &root) };
     let crashed = settled(&stuck, crashed, &GuardRun::Skipped);
     assert_eq!(
-        job(&after(&stuck, &crashed)).aim,
+        job(&after(&stuck, &crashed)).target,
         SessionTarget::Replan(id("second")),
         "no answer, no replanning used"
     );
@@ -82,7 +86,7 @@ fn a_repair_of_a_replanning_grants_what_the_replanning_would_have() {
     let spoil = |now: &Snapshot| {
         let spoiled = Attempt { tree: LeftFile::Missing, ..attempt("retry", now.tree.root()) };
         let now = after(now, &settled(now, spoiled, &GuardRun::Skipped));
-        assert_eq!(job(&now).aim.mode(), SessionMode::Repair);
+        assert_eq!(job(&now).target.mode(), SessionMode::Repair);
         now
     };
     let rewritten = |now: &Snapshot| {

@@ -126,11 +126,11 @@ fn of_too_many_guard_files_the_rest_is_counted() {
             &GuardRun::Skipped,
         )
         .meta
-        .marks
+        .annotations
     };
     assert!(matches!(marks(20).last(), Some(Annotation::GuardFileRestored { .. })));
     let many = marks(23);
-    assert_eq!((many.len(), many.last()), (21, Some(&Annotation::GuardFilesUnnamed { count: 3 })));
+    assert_eq!((many.len(), many.last()), (21, Some(&Annotation::GuardFilesOmitted { count: 3 })));
 }
 
 #[test]
@@ -139,9 +139,9 @@ fn who_rewords_the_goal_it_was_given_is_marked() {
     let marks = |edit: fn(&mut Node)| {
         let mut root = snapshot.tree.root().clone();
         edit(&mut root);
-        settled(&snapshot, attempt("retry", &root), &GuardRun::Skipped).meta.marks
+        settled(&snapshot, attempt("retry", &root), &GuardRun::Skipped).meta.annotations
     };
-    let reworded = |marks: &[Annotation]| marks.contains(&Annotation::SelectedReworded);
+    let reworded = |marks: &[Annotation]| marks.contains(&Annotation::SelectedTaskEdited);
     assert!(reworded(&marks(|root| root.children[1].goal = "less".to_owned())));
     assert!(reworded(&marks(|root| root.children[1].acceptance.clear())));
     assert!(!reworded(&marks(|root| root.children[1].title = "other".to_owned())));
@@ -151,7 +151,7 @@ fn who_rewords_the_goal_it_was_given_is_marked() {
 #[test]
 fn commits_of_the_users_own_are_counted_in_the_message() {
     let message = |own_commits| {
-        let snapshot = Snapshot { own_commits, ..snapshot() };
+        let snapshot = Snapshot { user_commits: own_commits, ..snapshot() };
         settled(&snapshot, attempt("retry", snapshot.tree.root()), &GuardRun::Skipped).message
     };
     assert!(message(2).contains("\nRunner-Taken-In: 2\n"), "{}", message(2));

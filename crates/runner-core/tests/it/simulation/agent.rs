@@ -197,7 +197,7 @@ pub(super) fn play(temper: Temper, job: &Job, before: &Tree, random: &mut Random
         changed_files: true,
         guard_files: Vec::new(),
     };
-    match (temper, job.aim.mode()) {
+    match (temper, job.target.mode()) {
         (Temper::Honest, SessionMode::Leaf) => Session { did_the_work: true, ..usual },
         (Temper::Honest, SessionMode::Repair) => Session { changed_files: false, ..usual },
         (Temper::Honest, SessionMode::Replan) => rewritten(job, root, usual),
@@ -227,7 +227,7 @@ pub(super) fn play(temper: Temper, job: &Job, before: &Tree, random: &mut Random
 }
 
 fn rewritten(job: &Job, mut root: Node, usual: Session) -> Session {
-    if let Some(node) = job.aim.node().and_then(|id| find(&mut root, id)) {
+    if let Some(node) = job.target.node().and_then(|id| find(&mut root, id)) {
         node.goal.push_str(" (smaller)");
     }
     Session { tree: written(&root), answer: answer("retry", "rewrote it"), ..usual }
@@ -238,7 +238,7 @@ fn replan(temper: Plan, job: &Job, mut root: Node, usual: Session, random: &mut 
     match temper {
         Plan::Decomposer => {
             let ids = [new_id(&root, job, 2), new_id(&root, job, 1)];
-            if let Some(node) = job.aim.node().and_then(|id| find(&mut root, id)) {
+            if let Some(node) = job.target.node().and_then(|id| find(&mut root, id)) {
                 node.children = vec![self::node(&ids[0], 7), self::node(&ids[1], -7)];
                 status = "decomposed";
             }
@@ -265,7 +265,7 @@ fn replan(temper: Plan, job: &Job, mut root: Node, usual: Session, random: &mut 
         Plan::WrongStatus if random.percent(50) => status = "decomposed",
         Plan::WrongStatus => {
             let id = new_id(&root, job, 1);
-            if let Some(node) = job.aim.node().and_then(|id| find(&mut root, id)) {
+            if let Some(node) = job.target.node().and_then(|id| find(&mut root, id)) {
                 node.children.push(self::node(&id, 0));
             }
         }
@@ -362,7 +362,7 @@ fn fail(temper: Fail, usual: Session, random: &mut Random) -> Session {
         Fail::Refused => provider(ProviderError::Refused { why: "no such model".to_owned() }),
         Fail::LoggedOut => provider(ProviderError::NotLoggedIn { why: "no key".to_owned() }),
         Fail::TooLong => provider(ProviderError::ContextFull),
-        Fail::Formless => provider(ProviderError::SchemaBroken { why: "no answer in the form".to_owned() }),
+        Fail::Formless => provider(ProviderError::SchemaViolated { why: "no answer in the form".to_owned() }),
         Fail::Stopped => SessionExit::Interrupted {
             by: *random.pick(&[Interruption::Int, Interruption::Term, Interruption::Hup]).unwrap(),
         },

@@ -70,7 +70,7 @@ fn changes(before: &Files, after: &Files, protected: &BTreeSet<Vec<u8>>) -> Vec<
             path: path.clone(),
             now: after
                 .get(path)
-                .map_or(FileAfter::Gone, |bytes| FileAfter::File(is_read(path).then(|| bytes.clone()))),
+                .map_or(FileAfter::Deleted, |bytes| FileAfter::File(is_read(path).then(|| bytes.clone()))),
             is_protected: protected.contains(path),
         })
         .collect()

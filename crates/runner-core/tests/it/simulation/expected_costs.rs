@@ -32,7 +32,7 @@ impl Books {
         (config, usage): (&Config, Usage),
     ) {
         let seen = &mut self.seen;
-        let leaf = match &job.aim {
+        let leaf = match &job.target {
             SessionTarget::Leaf(node) | SessionTarget::Replan(node) => node,
             SessionTarget::Repair(repair) => &repair.node,
         };

@@ -76,7 +76,7 @@ fn apply(files: &mut Files, commit: &AuditedCommit) {
     for change in &commit.changes {
         match &change.now {
             FileAfter::File(Some(bytes)) => files.insert(change.path.clone(), bytes.clone()),
-            FileAfter::File(None) | FileAfter::Gone | FileAfter::Other => files.remove(&change.path),
+            FileAfter::File(None) | FileAfter::Deleted | FileAfter::Other => files.remove(&change.path),
         };
     }
 }
@@ -225,7 +225,7 @@ fn of_documents(target: &Target) -> Forgeries {
     }
     for (name, doc) in [("tree", Doc::Tree), ("state", Doc::RunState)] {
         forgeries.push((format!("{name}: no document"), with_doc(target, doc, b"{")));
-        forgeries.push((format!("{name}: gone"), with_change(target, doc.path(), FileAfter::Gone, false)));
+        forgeries.push((format!("{name}: gone"), with_change(target, doc.path(), FileAfter::Deleted, false)));
         forgeries.push((format!("{name}: a link"), with_change(target, doc.path(), FileAfter::Other, false)));
     }
     forgeries
@@ -256,7 +256,7 @@ fn of_surroundings(target: &Target) -> Forgeries {
             with_change(target, Doc::TreeSchema.path(), FileAfter::File(None), false),
         ),
         ("a protected file".to_owned(), with_change(target, "justfile", FileAfter::File(None), true)),
-        ("a protected file is gone".to_owned(), with_change(target, "justfile", FileAfter::Gone, true)),
+        ("a protected file is gone".to_owned(), with_change(target, "justfile", FileAfter::Deleted, true)),
         ("a new protected file".to_owned(), with_change(target, "other.just", FileAfter::File(None), true)),
     ];
     for (what, parents) in [("no parent", vec![]), ("another parent", vec!["f".repeat(40)])] {

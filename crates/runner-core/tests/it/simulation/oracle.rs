@@ -104,7 +104,7 @@ impl Oracle {
     }
 
     pub(super) fn heard(&mut self, event: &Event) {
-        if let Event::Planned { iter, .. } | Event::Resumed { iter, .. } = event {
+        if let Event::Planned { iter, .. } | Event::Recovered { iter, .. } = event {
             self.planned = Some(iter.get());
         }
         if let Event::Committed { iter, .. } = event {
@@ -142,7 +142,7 @@ impl Oracle {
     fn check_selection(&self, job: &Job, before: &Tree) {
         let nodes = all_nodes(before.root());
         let first = nodes.into_iter().find(|node| node.children.is_empty() && !node.passes);
-        match &job.aim {
+        match &job.target {
             SessionTarget::Leaf(id) => {
                 let leaf = first.expect("a leaf is open");
                 assert_eq!(leaf.id, *id);
@@ -173,7 +173,7 @@ impl Oracle {
 
     /// The runner's own fields: counted, never taken.
     fn check_counts(&mut self, job: &Job, before: &Tree, after: &Tree, transition: &Transition) {
-        if let (AttemptCharge::Charged, Some(node)) = (transition.meta.charge, job.aim.node()) {
+        if let (AttemptCharge::Charged, Some(node)) = (transition.meta.charge, job.target.node()) {
             *self.charged.entry(node.clone()).or_default() += 1;
         }
         let old = by_id(before);
@@ -191,7 +191,7 @@ impl Oracle {
             assert!(node.max_attempts == was.max_attempts || granted && node.max_attempts > was.max_attempts);
             let passed = node.is_leaf() && node.passes && !was.passes;
             if passed {
-                assert_eq!(Some(&node.id), job.aim.node());
+                assert_eq!(Some(&node.id), job.target.node());
                 assert_eq!(transition.outcome, Outcome::Passed);
                 assert!(self.green.contains(&job.iteration.get()), "a pass without a green guard");
             }
@@ -203,7 +203,7 @@ impl Oracle {
 
     fn check_message(&self, job: &Job, transition: &Transition) {
         let message = &transition.message;
-        let target = match &job.aim {
+        let target = match &job.target {
             SessionTarget::Leaf(node) | SessionTarget::Replan(node) => format!("node {node}"),
             SessionTarget::Repair(_) => "repair".to_owned(),
         };
@@ -228,10 +228,10 @@ impl Oracle {
         if outcome == Outcome::InvalidTree {
             self.repairs = 0;
         }
-        if outcome.nature() != OutcomeClass::Answered {
+        if outcome.class() != OutcomeClass::Answered {
             return;
         }
-        match &job.aim {
+        match &job.target {
             SessionTarget::Repair(_) => self.repairs += 1,
             SessionTarget::Replan(node) => {
                 assert!(self.replanned.insert(node.clone()), "{node} was replanned twice")
@@ -248,7 +248,7 @@ impl Oracle {
             assert!(prompt.contains(heading), "{heading} is missing");
         }
         assert_eq!(prompt.contains("# Cut to fit"), !job.prompt.cuts.is_empty());
-        match job.aim.mode() {
+        match job.target.mode() {
             SessionMode::Leaf | SessionMode::Replan => assert!(prompt.contains("# The selected node")),
             SessionMode::Repair => assert!(prompt.contains("# What is wrong with the refused tree")),
         }
@@ -262,8 +262,8 @@ impl Oracle {
         let claim = subject.split_once("status=").unwrap().1.to_owned();
         let charge = if transition.meta.charge == AttemptCharge::Charged { "charged" } else { "free" };
         let row = format!("{claim} {charge}");
-        seen.rows.insert((job.aim.mode().as_str(), row, transition.outcome));
-        for mark in &transition.meta.marks {
+        seen.rows.insert((job.target.mode().as_str(), row, transition.outcome));
+        for mark in &transition.meta.annotations {
             assert!(
                 !matches!(mark, Annotation::GuardFileChanged { .. }) || self.protect == ProtectPolicy::Flag
             );

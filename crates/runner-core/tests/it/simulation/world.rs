@@ -225,7 +225,7 @@ impl World for Sim {
             tools: BTreeMap::new(),
             artifacts: BTreeMap::new(),
             templates: BTreeMap::new(),
-            own_commits: 0,
+            user_commits: 0,
         })
     }
 
@@ -237,7 +237,7 @@ impl World for Sim {
         self.oracle.seen.tempers.insert(temper);
         let (before, _) = self.loaded.as_ref().unwrap();
         let session = agent::play(temper, job, before, &mut self.random);
-        if let Some(node) = job.aim.node().filter(|_| session.did_the_work) {
+        if let Some(node) = job.target.node().filter(|_| session.did_the_work) {
             self.done.insert(node.clone());
         }
         self.guard_files_work.extend(session.guard_files);
@@ -276,7 +276,7 @@ impl World for Sim {
             // A guard that was turned into `true` is green whatever the work.
             let weakened = self.guard_files_work.get("justfile") == Some(&"true");
             assert!(!weakened || job.protect == ProtectPolicy::Flag, "the guard is the one of the start");
-            let done = job.aim.node().is_some_and(|node| self.done.contains(node));
+            let done = job.target.node().is_some_and(|node| self.done.contains(node));
             ended(if done || weakened { 0 } else { 1 })
         };
         self.oracle.guard_ran(job, &verdict);
@@ -363,6 +363,6 @@ impl LoopWorld for Sim {
         }
         self.is_fresh = false;
         self.may_crash()?;
-        Ok(self.random.percent(1).then_some(StopReason::Asked))
+        Ok(self.random.percent(1).then_some(StopReason::UserStop))
     }
 }

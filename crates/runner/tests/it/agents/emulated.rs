@@ -46,7 +46,7 @@ pub(crate) fn program(sandbox: &TestRepo, script: &str) -> String {
 fn started(kind: &str, script: &str) -> TestRepo {
     let sandbox = TestRepo::empty(RUNNER);
     let path = program(&sandbox, &format!("{PRELUDE}{script}"));
-    RunBuilder::of(RUNNER).executor(&format!("kind = \"{kind}\"\nprogram = \"{path}\"")).start_in(sandbox)
+    RunBuilder::new(RUNNER).executor(&format!("kind = \"{kind}\"\nprogram = \"{path}\"")).start_in(sandbox)
 }
 
 fn step(sandbox: &TestRepo) -> testkit::test_repo::RunOutput {
@@ -141,7 +141,8 @@ fn an_agent_that_cannot_be_started_is_told_with_its_cure() {
     assert!(told.stdout.contains("error: unexpected argument"), "{}", told.stdout);
     assert_eq!(sandbox.meta(1)["outcome"], "agent_crashed");
     assert_eq!(sandbox.logged(1, "executor.err.log"), "error: unexpected argument\n");
-    let missing = RunBuilder::of(RUNNER).executor("kind = \"claude\"\nprogram = \"/no/such/claude\"").start();
+    let missing =
+        RunBuilder::new(RUNNER).executor("kind = \"claude\"\nprogram = \"/no/such/claude\"").start();
     let told = missing.runner(&["step"]).ok();
     assert!(
         told.stdout.contains("`/no/such/claude` is no program: check [executor] program"),
@@ -168,7 +169,7 @@ fn a_preset_is_a_command_with_its_own_line() {
         "echo \"$@\" > line.txt\necho '{\"status\":\"done\",\"summary\":\"x\"}' > \"$RUNNER_OUTPUT\"",
     );
     let executor = format!("kind = \"command\"\npreset = \"qwen\"\nprogram = \"{path}\"\nmodel = \"m\"");
-    let sandbox = RunBuilder::of(RUNNER).executor(&executor).start_in(sandbox);
+    let sandbox = RunBuilder::new(RUNNER).executor(&executor).start_in(sandbox);
     sandbox.runner(&["step"]).ok();
     assert_eq!(sandbox.meta(1)["outcome"], "passed");
     assert_eq!(sandbox.read("line.txt"), "-y -o stream-json --chat-recording false -m m\n");

@@ -35,7 +35,7 @@ fn works(preset: &str, model: &str, path: &str, tells: Tells) {
         program.display(),
         server.url()
     );
-    let setup = RunBuilder::of(RUNNER).executor(&keys).executor_keys("").guard("grep -qx hello hello.txt");
+    let setup = RunBuilder::new(RUNNER).executor(&keys).executor_keys("").guard("grep -qx hello hello.txt");
     let sandbox = started(&setup.keys("iteration_timeout_secs = 110"));
     let step = run(&mut command(&sandbox, &["step"]));
     let log = format!("{}\n{}", sandbox.logged(1, "executor.log"), sandbox.logged(1, "executor.err.log"));

@@ -31,7 +31,7 @@ pub(crate) fn setup(kind: &str, url: &str) -> RunBuilder {
         "kind = \"{kind}\"\nprogram = \"{}\"\nmodel = \"{model}\"\nbase_url = \"{url}\"\nkey_env = \"OWN_KEY\"\nretries = 0",
         program.display()
     );
-    RunBuilder::of(RUNNER).executor(&keys).executor_keys("").guard(GUARD)
+    RunBuilder::new(RUNNER).executor(&keys).executor_keys("").guard(GUARD)
 }
 
 /// A repository on a disk: Codex's own sandbox hides what is in memory.
@@ -134,7 +134,7 @@ fn a_provider_that_says_nothing_is_given_up() {
         let begun = Instant::now();
         ran(&sandbox, &["step"]);
         assert!(begun.elapsed() < Duration::from_secs(20), "{kind}");
-        assert_eq!(sandbox.outcomes(), ["idle"], "{kind}");
+        assert_eq!(sandbox.outcomes(), ["idle_timeout"], "{kind}");
         assert_eq!(sandbox.tree()["root"]["attempts"], 0, "{kind}");
         assert_eq!(processes_of(sandbox.outside()), [""; 0], "{kind}");
         assert_sound(&sandbox);

@@ -20,7 +20,7 @@ pub(crate) const POINTS: [&str; 6] =
 
 /// A run whose guard is asked before the first session.
 fn with_baseline() -> RunBuilder {
-    RunBuilder::of(RUNNER).guard_keys("baseline = true")
+    RunBuilder::new(RUNNER).guard_keys("baseline = true")
 }
 
 fn subject(sandbox: &TestRepo, back: u32) -> String {
@@ -74,7 +74,7 @@ fn a_green_guard_is_recorded_once_and_a_run_without_it_has_none() {
     assert_eq!(std::fs::read_to_string(sandbox.outside().join("asked")).unwrap(), "x\nx\n");
     assert!(!sandbox.runner(&["status"]).ok().stdout.contains("baseline"));
     assert_sound(&sandbox);
-    let without = RunBuilder::of(RUNNER).guard_keys("baseline = false").start();
+    let without = RunBuilder::new(RUNNER).guard_keys("baseline = false").start();
     without.runner(&["step"]).ok();
     assert_eq!(without.subjects("HEAD").len(), 3);
 }
@@ -139,7 +139,7 @@ const FORGERIES: &[(Forgery, Rule, u32)] = &[
     (Message(1, "Guard-Exit: 1", "Guard-Exit: 0"), Rule::GuardExit, 0),
     (Message(1, "Runner-State: ", "Runner-State: 0"), Rule::StateDigest, 0),
     (Message(1, "run demo", "run other"), Rule::Identity, 0),
-    (Trailer(1, "Runner-Guard-Mark: restored guard.sh"), Rule::Marks, 0),
+    (Trailer(1, "Runner-Guard-Mark: restored guard.sh"), Rule::Annotations, 0),
     (Mended(1, STATE, "\"guard\": \"fail\"", "\"guard\": \"pass\""), Rule::Baseline, 0),
     (Mended(1, STATE, "\"exit\": \"1\"", "\"exit\": \"0\""), Rule::Baseline, 0),
     (Mended(1, STATE, "\"next_iter\": 1", "\"next_iter\": 2"), Rule::RunState, 0),

@@ -48,8 +48,16 @@ const SCENARIO: &str = r#"
     append = { path = "log.txt", text = "more\n" }
 "#;
 
-const OUTCOMES: [&str; 8] =
-    ["decomposed", "guard_failed", "rule_broken", "passed", "invalid_tree", "repaired", "passed", "passed"];
+const OUTCOMES: [&str; 8] = [
+    "decomposed",
+    "guard_failed",
+    "rule_violation",
+    "passed",
+    "invalid_tree",
+    "repaired",
+    "passed",
+    "passed",
+];
 
 /// What surrounds a run.
 struct Surroundings {
@@ -69,7 +77,7 @@ fn told(sandbox: &TestRepo) -> Vec<String> {
 }
 
 fn run_in(surroundings: &Surroundings) -> (TestRepo, Vec<String>) {
-    let setup = RunBuilder::of(RUNNER)
+    let setup = RunBuilder::new(RUNNER)
         .scenario(SCENARIO)
         .guard("date > ignored/date; pwd > /dev/null; echo red; test -f ok");
     // The agent's place is part of the configuration, so it must be the same for all.

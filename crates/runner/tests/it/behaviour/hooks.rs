@@ -8,7 +8,7 @@ use crate::RUNNER;
 
 /// A run in which every hook writes what it is told beside the work tree, by way of a script there.
 fn told(agent: &str, hooks: &[&str], script: &str) -> TestRepo {
-    let sandbox = RunBuilder::of(RUNNER).agent(agent).keys("max_attempts_default = 1").start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).keys("max_attempts_default = 1").start();
     let path = sandbox.outside().join("hook.sh");
     std::fs::write(&path, script).unwrap();
     let hooks: String =
@@ -70,7 +70,7 @@ fn a_hook_that_fails_hangs_or_is_not_there_changes_nothing() {
 
 #[test]
 fn a_hook_that_an_agent_could_have_written_is_not_run() {
-    let sandbox = RunBuilder::of(RUNNER).file("tell.sh", "#!/bin/sh\ntouch $(dirname $HOME)/told\n").start();
+    let sandbox = RunBuilder::new(RUNNER).file("tell.sh", "#!/bin/sh\ntouch $(dirname $HOME)/told\n").start();
     let config = sandbox.read(".runner/state/config.toml");
     let inside = sandbox.path("tell.sh").display().to_string();
     for (program, why) in [

@@ -20,7 +20,7 @@ fn trailers(sandbox: &TestRepo, revision: &str, key: &str) -> String {
 #[test]
 fn a_liar_gets_nothing_but_its_attempts_counted() {
     let sandbox =
-        RunBuilder::of(RUNNER).agent("echo lie >> claims; answer done 'all green'").guard(NEEDS_OK).start();
+        RunBuilder::new(RUNNER).agent("echo lie >> claims; answer done 'all green'").guard(NEEDS_OK).start();
     let main = sandbox.git(&["rev-parse", "main"]);
     let ran = sandbox.runner(&["loop"]);
     assert_eq!(ran.code, Some(3), "{}{}", ran.stdout, ran.stderr);
@@ -37,7 +37,7 @@ fn a_liar_gets_nothing_but_its_attempts_counted() {
 #[test]
 fn a_self_marker_passes_nothing() {
     let mark = r#"sed -i 's/"passes": false/"passes": true/; s/"max_attempts": 3/"max_attempts": 99/; s/"attempts": [0-9]*/"attempts": 0/' "$RUNNER_TREE""#;
-    let sandbox = RunBuilder::of(RUNNER).agent(&format!("{mark}\nanswer done")).guard(NEEDS_OK).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(&format!("{mark}\nanswer done")).guard(NEEDS_OK).start();
     assert_eq!(sandbox.runner(&["loop"]).code, Some(3));
     let root = &sandbox.tree()["root"];
     assert_eq!(
@@ -47,7 +47,7 @@ fn a_self_marker_passes_nothing() {
     assert_sound(&sandbox);
 
     // New nodes that say they passed are open like any others.
-    let sandbox = RunBuilder::of(RUNNER)
+    let sandbox = RunBuilder::new(RUNNER)
         .agent(&format!("split\n{}", mark.replace("false/", "false/g; s/\"passes\": false/")))
         .start();
     sandbox.runner(&["step"]).ok();
@@ -59,7 +59,7 @@ fn a_self_marker_passes_nothing() {
 
 #[test]
 fn a_vandals_guard_is_put_back_before_it_is_asked() {
-    let sandbox = RunBuilder::of(RUNNER)
+    let sandbox = RunBuilder::new(RUNNER)
         .agent("echo true > guard.sh; echo x > work; answer done")
         .guard(NEEDS_OK)
         .start();
@@ -82,11 +82,11 @@ fn a_vandals_guard_is_put_back_before_it_is_asked() {
 #[test]
 fn a_vandals_answer_is_rejected_where_the_policy_says_so() {
     let agent = "echo true > guard.sh; echo x > work; answer done";
-    let setup = RunBuilder::of(RUNNER).agent(agent).guard(NEEDS_OK).guard_keys("protect = \"reject\"");
+    let setup = RunBuilder::new(RUNNER).agent(agent).guard(NEEDS_OK).guard_keys("protect = \"reject\"");
     let sandbox = setup.start();
     let ran = sandbox.runner(&["step"]).ok();
     assert!(ran.stdout.contains("`guard.sh`: is protected and was put back"), "{}", ran.stdout);
-    assert_eq!(sandbox.outcomes(), ["rule_broken"]);
+    assert_eq!(sandbox.outcomes(), ["rule_violation"]);
     assert_eq!(sandbox.read("guard.sh"), "test -f ok\n");
     assert!(sandbox.path("work").exists());
     assert!(!sandbox.path(".runner/iterations/demo/0001/guard.log").exists(), "the guard was not asked");
@@ -96,7 +96,7 @@ fn a_vandals_answer_is_rejected_where_the_policy_says_so() {
 #[test]
 fn a_vandals_guard_counts_with_a_mark_where_the_policy_says_so() {
     let agent = "echo true > guard.sh; answer done";
-    let setup = RunBuilder::of(RUNNER).agent(agent).guard(NEEDS_OK).guard_keys("protect = \"flag\"");
+    let setup = RunBuilder::new(RUNNER).agent(agent).guard(NEEDS_OK).guard_keys("protect = \"flag\"");
     let sandbox = setup.start();
     assert_eq!(sandbox.runner(&["loop"]).ok().code, Some(0));
     assert_eq!(sandbox.outcomes(), ["passed"]);
@@ -121,21 +121,21 @@ fn an_eraser_finishes_nothing_by_forgetting() {
         [[session]]
         answer = { status = "done", summary = "honestly" }
     "#;
-    let sandbox = RunBuilder::of(RUNNER).scenario(scenario).start();
+    let sandbox = RunBuilder::new(RUNNER).scenario(scenario).start();
     sandbox.runner(&["step"]).ok();
     let ran = sandbox.runner(&["step"]).ok();
     assert!(ran.stdout.contains("root/b: is open and may not be removed"), "{}", ran.stdout);
     assert_eq!(sandbox.tree()["root"]["children"].as_array().unwrap().len(), 2);
     // Whoever is honest then finishes both: `b` erases nothing, for there is nothing left to erase but itself.
     sandbox.runner(&["loop"]).ok();
-    assert_eq!(sandbox.outcomes(), ["decomposed", "rule_broken", "passed", "rule_broken", "passed"]);
+    assert_eq!(sandbox.outcomes(), ["decomposed", "rule_violation", "passed", "rule_violation", "passed"]);
     assert_sound(&sandbox);
 }
 
 #[test]
 fn a_hanger_is_ended_in_time_with_everything_it_started() {
     let agent = "echo half > work; (trap '' TERM; setsid sleep 999) & setsid -f sleep 998; sleep 997";
-    let sandbox = RunBuilder::of(RUNNER).agent(agent).keys("iteration_timeout_secs = 3").start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).keys("iteration_timeout_secs = 3").start();
     let begun = Instant::now();
     let ran = sandbox.runner(&["loop"]);
     let took = begun.elapsed();
@@ -154,7 +154,7 @@ fn a_hanger_is_ended_in_time_with_everything_it_started() {
 #[test]
 fn an_agent_dies_with_its_runner_and_its_work_is_kept() {
     let agent = "echo half > work; setsid -f sleep 998; answer done; touch $AROUND/begun; sleep 999";
-    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     sandbox.kill_when(&["loop"], "begun");
     wait_for("the agent's death", || testkit::oracle::processes_of(sandbox.outside()).is_empty());
     sandbox.new_agent("cat work > seen; answer done");
@@ -170,7 +170,7 @@ fn an_agent_dies_with_its_runner_and_its_work_is_kept() {
 #[test]
 fn a_flooders_log_is_cut_between_characters_and_the_run_goes_on() {
     let agent = "echo beginning; yes 'aä€🦀' | head -c 3000001; echo end; echo err >&2; answer done";
-    let sandbox = RunBuilder::of(RUNNER).agent(agent).keys("executor_output_limit_bytes = 65536").start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).keys("executor_output_limit_bytes = 65536").start();
     sandbox.runner(&["loop"]).ok();
     let log = sandbox.read_bytes(".runner/iterations/demo/0001/executor.log");
     assert!(log.len() <= 65536, "{}", log.len());
@@ -184,7 +184,7 @@ fn a_flooders_log_is_cut_between_characters_and_the_run_goes_on() {
 #[test]
 fn of_many_runners_at_once_one_works_and_the_others_say_so() {
     let agent = "echo $$ >> $AROUND/sessions; while ! test -e $AROUND/go; do sleep 0.01; done; echo x >> work; answer done";
-    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     let spawn = || {
         let mut command = sandbox.runner_command(&["step"]);
         command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()

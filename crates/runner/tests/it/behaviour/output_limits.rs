@@ -13,7 +13,7 @@ fn three_hundred_megabytes_of_output_are_cut_to_the_cap() {
         "echo beginning; yes '{line}' | head -c 300000000; echo; echo end; touch $AROUND/printed
          while ! test -e $AROUND/go; do sleep 0.01; done; answer done"
     );
-    let sandbox = RunBuilder::of(RUNNER).agent(&agent).keys("executor_output_limit_bytes = 8388608").start();
+    let sandbox = RunBuilder::new(RUNNER).agent(&agent).keys("executor_output_limit_bytes = 8388608").start();
     let mut child = sandbox.runner_command(&["loop"]).stdout(std::process::Stdio::null()).spawn().unwrap();
     wait_for("the flood's end", || sandbox.outside().join("printed").exists());
     let peak = kilobytes(&child.id().to_string(), "VmHWM");
@@ -41,7 +41,7 @@ fn a_prompt_of_nine_hundred_kilobytes_arrives_whole() {
     // It talks before it listens, and then listens to everything.
     let agent =
         "head -c 1000000 /dev/zero; cat > $AROUND/stdin; cmp $AROUND/stdin $RUNNER_PROMPT && answer done";
-    let setup = RunBuilder::of(RUNNER).agent(agent).keys("prompt_budget_bytes = 1000000");
+    let setup = RunBuilder::new(RUNNER).agent(agent).keys("prompt_budget_bytes = 1000000");
     let sandbox = setup.goal(&format!("# Much\n\n{goal}")).start();
     sandbox.runner(&["loop"]).ok();
     let prompt = std::fs::read_to_string(sandbox.outside().join("stdin")).unwrap();
@@ -50,7 +50,7 @@ fn a_prompt_of_nine_hundred_kilobytes_arrives_whole() {
     assert_sound(&sandbox);
 
     // An agent that never listens hangs nothing.
-    let setup = RunBuilder::of(RUNNER).agent("answer done").keys("prompt_budget_bytes = 1000000");
+    let setup = RunBuilder::new(RUNNER).agent("answer done").keys("prompt_budget_bytes = 1000000");
     setup.goal(&format!("# Much\n\n{goal}")).start().runner(&["loop"]).ok();
 }
 
@@ -58,7 +58,7 @@ fn a_prompt_of_nine_hundred_kilobytes_arrives_whole() {
 fn a_known_file_that_grows_beyond_all_bounds_comes_back_as_it_was() {
     let agent = "head -c 60000000 /dev/zero > README.md; echo more > new.txt; answer done";
     let guard = "test $(cat README.md | wc -c) -lt 100";
-    let sandbox = RunBuilder::of(RUNNER).agent(agent).guard(guard).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).guard(guard).start();
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.git(&["show", "HEAD:README.md"]), "hello");
     assert_eq!(sandbox.read("README.md"), "hello\n");
@@ -70,7 +70,7 @@ fn a_known_file_that_grows_beyond_all_bounds_comes_back_as_it_was() {
 #[test]
 fn thousands_of_files_are_one_iteration_like_any_other() {
     let agent = "mkdir many; for n in $(seq 2000); do echo $n > many/$n; done; answer retry";
-    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     sandbox.runner(&["step"]).ok();
     sandbox.new_agent("rm -r many; answer done");
     sandbox.runner(&["loop"]).ok();

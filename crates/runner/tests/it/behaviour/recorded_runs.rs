@@ -22,53 +22,53 @@ case "$RUNNER_ITER" in
 0002) sed -i 's/"title": "b"/"title": "the rest"/' "$RUNNER_TREE"; echo '- it is small' >> .runner/state/assumptions.md; answer done ;;
 *) echo "$RUNNER_ITER" > ok; answer done "made it" ;;
 esac"#;
-        looped(&RunBuilder::of(RUNNER).agent(agent).guard("echo checked; test -e ok"))
+        looped(&RunBuilder::new(RUNNER).agent(agent).guard("echo checked; test -e ok"))
     }),
     ("red_before", || {
         let agent = r#"[ "$RUNNER_ITER" = 0002 ] && echo 1 > ok; answer done"#;
         looped(
-            &RunBuilder::of(RUNNER)
+            &RunBuilder::new(RUNNER)
                 .agent(agent)
                 .guard("echo checked; test -e ok")
                 .guard_keys("baseline = true"),
         )
     }),
     ("steered", || {
-        let sandbox = RunBuilder::of(RUNNER).agent("answer done").start();
+        let sandbox = RunBuilder::new(RUNNER).agent("answer done").start();
         sandbox.runner(&["node", "split", "root", "--into", "One", "--into", "Two"]).ok();
         sandbox.runner(&["loop", "--max-iterations", "1"]);
         sandbox.runner(&["note", "be quick"]).ok();
         sandbox.runner(&["loop"]).ok();
         sandbox
     }),
-    ("stuck", || looped(&RunBuilder::of(RUNNER).agent("answer retry 'not yet'"))),
-    ("limit", || looped(&RunBuilder::of(RUNNER).agent("answer retry").keys("max_iterations = 1"))),
+    ("stuck", || looped(&RunBuilder::new(RUNNER).agent("answer retry 'not yet'"))),
+    ("limit", || looped(&RunBuilder::new(RUNNER).agent("answer retry").keys("max_iterations = 1"))),
     ("repaired", || {
         let agent = r#"case "$RUNNER_MODE" in repair) answer retry ;; *) [ "$RUNNER_ITER" = 0001 ] && echo '{' > "$RUNNER_TREE"; answer done ;; esac"#;
-        looped(&RunBuilder::of(RUNNER).agent(agent))
+        looped(&RunBuilder::new(RUNNER).agent(agent))
     }),
-    ("repair_given_up", || {
+    ("repair_abandoned", || {
         let agent = r#"[ "$RUNNER_ITER" -lt 4 ] && printf '{"version": \377}' > "$RUNNER_TREE"; answer done"#;
-        looped(&RunBuilder::of(RUNNER).agent(agent))
+        looped(&RunBuilder::new(RUNNER).agent(agent))
     }),
-    ("rule_broken", || {
+    ("rule_violation", || {
         let agent = r#"case "$RUNNER_ITER" in 0001) split ;; 0002) answer done ;; 0003) sed -i 's/"title": "a"/"title": "A"/' "$RUNNER_TREE"; answer done ;; *) answer done ;; esac"#;
-        looped(&RunBuilder::of(RUNNER).agent(agent))
+        looped(&RunBuilder::new(RUNNER).agent(agent))
     }),
     ("guard_files", || {
         let agent = r#"[ "$RUNNER_ITER" = 0001 ] && echo exit 0 > guard.sh; answer done"#;
-        looped(&RunBuilder::of(RUNNER).agent(agent).guard_keys("protect = \"reject\""))
+        looped(&RunBuilder::new(RUNNER).agent(agent).guard_keys("protect = \"reject\""))
     }),
     ("replanned", || {
         let agent = r#"case "$RUNNER_MODE" in replan) split ;; *) case "$RUNNER_NODE_ID" in root) answer retry ;; *) answer done ;; esac ;; esac"#;
-        looped(&RunBuilder::of(RUNNER).agent(agent).keys("on_stuck = \"replan\""))
+        looped(&RunBuilder::new(RUNNER).agent(agent).keys("on_stuck = \"replan\""))
     }),
-    ("timed_out", || looped(&RunBuilder::of(RUNNER).agent("sleep 60").keys("iteration_timeout_secs = 1"))),
-    ("failures", || looped(&RunBuilder::of(RUNNER).agent("exit 3"))),
-    ("no_agent", || looped(&RunBuilder::of(RUNNER).no_agent())),
+    ("timed_out", || looped(&RunBuilder::new(RUNNER).agent("sleep 60").keys("iteration_timeout_secs = 1"))),
+    ("failures", || looped(&RunBuilder::new(RUNNER).agent("exit 3"))),
+    ("no_agent", || looped(&RunBuilder::new(RUNNER).no_agent())),
     ("interrupted", || {
         let sandbox =
-            RunBuilder::of(RUNNER).agent("echo 1 > begun.txt; touch \"$AROUND/begun\"; sleep 60").start();
+            RunBuilder::new(RUNNER).agent("echo 1 > begun.txt; touch \"$AROUND/begun\"; sleep 60").start();
         sandbox.kill_when(&["loop"], "begun");
         sandbox.new_agent("answer done");
         sandbox.runner(&["loop"]).ok();
@@ -123,7 +123,7 @@ fn every_ending_can_be_recorded_and_replayed() {
 
 #[test]
 fn a_difference_is_named_with_its_line() {
-    let sandbox = looped(&RunBuilder::of(RUNNER).agent("answer retry"));
+    let sandbox = looped(&RunBuilder::new(RUNNER).agent("answer retry"));
     let exported = sandbox.outside().join("run.json");
     sandbox.runner(&["replay", "--export", exported.to_str().unwrap()]).ok();
     let forged =

@@ -31,11 +31,11 @@ fn every_fault_of_a_provider_means_what_the_table_says() {
         ("not_logged_in", "not_logged_in", 1),
         ("refused", "provider_refused", 1),
         ("context_full", "context_full", 1),
-        ("schema_broken", "no_answer", 1),
+        ("schema_violated", "no_answer", 1),
     ] {
         let scenario =
             format!("[[session]]\n[[session.do]]\nreport = {{ fault = \"{fault}\", why = \"so it is\" }}\n");
-        let sandbox = RunBuilder::of(RUNNER).scenario(&scenario).start();
+        let sandbox = RunBuilder::new(RUNNER).scenario(&scenario).start();
         let ran = sandbox.runner(&["loop"]);
         assert_eq!(ran.code, Some(code), "{fault}: {}", show(&ran));
         let times = if fault == "not_logged_in" { 1 } else { 3 };
@@ -47,7 +47,7 @@ fn every_fault_of_a_provider_means_what_the_table_says() {
     // What passes by itself is tried again, after a wait; how long, the plan says.
     for (fault, secs) in [("rate_limited", 5), ("overloaded", 5), ("disconnected", 5), ("usage_limit", 60)] {
         let sandbox =
-            RunBuilder::of(RUNNER).scenario(&first_reports(&format!("fault = \"{fault}\""))).start();
+            RunBuilder::new(RUNNER).scenario(&first_reports(&format!("fault = \"{fault}\""))).start();
         sandbox.runner(&["step"]).ok();
         let wait = &state(&sandbox)["wait"];
         assert_eq!((&wait["outcome"], &wait["secs"]), (&fault.into(), &secs.into()));
@@ -58,7 +58,7 @@ fn every_fault_of_a_provider_means_what_the_table_says() {
 #[test]
 fn a_usage_limit_is_waited_out_and_the_run_goes_on() {
     let report = "fault = \"usage_limit\", resets_in_secs = 2";
-    let sandbox = RunBuilder::of(RUNNER).scenario(&first_reports(report)).start();
+    let sandbox = RunBuilder::new(RUNNER).scenario(&first_reports(report)).start();
     let ran = sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["usage_limit", "passed"]);
     let line = ran.stdout.lines().find(|line| line.starts_with("event=waiting ")).unwrap();
@@ -76,7 +76,7 @@ fn a_usage_limit_is_waited_out_and_the_run_goes_on() {
 #[test]
 fn a_wait_survives_the_runner_and_is_told_and_ends_at_once_when_asked() {
     let report = "fault = \"usage_limit\", resets_in_secs = 3000";
-    let sandbox = RunBuilder::of(RUNNER).scenario(&first_reports(report)).start();
+    let sandbox = RunBuilder::new(RUNNER).scenario(&first_reports(report)).start();
     let waits = || {
         let mut child = sandbox.runner_command(&["loop"]).stdout(Stdio::piped()).spawn().unwrap();
         let out = std::io::BufReader::new(child.stdout.take().unwrap());
@@ -112,7 +112,7 @@ fn a_wait_survives_the_runner_and_is_told_and_ends_at_once_when_asked() {
 #[test]
 fn another_agent_does_not_wait_for_the_first_one() {
     let report = "fault = \"usage_limit\", resets_in_secs = 3000";
-    let sandbox = RunBuilder::of(RUNNER).scenario(&first_reports(report)).start();
+    let sandbox = RunBuilder::new(RUNNER).scenario(&first_reports(report)).start();
     sandbox.runner(&["step"]).ok();
     let config = sandbox.read(".runner/state/config.toml");
     let other = sandbox.outside().join("other.toml");
@@ -136,7 +136,7 @@ fn a_budget_stops_the_run_names_its_limit_and_goes_on_when_raised() {
         ("leaf_usd = 0.5", "$0.50", "$0.50"),
     ] {
         let scenario = SPENDER.replace("COST", "cost_microdollars = 250000");
-        let sandbox = RunBuilder::of(RUNNER).scenario(&scenario).more(&format!("[budget]\n{limit}")).start();
+        let sandbox = RunBuilder::new(RUNNER).scenario(&scenario).more(&format!("[budget]\n{limit}")).start();
         let ran = sandbox.runner(&["loop"]);
         assert_eq!((ran.code, sandbox.outcomes().len()), (Some(4), 2), "{limit}: {}", show(&ran));
         let key = limit.split(' ').next().unwrap();
@@ -160,28 +160,34 @@ fn a_budget_stops_the_run_names_its_limit_and_goes_on_when_raised() {
 #[test]
 fn a_cost_is_reported_or_estimated_or_unknown_and_a_blind_budget_is_told() {
     let prices = "[budget]\nrun_usd = 5\n[prices.script]\ninput = 1.0\ncached_input = 0.5\noutput = 10.0";
-    let estimated = RunBuilder::of(RUNNER).scenario(&SPENDER.replace(", COST", "")).more(prices).start();
+    let estimated = RunBuilder::new(RUNNER).scenario(&SPENDER.replace(", COST", "")).more(prices).start();
     let ran = estimated.runner(&["step"]).ok();
     let meta = estimated.meta(1);
     assert_eq!((&meta["cost"]["basis"], &meta["cost"]["microdollars"]), (&"estimated".into(), &1900.into()));
-    assert!(!ran.stdout.contains("budget_blind"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("budget_unenforceable"), "{}", ran.stdout);
 
-    let unknown =
-        RunBuilder::of(RUNNER).scenario(&SPENDER.replace(", COST", "")).more("[budget]\nrun_usd = 5").start();
+    let unknown = RunBuilder::new(RUNNER)
+        .scenario(&SPENDER.replace(", COST", ""))
+        .more("[budget]\nrun_usd = 5")
+        .start();
     let ran = unknown.runner(&["step"]).ok();
     assert_eq!(unknown.meta(1)["cost"]["basis"], "unknown");
     let warning = "the budget cannot hold: `run_usd` is set";
-    assert!(ran.stdout.contains(&format!("event=budget_blind warning=\"{warning}")), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains(&format!("event=budget_unenforceable warning=\"{warning}")),
+        "{}",
+        ran.stdout
+    );
     assert!(status(&unknown)["warning"].as_str().unwrap().starts_with(warning));
     let again = unknown.runner(&["loop"]);
-    assert!(again.stdout.starts_with("event=budget_blind "), "{}", again.stdout);
+    assert!(again.stdout.starts_with("event=budget_unenforceable "), "{}", again.stdout);
 }
 
 #[test]
 fn what_was_spent_survives_a_kill() {
     let agent = r#"printf '{"usage": {"input_tokens": 70, "output_tokens": 7}}' > "$RUNNER_REPORT"
         touch $AROUND/begun; sleep 999"#;
-    let sandbox = RunBuilder::of(RUNNER).agent(agent).more("[budget]\nrun_tokens = 100").start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).more("[budget]\nrun_tokens = 100").start();
     sandbox.kill_when(&["loop"], "begun");
     sandbox.new_agent(r#"printf '{"usage": {"input_tokens": 50}}' > "$RUNNER_REPORT"; answer retry"#);
     let ran = sandbox.runner(&["loop"]);
@@ -200,7 +206,7 @@ fn what_was_spent_survives_a_kill() {
 
 /// A ladder of two shell scripts: the first fails in some way, the second is done.
 fn ladder(first: &str, keys: &str, rung: &str) -> TestRepo {
-    let sandbox = RunBuilder::of(RUNNER).agent(first).keys(keys).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(first).keys(keys).start();
     let second = sandbox.outside().join("second.sh");
     let answer = r#"printf '{"status": "done", "summary": "second"}' > "$RUNNER_OUTPUT""#;
     std::fs::write(&second, format!("echo second >> work; {answer}\n")).unwrap();
@@ -220,7 +226,7 @@ fn a_leaf_that_resists_climbs_the_ladder() {
     let ran = sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["retry", "retry", "passed"]);
     assert_eq!((&sandbox.meta(2)["rung"]["nth"], &sandbox.meta(3)["rung"]["nth"]), (&1.into(), &2.into()));
-    assert!(sandbox.meta(3)["asked"].as_str().unwrap().ends_with("second.sh"));
+    assert!(sandbox.meta(3)["agent"].as_str().unwrap().ends_with("second.sh"));
     assert!(ran.stdout.contains(" rung=2/2 agent="), "{}", ran.stdout);
     assert_sound(&sandbox);
 }
@@ -243,7 +249,7 @@ fn a_used_up_agent_makes_room_for_the_next_one() {
 #[test]
 fn what_an_agent_may_use_is_the_users_to_say() {
     let tools = ".runner/nodes/root/tools.json";
-    let sandbox = RunBuilder::of(RUNNER).agent("answer done").start();
+    let sandbox = RunBuilder::new(RUNNER).agent("answer done").start();
     sandbox.write(tools, "{\"network\": true}");
     let refused = sandbox.runner(&["step"]).refused(2);
     assert!(refused.contains("runner start"), "{refused}");
@@ -272,7 +278,7 @@ fn a_node_takes_the_network_and_gives_folders_to_what_runs_in_a_sandbox() {
             (echo x > $AROUND/cache/x) 2> /dev/null && echo cache || echo no cache
         } > seen-$RUNNER_NODE_ID.txt
         answer done"#;
-    let sandbox = RunBuilder::of(RUNNER).executor_keys("").agent(script).start();
+    let sandbox = RunBuilder::new(RUNNER).executor_keys("").agent(script).start();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     std::fs::write(sandbox.outside().join("home/port"), listener.local_addr().unwrap().port().to_string())
         .unwrap();
@@ -296,7 +302,7 @@ fn an_agent_that_writes_tools_gains_nothing() {
         echo '{"model": "largest"}' > .runner/nodes/b/tools.json
         echo kept > .runner/nodes/root/artifacts/log.txt; echo note > .runner/nodes/root/context.md
         answer retry"#;
-    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     sandbox.runner(&["step"]).ok();
     let committed = sandbox.git(&["ls-tree", "-r", "--name-only", BRANCH, "--", ".runner/nodes"]);
     assert_eq!(committed, ".runner/nodes/root/artifacts/log.txt\n.runner/nodes/root/context.md");

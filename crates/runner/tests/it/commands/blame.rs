@@ -24,7 +24,7 @@ esac
 
 fn broken() -> TestRepo {
     let guard = "echo looking; ! grep bad parser";
-    let sandbox = RunBuilder::of(RUNNER).agent(AGENT).guard(guard).keys("max_attempts_default = 3").start();
+    let sandbox = RunBuilder::new(RUNNER).agent(AGENT).guard(guard).keys("max_attempts_default = 3").start();
     assert_eq!(sandbox.runner(&["loop"]).code, Some(3), "stuck at the fourth");
     sandbox
 }
@@ -89,7 +89,7 @@ fn a_check_of_the_users_own_is_run_in_the_place_of_the_guard() {
 
 #[test]
 fn the_check_is_the_guard_as_it_was_pinned_and_the_user_can_be_the_one() {
-    let sandbox = RunBuilder::of(RUNNER)
+    let sandbox = RunBuilder::new(RUNNER)
         .agent(r#"case "$RUNNER_NODE_ID" in root) split ;; *) echo 1 > work; answer done ;; esac"#)
         .guard("test ! -e wrong")
         .start();
@@ -123,7 +123,7 @@ fn stopping_a_search_leaves_nothing_behind() {
 #[test]
 fn stopping_a_guard_that_is_run_again_leaves_nothing_behind() {
     let guard = "test -z \"$SLOW\" || { touch ../began; sleep 1000; }";
-    let sandbox = RunBuilder::of(RUNNER).guard(guard).start();
+    let sandbox = RunBuilder::new(RUNNER).guard(guard).start();
     sandbox.runner(&["loop"]).ok();
     stopped(&sandbox, &["verify", "--rerun-guard"]);
 }

@@ -90,7 +90,7 @@ fn the_real_agents_conform() {
 fn an_agent_that_does_not_conform_is_found_out_and_its_work_is_kept_to_look_at() {
     // It says done whatever it is asked for.
     let agent = r#"printf '{"status": "done", "summary": "sure"}' > "$RUNNER_OUTPUT""#;
-    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     let mut command = sandbox.runner_command(&["conformance", "--json", "--yes"]);
     let told = run(command.env("TMPDIR", sandbox.outside()));
     assert_eq!(told.code, Some(1), "{}{}", told.stdout, told.stderr);
@@ -104,7 +104,7 @@ fn an_agent_that_does_not_conform_is_found_out_and_its_work_is_kept_to_look_at()
 
 #[test]
 fn an_agent_that_is_not_there_is_told_with_what_installs_it() {
-    let sandbox = RunBuilder::of(RUNNER).no_agent().start();
+    let sandbox = RunBuilder::new(RUNNER).no_agent().start();
     let told = run(sandbox.runner_command(&["conformance", "--yes"]).env("TMPDIR", sandbox.outside()));
     assert_eq!(told.code, Some(1), "{}{}", told.stdout, told.stderr);
     assert!(

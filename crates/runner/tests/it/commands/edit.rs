@@ -29,7 +29,7 @@ pub(crate) const POINTS: [&str; 7] = [
 
 /// A run in which a passed and b is open.
 pub(crate) fn half_done() -> TestRepo {
-    let sandbox = RunBuilder::of(RUNNER).agent(AGENT).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(AGENT).start();
     sandbox.runner(&["loop", "--max-iterations", "2"]);
     assert_eq!(sandbox.outcomes(), ["decomposed", "passed"]);
     sandbox
@@ -148,7 +148,7 @@ fn a_node_with_something_passed_below_it_is_not_removed() {
 
 #[test]
 fn a_run_that_is_stuck_says_which_command_goes_on() {
-    let sandbox = RunBuilder::of(RUNNER).agent("answer retry").keys("max_attempts_default = 1").start();
+    let sandbox = RunBuilder::new(RUNNER).agent("answer retry").keys("max_attempts_default = 1").start();
     let stuck = sandbox.runner(&["loop"]);
     assert_eq!(stuck.code, Some(3));
     assert!(stuck.stdout.contains("next=\"runner node allow root "), "{}", stuck.stdout);
@@ -195,7 +195,7 @@ fn changes_that_are_not_committed_are_not_swallowed() {
 
 #[test]
 fn while_an_iteration_is_made_an_edit_is_refused_with_the_way_out() {
-    let sandbox = RunBuilder::of(RUNNER)
+    let sandbox = RunBuilder::new(RUNNER)
         .agent("touch $AROUND/begun; while [ ! -e $AROUND/go ]; do sleep 0.01; done; answer done")
         .start();
     let mut child = sandbox.runner_command(&["step"]).stdout(std::process::Stdio::null()).spawn().unwrap();

@@ -15,7 +15,7 @@ esac
 "#;
 
 fn complete() -> TestRepo {
-    let sandbox = RunBuilder::of(RUNNER).agent(AGENT).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(AGENT).start();
     sandbox.runner(&["loop"]).ok();
     sandbox
 }

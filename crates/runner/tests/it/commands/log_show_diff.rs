@@ -20,7 +20,7 @@ esac
 "#;
 
 fn complete() -> TestRepo {
-    let sandbox = RunBuilder::of(RUNNER).agent(AGENT).guard("echo 'error: no ok'; test -e ok").start();
+    let sandbox = RunBuilder::new(RUNNER).agent(AGENT).guard("echo 'error: no ok'; test -e ok").start();
     sandbox.runner(&["loop"]).ok();
     sandbox
 }
@@ -148,7 +148,7 @@ fn a_terminal_gets_what_a_replay_found() {
 #[test]
 fn what_a_running_iteration_prints_can_be_followed() {
     let agent = "echo hello; touch \"$AROUND/begun\"; while [ ! -e \"$AROUND/go\" ]; do sleep 0.05; done; answer done";
-    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     let mut looping = sandbox.runner_command(&["loop", "-q"]).spawn().unwrap();
     wait_for("the session", || sandbox.outside().join("begun").exists());
     let seen = sandbox.outside().join("seen");

@@ -12,7 +12,7 @@ use crate::commands::step_and_loop::{show, story};
 
 #[test]
 fn a_step_is_refused_in_the_contracts_order() {
-    let sandbox = RunBuilder::of(RUNNER).start();
+    let sandbox = RunBuilder::new(RUNNER).start();
     let refused = |why: &str| {
         let told = sandbox.runner(&["step"]).refused(2);
         assert!(
@@ -64,13 +64,13 @@ fn every_event_is_one_line_of_json() {
     assert_eq!(names.iter().filter(|name| **name == "committed").count(), 5);
     assert_eq!(names.last().copied(), Some("end"));
     assert_eq!(events.last().unwrap()["stop"]["reason"], "complete");
-    let settled = events.iter().find(|event| event["event"] == "settled").unwrap();
+    let settled = events.iter().find(|event| event["event"] == "decided").unwrap();
     assert_eq!((&settled["outcome"], &settled["leaves"]["total"]), (&"decomposed".into(), &2.into()));
 }
 
 #[test]
 fn a_quiet_loop_says_nothing_but_errors() {
-    let sandbox = RunBuilder::of(RUNNER).agent("echo loud; answer retry").start();
+    let sandbox = RunBuilder::new(RUNNER).agent("echo loud; answer retry").start();
     let ran = sandbox.runner(&["loop", "-q"]);
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(3), "", ""));
     sandbox.write("dirty", "x");
@@ -92,7 +92,7 @@ fn a_reader_that_went_away_stops_nothing() {
 fn a_signal_stops_politely_and_keeps_the_work() {
     for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         let agent = "trap 'echo asked >> work; exit' TERM; echo half > work; touch $AROUND/begun; while true; do sleep 0.01; done";
-        let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
+        let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
         let mut child = sandbox.runner_command(&["loop"]).stdout(Stdio::null()).spawn().unwrap();
         wait_for("the session", || sandbox.outside().join("begun").exists());
         run(sandbox.command("kill").args([format!("-{signal}"), child.id().to_string()])).ok();

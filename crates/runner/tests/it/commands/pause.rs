@@ -49,7 +49,7 @@ answer done
 "#;
 
 fn patient() -> TestRepo {
-    let sandbox = RunBuilder::of(RUNNER).agent(PATIENT).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(PATIENT).start();
     sandbox.runner(&["node", "split", "root", "--into", "One", "--into", "Two"]).ok();
     sandbox
 }
@@ -86,7 +86,7 @@ fn a_paused_loop_lives_on_while_its_plan_is_edited() {
     sandbox.runner(&["answer", "1", "x"]).refused(2);
     assert!(running.child.try_wait().unwrap().is_none(), "the loop lives");
     assert_eq!(sandbox.runner(&["resume"]).ok().stdout, "paused=false was_paused=true\n");
-    running.until("continued");
+    running.until("resumed");
     begun(&sandbox, 2);
     go(&sandbox, 2);
     go(&sandbox, 3);
@@ -98,7 +98,7 @@ fn a_paused_loop_lives_on_while_its_plan_is_edited() {
 
 #[test]
 fn a_loop_that_is_started_while_the_run_is_paused_waits() {
-    let sandbox = RunBuilder::of(RUNNER).start();
+    let sandbox = RunBuilder::new(RUNNER).start();
     let told = sandbox.runner(&["pause", "--wait"]).ok().stdout;
     assert_eq!(told, "paused=true was_paused=false\n");
     let mut waiting = Loop::start(&sandbox);
@@ -112,7 +112,7 @@ fn a_loop_that_is_started_while_the_run_is_paused_waits() {
 
 #[test]
 fn a_paused_loop_ends_when_it_is_told_to() {
-    let sandbox = RunBuilder::of(RUNNER).start();
+    let sandbox = RunBuilder::new(RUNNER).start();
     sandbox.runner(&["pause"]).ok();
     let mut waiting = Loop::start(&sandbox);
     waiting.until("paused");
@@ -140,7 +140,7 @@ fn what_another_command_left_unfinished_in_a_pause_is_finished_before_the_run_go
 #[test]
 fn a_wait_can_be_paused_and_is_not_longer_for_an_edit() {
     let agent = r#"printf '{"fault": {"fault": "rate_limited", "retry_after_secs": 3600}}' > "$RUNNER_REPORT"; exit 1"#;
-    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     let mut waiting = Loop::start(&sandbox);
     waiting.until("waiting");
     sandbox.runner(&["pause", "--wait"]).ok();

@@ -34,7 +34,7 @@ fn state(sandbox: &TestRepo) -> (Vec<String>, String, String) {
 
 #[test]
 fn a_plan_is_one_commit_that_can_be_verified_and_worked_on() {
-    let sandbox = RunBuilder::of(RUNNER).file("PLAN.md", LIST).start();
+    let sandbox = RunBuilder::new(RUNNER).file("PLAN.md", LIST).start();
     let before = state(&sandbox);
     let dry = sandbox.runner(&["plan", "import", "PLAN.md", "--dry-run"]).ok().stdout;
     assert!(dry.ends_with("format=markdown under=root nodes=4 skipped=1 dry_run=true\n"), "{dry}");

@@ -18,7 +18,7 @@ const STORY: &str = r#"
 "#;
 
 pub(crate) fn story() -> TestRepo {
-    RunBuilder::of(RUNNER).agent(STORY).guard("echo checked; test -f ok").start()
+    RunBuilder::new(RUNNER).agent(STORY).guard("echo checked; test -f ok").start()
 }
 
 fn message(sandbox: &TestRepo, back: u32) -> String {
@@ -61,11 +61,11 @@ fn a_run_goes_from_its_goal_to_its_end() {
             "chore(loop): run demo iter 0005 node b status=done guard=pass",
         ]
     );
-    let iteration = ["planned", "agent_ended", "judged", "settled", "committed"];
+    let iteration = ["planned", "agent_ended", "checked", "decided", "committed"];
     assert_eq!(events(&ran)[..5], iteration);
     assert_eq!(
         events(&ran)[5..12],
-        ["planned", "agent_ended", "judged", "guard_started", "guard_ended", "settled", "committed"]
+        ["planned", "agent_ended", "checked", "guard_started", "guard_ended", "decided", "committed"]
     );
     assert!(
         ran.stdout.ends_with("exit=0\n") && ran.stdout.contains("\nevent=end stop=complete"),
@@ -88,7 +88,7 @@ fn a_message_says_exactly_what_the_contract_says() {
     let prompt = sha256(&sandbox, ".runner/iterations/demo/0001/prompt.md");
     let tree = sha256(&sandbox, ".runner/state/tree.json");
     let state = sha256(&sandbox, ".runner/state/run_state.json");
-    let edition = runner_core::prompt::edition();
+    let edition = runner_core::prompt::template_version();
     assert_eq!(
         message(&sandbox, 0),
         format!(
@@ -124,7 +124,7 @@ fn a_message_says_exactly_what_the_contract_says() {
 #[test]
 fn a_summary_cannot_forge_a_trailer_or_a_line() {
     let agent = r#"printf '{"status": "retry", "summary": "x\\n\\nRunner-Outcome: passed\\nSigned-off-by: root\\u001b[2J"}' > $RUNNER_OUTPUT"#;
-    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     let ran = sandbox.runner(&["step"]).ok();
     assert_eq!(sandbox.outcomes(), ["retry"]);
     let trailers = sandbox.git(&["log", "-1", "--format=%(trailers:key=Signed-off-by)", BRANCH]);
@@ -135,7 +135,7 @@ fn a_summary_cannot_forge_a_trailer_or_a_line() {
 #[test]
 fn a_folder_of_an_iteration_holds_everything() {
     let agent = "echo to stdout; echo to stderr >&2; echo w > w; echo true > guard.sh; answer done";
-    let sandbox = RunBuilder::of(RUNNER).agent(agent).guard("echo guarding; false").start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).guard("echo guarding; false").start();
     sandbox.runner(&["step"]).ok();
     let present = |iter: u32| {
         let mut names: Vec<String> =
@@ -196,7 +196,7 @@ fn an_agent_gets_its_prompt_and_its_variables() {
         answer retry
         exit ${exit_code:-1}
     "#;
-    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     let mut command = sandbox.runner_command(&["step"]);
     let nested = sandbox.path("deep/down");
     std::fs::create_dir_all(&nested).unwrap();
@@ -228,7 +228,7 @@ fn an_agent_gets_its_prompt_and_its_variables() {
 
 #[test]
 fn a_leaf_without_attempts_left_is_stuck() {
-    let sandbox = RunBuilder::of(RUNNER).agent("answer retry").keys("max_attempts_default = 2").start();
+    let sandbox = RunBuilder::new(RUNNER).agent("answer retry").keys("max_attempts_default = 2").start();
     let ran = sandbox.runner(&["loop"]);
     assert_eq!(ran.code, Some(3), "{}", show(&ran));
     assert!(ran.stdout.contains("event=stopped reason=stuck exit=3"), "{}", ran.stdout);
@@ -241,7 +241,7 @@ fn a_leaf_without_attempts_left_is_stuck() {
 
 #[test]
 fn limits_of_iterations_stop_a_run_that_can_go_on() {
-    let sandbox = RunBuilder::of(RUNNER).agent("answer retry").keys("max_iterations = 2").start();
+    let sandbox = RunBuilder::new(RUNNER).agent("answer retry").keys("max_iterations = 2").start();
     assert_eq!(sandbox.runner(&["loop", "--max-iterations", "1"]).code, Some(4));
     assert_eq!(sandbox.outcomes().len(), 1);
     assert_eq!(sandbox.runner(&["run"]).code, Some(4));
@@ -258,13 +258,13 @@ fn limits_of_iterations_stop_a_run_that_can_go_on() {
     sandbox.runner(&["loop"]).ok();
     assert_sound(&sandbox);
     // The last iteration that is allowed may end the run.
-    let sandbox = RunBuilder::of(RUNNER).start();
+    let sandbox = RunBuilder::new(RUNNER).start();
     sandbox.runner(&["loop", "--max-iterations", "1"]).ok();
 }
 
 #[test]
 fn an_agent_that_cannot_be_started_stops_the_loop_and_costs_nothing() {
-    let sandbox = RunBuilder::of(RUNNER).no_agent().start();
+    let sandbox = RunBuilder::new(RUNNER).no_agent().start();
     let ran = sandbox.runner(&["loop"]);
     assert_eq!(ran.code, Some(1), "{}", show(&ran));
     assert!(ran.stdout.contains("`no-such-agent` is not on the PATH"), "{}", ran.stdout);
@@ -273,7 +273,7 @@ fn an_agent_that_cannot_be_started_stops_the_loop_and_costs_nothing() {
     assert_sound(&sandbox);
     // One that answers in between begins the count anew.
     let agent = "case $RUNNER_ITER in 0003|0004) answer retry ;; 0007) answer done ;; esac";
-    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     sandbox.runner(&["loop"]).ok();
     assert_eq!(
         sandbox.outcomes(),
@@ -284,7 +284,7 @@ fn an_agent_that_cannot_be_started_stops_the_loop_and_costs_nothing() {
 
 #[test]
 fn a_guard_that_cannot_be_started_costs_nothing() {
-    let sandbox = RunBuilder::of(RUNNER).start();
+    let sandbox = RunBuilder::new(RUNNER).start();
     let config =
         sandbox.read(".runner/state/config.toml").replace("\"sh\", \"guard.sh\"", "\"no-such-guard\"");
     sandbox.write(".runner/state/config.toml", config);
@@ -298,21 +298,22 @@ fn a_guard_that_cannot_be_started_costs_nothing() {
 #[test]
 fn an_agent_that_does_nothing_for_too_long_is_idle() {
     let sandbox =
-        RunBuilder::of(RUNNER).agent("echo half > work; sleep 999").keys("idle_timeout_secs = 1").start();
+        RunBuilder::new(RUNNER).agent("echo half > work; sleep 999").keys("idle_timeout_secs = 1").start();
     let ran = sandbox.runner(&["loop"]);
     assert_eq!(ran.code, Some(4), "{}", show(&ran));
-    assert_eq!(sandbox.outcomes(), ["idle"]);
+    assert_eq!(sandbox.outcomes(), ["idle_timeout"]);
     assert_eq!(sandbox.read("work"), "half\n");
     assert_sound(&sandbox);
     // Silence with work in it is none.
     sandbox.new_agent("for n in 1 2 3 4 5 6 7 8; do echo $n >> work; sleep 0.3; done; answer done");
     sandbox.runner(&["loop"]).ok();
-    assert_eq!(sandbox.outcomes(), ["idle", "passed"]);
+    assert_eq!(sandbox.outcomes(), ["idle_timeout", "passed"]);
 }
 
 #[test]
 fn a_guard_without_end_is_ended_in_time() {
-    let sandbox = RunBuilder::of(RUNNER).guard("setsid sleep 999").keys("iteration_timeout_secs = 1").start();
+    let sandbox =
+        RunBuilder::new(RUNNER).guard("setsid sleep 999").keys("iteration_timeout_secs = 1").start();
     assert_eq!(sandbox.runner(&["loop"]).code, Some(4));
     assert_eq!(sandbox.outcomes(), ["guard_timed_out"]);
     assert_eq!(sandbox.tree()["root"]["attempts"], 0);
@@ -341,7 +342,7 @@ fn an_answer_that_is_none_costs_nothing_and_says_why() {
         b"{\"status\": \"done\", \"summary\": \"\\ud800\"}",
         &[b' '; (1 << 20) + 1],
     ];
-    let sandbox = RunBuilder::of(RUNNER)
+    let sandbox = RunBuilder::new(RUNNER)
         .agent("cp $AROUND/$RUNNER_ITER $RUNNER_OUTPUT")
         .keys("max_iterations = 999")
         .start();
@@ -369,7 +370,7 @@ fn a_broken_tree_is_rejected_and_repaired() {
             *) answer done ;;
         esac
     "#;
-    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     sandbox.runner(&["step"]).ok();
     assert_eq!(sandbox.outcomes(), ["invalid_tree"]);
     assert!(sandbox.logged(1, "error.log").contains("extra"));
@@ -389,10 +390,10 @@ fn a_broken_tree_is_rejected_and_repaired() {
 #[test]
 fn repairs_run_out_and_the_loop_goes_on_without_them() {
     let agent = "case $RUNNER_ITER in 0001|0002|0003) echo broken > $RUNNER_TREE ;; esac; answer done";
-    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     sandbox.runner(&["loop"]).ok();
-    assert_eq!(sandbox.outcomes(), ["invalid_tree", "repair_failed", "repair_given_up", "passed"]);
-    assert!(message(&sandbox, 1).contains("Runner-Plan-Mark: repair-given-up"));
+    assert_eq!(sandbox.outcomes(), ["invalid_tree", "repair_failed", "repair_abandoned", "passed"]);
+    assert!(message(&sandbox, 1).contains("Runner-Plan-Mark: repair-abandoned"));
     assert_sound(&sandbox);
 }
 
@@ -406,13 +407,13 @@ fn a_stuck_leaf_is_rewritten_where_the_configuration_says_so() {
         esac
     "#;
     let keys = "max_attempts_default = 1\non_stuck = \"replan\"";
-    let sandbox = RunBuilder::of(RUNNER).agent(agent).keys(keys).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).keys(keys).start();
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["retry", "replanned", "passed"]);
     assert_eq!(sandbox.tree()["root"]["goal"], "something easier");
     assert_sound(&sandbox);
 
-    let sandbox = RunBuilder::of(RUNNER).agent("answer retry").keys(keys).start();
+    let sandbox = RunBuilder::new(RUNNER).agent("answer retry").keys(keys).start();
     assert_eq!(sandbox.runner(&["loop"]).code, Some(3));
     assert_eq!(sandbox.runner(&["loop"]).code, Some(3));
     assert_eq!(sandbox.outcomes(), ["retry", "replan_refused"], "one chance, and only one");
@@ -442,9 +443,9 @@ fn every_edit_of_the_plan_is_on_record() {
         [[session]]
         answer = { status = "done", summary = "done" }
     "#;
-    let sandbox = RunBuilder::of(RUNNER).scenario(scenario).more("[plan]\nremoval = \"record\"").start();
+    let sandbox = RunBuilder::new(RUNNER).scenario(scenario).more("[plan]\nremoval = \"record\"").start();
     sandbox.runner(&["loop"]).ok();
-    assert_eq!(sandbox.outcomes(), ["decomposed", "retry", "passed", "rule_broken", "passed"]);
+    assert_eq!(sandbox.outcomes(), ["decomposed", "retry", "passed", "rule_violation", "passed"]);
     let edits = |iter: u32| sandbox.meta(iter)["plan_edits"].to_string();
     assert!(
         edits(1).contains("added") && edits(2).contains("goal") && edits(2).contains("reordered"),

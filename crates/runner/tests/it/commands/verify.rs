@@ -16,7 +16,7 @@ esac
 "#;
 
 fn complete() -> TestRepo {
-    let sandbox = RunBuilder::of(RUNNER)
+    let sandbox = RunBuilder::new(RUNNER)
         .agent(AGENT)
         .guard("test ! -e \"$(dirname \"$HOME\")/broken\" || { echo red; exit 3; }")
         .start();
@@ -77,7 +77,7 @@ fn what_is_no_run_is_refused() {
 
 #[test]
 fn commits_of_the_users_own_are_taken_in_by_the_next_commit_of_the_runner() {
-    let sandbox = RunBuilder::of(RUNNER).agent(AGENT).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(AGENT).start();
     sandbox.runner(&["step"]).ok();
     sandbox.write("mine", "1");
     sandbox.commit_all("mine");
@@ -106,7 +106,7 @@ fn commits_of_the_users_own_are_taken_in_by_the_next_commit_of_the_runner() {
 #[test]
 fn a_guard_that_the_user_committed_is_the_runs_from_the_next_start_on() {
     let agent = r#"case "$RUNNER_NODE_ID" in root) split ;; *) echo true > more.sh; answer done ;; esac"#;
-    let sandbox = RunBuilder::of(RUNNER).agent(agent).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     let config = sandbox.read(".runner/state/config.toml");
     sandbox.write(
         ".runner/state/config.toml",

@@ -54,7 +54,7 @@ const FAILED_GUARD: Kind = Kind {
 
 impl Kind {
     fn setup(&self) -> RunBuilder {
-        RunBuilder::of(RUNNER)
+        RunBuilder::new(RUNNER)
             .agent(&format!("{WORK}; {}", self.agent))
             .guard(self.guard)
             .file("old", "old\n")
@@ -188,9 +188,9 @@ fn a_disk_that_the_agent_or_the_guard_fills_costs_nothing() {
     let fill = "cat /dev/zero > ignored 2> /dev/null";
     let (agent, guard) = (FAILED_GUARD.agent, FAILED_GUARD.guard);
     let by_agent =
-        RunBuilder::of(RUNNER).agent(&format!("{WORK}; test $nth -gt 1 || {fill}; {agent}")).guard(guard);
+        RunBuilder::new(RUNNER).agent(&format!("{WORK}; test $nth -gt 1 || {fill}; {agent}")).guard(guard);
     let filling = format!("test -e $HOME/../filled || {{ touch $HOME/../filled; {fill}; }}; {guard}");
-    let by_guard = RunBuilder::of(RUNNER).agent(&format!("{WORK}; {agent}")).guard(&filling);
+    let by_guard = RunBuilder::new(RUNNER).agent(&format!("{WORK}; {agent}")).guard(&filling);
     for (who, setup) in [("agent", by_agent), ("guard", by_guard)] {
         let sandbox = TestRepo::empty(RUNNER);
         let _disk = SmallDisk::mount(sandbox.root(), "4m");
@@ -226,7 +226,7 @@ fn a_session_survives_the_death_of_the_runner_and_of_everything() {
             "{WORK}; if test $nth = 1; then touch $AROUND/begun; setsid sleep 999; fi; {}",
             PASS.agent
         );
-        let sandbox = RunBuilder::of(RUNNER).agent(&agent).file("old", "old\n").start();
+        let sandbox = RunBuilder::new(RUNNER).agent(&agent).file("old", "old\n").start();
         die_when(&sandbox, "begun", everything);
         assert_goes_on(&sandbox, &PASS, 1, "session");
         assert_eq!(sandbox.outcomes(), ["interrupted", "passed"]);
@@ -237,7 +237,7 @@ fn a_session_survives_the_death_of_the_runner_and_of_everything() {
 fn a_guard_survives_the_death_of_the_runner_and_of_everything() {
     for everything in [false, true] {
         let guard = "test -e $HOME/../guarded || { touch $HOME/../guarded; setsid sleep 999; }; test -e ok";
-        let setup = RunBuilder::of(RUNNER).agent(&format!("{WORK}; {}", FAILED_GUARD.agent)).guard(guard);
+        let setup = RunBuilder::new(RUNNER).agent(&format!("{WORK}; {}", FAILED_GUARD.agent)).guard(guard);
         let sandbox = setup.file("old", "old\n").start();
         die_when(&sandbox, "guarded", everything);
         assert_goes_on(&sandbox, &FAILED_GUARD, 0, "guard");

@@ -33,13 +33,13 @@ const GOAL: &str = ".runner/GOAL.md";
 const SCHEMA: &str = ".runner/state/schema.json";
 
 fn good_run() -> TestRepo {
-    let sandbox = RunBuilder::of(RUNNER).agent(AGENT).guard("echo looked; test -e ok").start();
+    let sandbox = RunBuilder::new(RUNNER).agent(AGENT).guard("echo looked; test -e ok").start();
     sandbox.runner(&["loop"]).ok();
     let outcomes = [
         "decomposed",
         "guard_failed",
         "passed",
-        "rule_broken",
+        "rule_violation",
         "invalid_tree",
         "repaired",
         "no_answer",
@@ -101,7 +101,7 @@ const FORGERIES: &[(Forgery, Rule, u32)] = &[
     (Message(3, "run demo", "run other"), Rule::Identity, 3),
     (Message(3, "Outcome: passed", "Outcome: guard_failed"), Rule::Outcome, 3),
     (Message(3, "Outcome: passed", "Outcome: fine"), Rule::Outcome, 3),
-    (Message(4, "Outcome: rule_broken", "Outcome: retry"), Rule::RunState, 4),
+    (Message(4, "Outcome: rule_violation", "Outcome: retry"), Rule::RunState, 4),
     (Message(7, "Outcome: no_answer", "Outcome: retry"), Rule::Attempts, 7),
     (Message(2, "Attempt: charged", "Attempt: free"), Rule::Charge, 2),
     (Message(3, "Attempt: free", "Attempt: charged"), Rule::Charge, 3),
@@ -113,9 +113,9 @@ const FORGERIES: &[(Forgery, Rule, u32)] = &[
     (Message(3, "Semantics: 1", "Semantics: 2"), Rule::Semantics, 3),
     (Message(2, "  not really", "  really"), Rule::Message, 2),
     (Message(2, "Runner-Guard-Mark: restored guard.sh\n", ""), Rule::RunState, 2),
-    (Message(8, "restored guard.sh", "changed guard.sh"), Rule::Marks, 8),
-    (Trailer(3, "Runner-Work-Mark: nothing-changed"), Rule::Marks, 3),
-    (Trailer(3, "Runner-Guard-Mark: created guard.sh"), Rule::Marks, 3),
+    (Message(8, "restored guard.sh", "changed guard.sh"), Rule::Annotations, 8),
+    (Trailer(3, "Runner-Work-Mark: nothing-changed"), Rule::Annotations, 3),
+    (Trailer(3, "Runner-Guard-Mark: created guard.sh"), Rule::Annotations, 3),
     (Trailer(3, "Runner-Taken-In: 1"), Rule::ForeignCommit, 3),
     (Trailer(3, "Signed-off-by: nobody"), Rule::Outcome, 3),
     (Mended(2, TREE, "\"attempts\": 1", "\"attempts\": 0"), Rule::Attempts, 2),
@@ -126,7 +126,7 @@ const FORGERIES: &[(Forgery, Rule, u32)] = &[
     (Mended(8, TREE, "\"title\": \"a\"", "\"title\": \"other\""), Rule::PassedChanged, 8),
     (Mended(8, TREE, "\"order\": 1", "\"order\": -1"), Rule::PassedChanged, 8),
     (Mended(7, TREE, "\"title\": \"b\"", "\"title\": \"other\""), Rule::TreeRestored, 7),
-    (Mended(3, TREE, "\"title\": \"b\"", "\"title\": \"other\""), Rule::Marks, 3),
+    (Mended(3, TREE, "\"title\": \"b\"", "\"title\": \"other\""), Rule::Annotations, 3),
     (File(3, TREE, "\"title\": \"b\"", "\"title\": \"other\""), Rule::TreeDigest, 3),
     (Mended(3, TREE, "\"id\": \"b\"", "\"id\": \"c\""), Rule::PlanEdit, 3),
     (Mended(3, TREE, "  \"version\"", " \"version\""), Rule::TreeCanonical, 3),

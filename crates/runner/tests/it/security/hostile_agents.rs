@@ -40,7 +40,10 @@ fn agent_of(script: &str) -> String {
 }
 
 fn setup(script: &str) -> RunBuilder {
-    RunBuilder::of(RUNNER).agent(&agent_of(script)).file("src/lib.txt", "one\n").file("src/deep/x.txt", "x\n")
+    RunBuilder::new(RUNNER)
+        .agent(&agent_of(script))
+        .file("src/lib.txt", "one\n")
+        .file("src/deep/x.txt", "x\n")
 }
 
 /// A run, with branches and a tag of the user's beside it.
@@ -312,7 +315,7 @@ fn a_link_in_the_place_of_a_protected_folder_is_seen() {
         let script = format!("mv src {target}; ln -s {target} src; echo changed > {target}/lib.txt");
         let sandbox = started(&setup(&script).protected("src/lib.txt"));
         sandbox.runner(&["step"]).ok();
-        let marks = sandbox.meta(1)["marks"].to_string();
+        let marks = sandbox.meta(1)["annotations"].to_string();
         assert!(marks.contains("src/lib.txt"), "{marks}");
         assert_eq!(sandbox.read("src/lib.txt"), "one\n", "{target}");
         assert_eq!(sandbox.git(&["show", &format!("{BRANCH}:src/lib.txt")]), "one");
@@ -338,7 +341,7 @@ fn rules_that_an_agent_writes_do_not_count() {
 fn nothing_of_the_session_lives_when_the_guard_runs() {
     let script = "(while true; do date > $AROUND/alive; sleep 0.01; done) & answer done";
     let guard = "rm -f $HOME/../alive; sleep 0.2; test ! -e $HOME/../alive";
-    let sandbox = RunBuilder::of(RUNNER).agent(script).guard(guard).start();
+    let sandbox = RunBuilder::new(RUNNER).agent(script).guard(guard).start();
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["passed"]);
     assert_sound(&sandbox);

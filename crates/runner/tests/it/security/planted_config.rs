@@ -164,7 +164,7 @@ fn a_title_cannot_act_on_the_terminal() {
 fn a_file_with_the_size_and_the_time_of_the_old_one_is_seen_to_be_another_one() {
     let agent =
         "touch -r word.txt $AROUND/time; echo bad > word.txt; touch -r $AROUND/time word.txt; answer done";
-    let sandbox = RunBuilder::of(RUNNER).agent(agent).file("word.txt", "old\n").start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).file("word.txt", "old\n").start();
     // What backup programs and network folders make people set.
     for (key, value) in
         [("core.trustctime", "false"), ("core.checkStat", "minimal"), ("core.ignoreStat", "true")]

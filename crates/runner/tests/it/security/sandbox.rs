@@ -43,7 +43,7 @@ rm -f x.toml
 
 fn setup(script: &str) -> RunBuilder {
     let guard = "! grep -q '^could [^n]' tried.txt";
-    RunBuilder::of(RUNNER).executor_keys("").agent(&format!("{TRY}{script}")).guard(guard)
+    RunBuilder::new(RUNNER).executor_keys("").agent(&format!("{TRY}{script}")).guard(guard)
 }
 
 fn not_done(tried: &str) -> Vec<&str> {
@@ -181,7 +181,7 @@ fn an_agent_that_dies_of_a_signal_in_a_sandbox_has_crashed() {
 fn the_scripted_agent_runs_in_the_sandbox_too() {
     let scenario = "[[session]]\nanswer = { status = \"done\", summary = \"x\" }\n[[session.do]]\n\
         run = { argv = [\"sh\", \"-c\", \"echo x > .git/x; echo y > y.txt\"] }\n";
-    let sandbox = RunBuilder::of(RUNNER).executor_keys("").scenario(scenario).start();
+    let sandbox = RunBuilder::new(RUNNER).executor_keys("").scenario(scenario).start();
     sandbox.runner(&["step"]).ok();
     assert_eq!((sandbox.read("y.txt"), sandbox.path(".git/x").exists()), ("y\n".to_owned(), false));
     assert_eq!(sandbox.meta(1)["sandbox"], "bubblewrap");
@@ -254,7 +254,7 @@ fn where_the_commands_of_claude_cannot_be_wrapped_the_record_says_so() {
     let odd = TestRepo::empty(RUNNER);
     let root = odd.outside().join("a -b");
     fs::create_dir(&root).unwrap();
-    let odd = RunBuilder::of(RUNNER)
+    let odd = RunBuilder::new(RUNNER)
         .executor("kind = \"claude\"\nprogram = \"/bin/true\"")
         .executor_keys("sandbox = \"auto\"")
         .start_in(odd.at(root));
