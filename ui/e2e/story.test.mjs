@@ -7,21 +7,21 @@ import { after, before, it } from "node:test";
 import { browse, open, picture, Repository, RUN, Server, tidyUp } from "./lib.mjs";
 
 const PLAN = [
-    [
-        "sessions",
-        "Sessions",
-        ["sess-store", "Store sessions in the database"],
-        ["sess-expire", "Expire old sessions"],
-    ],
-    [
-        "login",
-        "Login",
-        ["password", "Password form"],
-        ["rate-limit", "Limit login attempts per address"],
-        ["lock-out", "Lock an account after too many attempts"],
-    ],
-    ["oauth", "OAuth", ["callback", "Callback"], ["refresh", "Refresh tokens before they end"]],
-    ["docs", "Docs", ["guide", "How to log in, for users"]],
+  [
+    "sessions",
+    "Sessions",
+    ["sess-store", "Store sessions in the database"],
+    ["sess-expire", "Expire old sessions"],
+  ],
+  [
+    "login",
+    "Login",
+    ["password", "Password form"],
+    ["rate-limit", "Limit login attempts per address"],
+    ["lock-out", "Lock an account after too many attempts"],
+  ],
+  ["oauth", "OAuth", ["callback", "Callback"], ["refresh", "Refresh tokens before they end"]],
+  ["docs", "Docs", ["guide", "How to log in, for users"]],
 ];
 
 // The node decides what a session does: most pass, one fails once, the callback never passes.
@@ -48,67 +48,67 @@ if grep -q bad oauth.rs 2>/dev/null; then fail oauth::callback_state src/oauth.r
 let browser, repository, server, ended;
 
 before(async () => {
-    browser = await browse();
-    const goal = "# Rewrite authentication\n\nSessions, login and OAuth from the ground up.\n";
-    repository = new Repository({ agent: AGENT, guard: GUARD, goal });
-    const file = join(repository.root, ".runner/state/tree.json");
-    const tree = JSON.parse(readFileSync(file, "utf8"));
-    const node = ([id, title, ...children], at) => ({
-        id,
-        order: at + 1,
-        title,
-        goal: title,
-        acceptance: [],
-        passes: false,
-        attempts: 0,
-        max_attempts: 3,
-        children: children.map(node),
-    });
-    tree.root.children = PLAN.map(node);
-    writeFileSync(join(repository.around, "tree.json"), `${JSON.stringify(tree, null, 2)}\n`);
-    server = await Server.on(repository);
-    ended = repository.loop();
+  browser = await browse();
+  const goal = "# Rewrite authentication\n\nSessions, login and OAuth from the ground up.\n";
+  repository = new Repository({ agent: AGENT, guard: GUARD, goal });
+  const file = join(repository.root, ".runner/state/tree.json");
+  const tree = JSON.parse(readFileSync(file, "utf8"));
+  const node = ([id, title, ...children], at) => ({
+    id,
+    order: at + 1,
+    title,
+    goal: title,
+    acceptance: [],
+    passes: false,
+    attempts: 0,
+    max_attempts: 3,
+    children: children.map(node),
+  });
+  tree.root.children = PLAN.map(node);
+  writeFileSync(join(repository.around, "tree.json"), `${JSON.stringify(tree, null, 2)}\n`);
+  server = await Server.on(repository);
+  ended = repository.loop();
 });
 
 after(tidyUp);
 
 it("while it is made, the page shows what is done, what is tried and what happens now", async () => {
-    const page = await open(browser, server, "", {
-        colorScheme: "dark",
-        viewport: { width: 1280, height: 860 },
-    });
-    await page.getByText("lock_out::by_admin ... running").waitFor();
-    await page
-        .getByRole("treeitem", { name: /Limit login attempts/ })
-        .getByText("passed")
-        .waitFor({ state: "attached" });
-    await page.getByRole("banner").getByText("3/8").or(page.getByRole("banner").getByText("4/8")).waitFor();
-    await picture(page, "ui-running");
-    assert.deepEqual(page.faults, []);
-    await page.context().close();
+  const page = await open(browser, server, "", {
+    colorScheme: "dark",
+    viewport: { width: 1280, height: 860 },
+  });
+  await page.getByText("lock_out::by_admin ... running").waitFor();
+  await page
+    .getByRole("treeitem", { name: /Limit login attempts/ })
+    .getByText("passed")
+    .waitFor({ state: "attached" });
+  await page.getByRole("banner").getByText("3/8").or(page.getByRole("banner").getByText("4/8")).waitFor();
+  await picture(page, "ui-running");
+  assert.deepEqual(page.faults, []);
+  await page.context().close();
 });
 
 it("when it is stuck, the page says why and what to type, on a wide screen and on a phone", async () => {
-    repository.touch("go");
-    assert.equal(await ended, 3);
-    for (const [name, width, height, colorScheme] of [
-        ["ui-stuck", 1280, 860, "light"],
-        ["ui-phone", 390, 844, "dark"],
-    ]) {
-        const page = await open(browser, server, "", { colorScheme, viewport: { width, height } });
-        const banner = page.getByRole("region", { name: /stuck/i });
-        await banner.getByText("runner node allow callback").waitFor();
-        await banner.getByText("oauth::callback_state").first().waitFor();
-        await picture(page, name);
-        assert.deepEqual(page.faults, []);
-        await page.context().close();
-    }
+  repository.touch("go");
+  assert.equal(await ended, 3);
+  for (const [name, width, height, colorScheme] of [
+    ["ui-stuck", 1280, 860, "light"],
+    ["ui-phone", 390, 844, "dark"],
+  ]) {
+    const page = await open(browser, server, "", { colorScheme, viewport: { width, height } });
+    const banner = page.getByRole("region", { name: /stuck/i });
+    await banner.getByText("runner node allow callback").waitFor();
+    await banner.getByText("oauth::callback_state").first().waitFor();
+    await picture(page, name);
+    assert.deepEqual(page.faults, []);
+    await page.context().close();
+  }
 });
 
 it("the log of its guard opens at the first failure", async () => {
-    const viewport = { width: 1280, height: 620 };
-    const page = await open(browser, server, `#/run/${RUN}/i/5/guard`, { colorScheme: "dark", viewport });
-    await page.locator(".line.bad", { hasText: "limit::retry_after ... FAILED" }).waitFor();
-    await picture(page, "ui-guard");
-    await page.context().close();
+  const viewport = { width: 1280, height: 620 };
+  const page = await open(browser, server, `#/run/${RUN}/i/5/guard`, { colorScheme: "dark", viewport });
+  await page.locator(".line.bad", { hasText: "limit::retry_after ... FAILED" }).waitFor();
+  await picture(page, "ui-guard");
+  await page.context().close();
 });
