@@ -1,6 +1,6 @@
 // Asks the server. Every answer is of a type that the server's own types gave.
 
-import { answerFrom, kept } from "./kept";
+import { answerFrom, kept } from "./export-data";
 import type { Trial } from "./router";
 import type { Fault } from "./types";
 

@@ -2,7 +2,7 @@
 
 import { clock, dollars } from "./format";
 import type { EvalGrid, EvalInterval, EvalMissing, EvalRun, EvalTrial } from "./types";
-import type { Look } from "./words";
+import type { Look } from "./labels";
 
 /** A trial in the grid: how it ended, or that it has not. */
 export interface Cell {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { bytes, clock, count, dollars, plural, visible } from "./format";
 import { bars, byNode } from "./stats";
 import type { IterationRow } from "./types";
-import { node, outcome } from "./words";
+import { node, outcome } from "./labels";
 import { action, KEYS } from "./keys";
 
 describe("numbers", () => {

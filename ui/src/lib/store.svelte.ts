@@ -2,11 +2,11 @@
 // 100,000 nodes must not become 100,000 of them.
 
 import { askWithin, forRun, get, Refused } from "./api";
-import { kept } from "./kept";
-import { listen, type Link } from "./live";
+import { kept } from "./export-data";
+import { listen, type Link } from "./event-stream";
 import { address, lookWithin, parse, trialOf, type Route, type Trial } from "./router";
 import type { Change, IterationRow, Iterations, SlimTree, Snapshot } from "./types";
-import { LIVE } from "./words";
+import { LIVE } from "./labels";
 
 type What = "snapshot" | "rows" | "tree";
 type Theme = "system" | "light" | "dark";

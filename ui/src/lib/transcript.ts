@@ -3,7 +3,7 @@
 
 import { plain } from "./ansi";
 import { bytes, clock, count, dollars } from "./format";
-import { outcome, type Tone } from "./words";
+import { outcome, type Tone } from "./labels";
 
 export interface Row {
   /** Unique and stable: a later event about the same thing takes the place of the earlier one. */

@@ -1,7 +1,7 @@
 // The tree as rows: opened and closed by splicing, never by making all of it anew.
 
 import type { SlimTree } from "./types";
-import { EXHAUSTED, PASSES } from "./words";
+import { EXHAUSTED, PASSES } from "./labels";
 
 export interface Filter {
   text: string;

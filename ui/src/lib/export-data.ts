@@ -15,7 +15,7 @@ const COLOURS = /\u001b\[[0-9;]*m/g;
 
 /** What a server would answer; nothing where the run does not hold it. */
 export function answerFrom(run: WholeRun, address: string): unknown {
-  const url = new URL(address, "http://kept");
+  const url = new URL(address, "http://export-data");
   const parts = url.pathname.split("/").slice(2).map(decodeURIComponent);
   const [what, first, second, ...rest] = parts;
   switch (what) {

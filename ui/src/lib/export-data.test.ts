@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { answerFrom } from "./kept";
+import { answerFrom } from "./export-data";
 import type { LogHits, LogPage, WholeRun } from "./types";
 
 const run = {
