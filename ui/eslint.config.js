@@ -12,12 +12,14 @@ export default ts.config(
   {
     languageOptions: { globals: { ...globals.browser, ...globals.node } },
     rules: {
-      // What agents wrote is text and never markup.
+      // Text written by agents must never become markup.
       "svelte/no-at-html-tags": "error",
-      // The regular expressions of this page are about control characters.
+      // Several regular expressions match control characters on purpose.
       "no-control-regex": "off",
-      // Addresses are made by one function, of the page's own router.
+      // The page has its own router, which builds every address.
       "svelte/no-navigation-without-resolve": "off",
+      // Sets in `$state.raw` are replaced, never mutated, and bookkeeping needs no signals at all.
+      "svelte/prefer-svelte-reactivity": "off",
     },
   },
   {

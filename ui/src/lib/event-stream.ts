@@ -1,21 +1,25 @@
-// One stream of changes per browser, however many tabs: a browser allows six connections to a server, and a tab
-// that held one each would block the seventh. One tab holds the stream and tells the others.
+// The server's event stream, shared by all tabs of a browser. A browser allows six connections per server, so one tab,
+// the leader, holds the stream and forwards every message to the others.
 
 import type { Change } from "./types";
 
-export type Link = "connecting" | "live" | "lost";
+export type ConnectionState = "connecting" | "live" | "lost";
 
-export interface Listener {
+export interface StreamListener {
   change(change: Change): void;
-  link(link: Link): void;
-  /** The server lives, by its own clock. */
+  connection(state: ConnectionState): void;
+  /** The server is alive; `nowMs` is its clock. */
   heartbeat(nowMs: number): void;
 }
 
 type Message =
-  { kind: "change"; change: Change } | { kind: "link"; link: Link } | { kind: "heartbeat"; now: number };
+  | { kind: "change"; change: Change }
+  | { kind: "connection"; state: ConnectionState }
+  | { kind: "heartbeat"; now: number };
 
-const NAMES = [
+type Publish = (message: Message) => void;
+
+const EVENT_NAMES = [
   "hello",
   "tree_changed",
   "run_state_changed",
@@ -25,20 +29,22 @@ const NAMES = [
   "trial_changed",
   "results_changed",
   "resync",
-] as const;
+] as const satisfies Change["event"][];
 
-/** Listens until told to stop. */
-export function listen(listener: Listener): () => void {
+const FOLLOWER_DELAY_MS = 300;
+
+/** Subscribes to the stream; the returned function unsubscribes. */
+export function subscribe(listener: StreamListener): () => void {
   const stopped = new AbortController();
   const channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("runner-ui");
-  const tell = (message: Message) => {
+  const publish: Publish = (message) => {
     deliver(listener, message);
     channel?.postMessage(message);
   };
   if (channel) channel.onmessage = (event: MessageEvent<Message>) => deliver(listener, event.data);
-  const lead = (hasMissed: boolean) =>
+  const lead = (mayHaveMissed: boolean) =>
     new Promise<void>((done) => {
-      const stream = open(tell, hasMissed);
+      const stream = openStream(publish, mayHaveMissed);
       stopped.signal.addEventListener("abort", () => {
         stream.close();
         done();
@@ -52,11 +58,11 @@ export function listen(listener: Listener): () => void {
         return lead(isFollower);
       })
       .catch(() => undefined);
-    // Who does not lead learns from the leader's next word; until then the page shows what it has read.
+    // A follower learns the real state from the leader's next message.
     setTimeout(() => {
       isFollower = !isLeader;
-      if (isFollower) deliver(listener, { kind: "link", link: "live" });
-    }, 300);
+      if (isFollower) deliver(listener, { kind: "connection", state: "live" });
+    }, FOLLOWER_DELAY_MS);
   } else {
     void lead(false);
   }
@@ -66,35 +72,35 @@ export function listen(listener: Listener): () => void {
   };
 }
 
-function deliver(listener: Listener, message: Message): void {
+function deliver(listener: StreamListener, message: Message): void {
   if (message.kind === "change") listener.change(message.change);
-  else if (message.kind === "link") listener.link(message.link);
+  else if (message.kind === "connection") listener.connection(message.state);
   else listener.heartbeat(message.now);
 }
 
-/** Opens the stream. Who takes it over from another tab may have missed something in between. */
-function open(tell: (message: Message) => void, hasMissed: boolean): EventSource {
+/** A tab that takes over from another leader may have missed events in between. */
+function openStream(publish: Publish, mayHaveMissed: boolean): EventSource {
   const stream = new EventSource("/events");
-  let wasLost = hasMissed;
+  let needsResync = mayHaveMissed;
   stream.onopen = () => {
-    tell({ kind: "link", link: "live" });
-    // The server replays what was missed; one that is new says `resync` itself. Reading once more is never wrong.
-    if (wasLost) tell({ kind: "change", change: { event: "resync" } });
-    wasLost = false;
+    publish({ kind: "connection", state: "live" });
+    // The server usually replays missed events itself; reading once more is cheap and always correct.
+    if (needsResync) publish({ kind: "change", change: { event: "resync" } });
+    needsResync = false;
   };
   stream.onerror = () => {
-    wasLost = true;
-    tell({ kind: "link", link: "lost" });
+    needsResync = true;
+    publish({ kind: "connection", state: "lost" });
   };
-  for (const name of NAMES) {
+  for (const name of EVENT_NAMES) {
     stream.addEventListener(name, (event) => {
       const change = JSON.parse((event as MessageEvent<string>).data) as Change;
-      tell({ kind: "change", change });
+      publish({ kind: "change", change });
     });
   }
   stream.addEventListener("heartbeat", (event) => {
     const { now_ms: now } = JSON.parse((event as MessageEvent<string>).data) as { now_ms: number };
-    tell({ kind: "heartbeat", now });
+    publish({ kind: "heartbeat", now });
   });
   return stream;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { answerFrom } from "./export-data";
+import { answerFromExport } from "./export-data";
 import type { LogHits, LogPage, WholeRun } from "./types";
 
 const run = {
@@ -25,36 +25,38 @@ const run = {
   },
 } as unknown as WholeRun;
 
-test("what is in the file is answered as a server would", () => {
-  expect(answerFrom(run, "/api/snapshot?run=r")).toBe(run.snapshot);
-  expect(answerFrom(run, "/api/tree?slim=1")).toBe(run.tree);
-  expect(answerFrom(run, "/api/tree/root?run=r")).toBe(run.nodes.root);
-  expect(answerFrom(run, "/api/iterations?run=r")).toBe(run.iterations);
-  expect(answerFrom(run, "/api/iterations/r/0007")).toBe(run.details[7]?.detail);
-  expect(answerFrom(run, "/api/iterations/r/0007/diff")).toBe(run.details[7]?.diff);
+test("an exported page answers requests as the server would", () => {
+  expect(answerFromExport(run, "/api/snapshot?run=r")).toBe(run.snapshot);
+  expect(answerFromExport(run, "/api/tree?slim=1")).toBe(run.tree);
+  expect(answerFromExport(run, "/api/tree/root?run=r")).toBe(run.nodes.root);
+  expect(answerFromExport(run, "/api/iterations?run=r")).toBe(run.iterations);
+  expect(answerFromExport(run, "/api/iterations/r/0007")).toBe(run.details[7]?.detail);
+  expect(answerFromExport(run, "/api/iterations/r/0007/diff")).toBe(run.details[7]?.diff);
   const path = encodeURIComponent("a b/ü.rs");
-  expect(answerFrom(run, `/api/iterations/r/0007/diff/file?path=${path}`)).toEqual({ path: "a b/ü.rs" });
+  expect(answerFromExport(run, `/api/iterations/r/0007/diff/file?path=${path}`)).toEqual({
+    path: "a b/ü.rs",
+  });
 });
 
-test("a log is paged and searched, whatever its colours", () => {
+test("logs are paged, and searched without their colors", () => {
   const log = "/api/iterations/r/0007/log/guard";
-  const page = answerFrom(run, `${log}?line=1&count=2`) as LogPage;
+  const page = answerFromExport(run, `${log}?line=1&count=2`) as LogPage;
   expect([page.total, page.from, page.lines.length]).toEqual([4, 1, 2]);
-  const hits = answerFrom(run, `${log}/search?q=TWO`) as LogHits;
+  const hits = answerFromExport(run, `${log}/search?q=TWO`) as LogHits;
   expect(hits.hits.map((hit) => [hit.line, hit.text])).toEqual([
     [1, "Two"],
     [3, "two"],
   ]);
-  expect((answerFrom(run, `${log}/search?q=two&case=1`) as LogHits).total).toBe(1);
-  expect((answerFrom(run, `${log}/errors`) as LogHits).total).toBe(1);
+  expect((answerFromExport(run, `${log}/search?q=two&case=1`) as LogHits).total).toBe(1);
+  expect((answerFromExport(run, `${log}/errors`) as LogHits).total).toBe(1);
 });
 
-test("what is not in the file is not made up", () => {
+test("requests for data outside the export have no answer", () => {
   for (const path of [
     "/api/iterations/r/0008",
     "/api/iterations/r/0007/log/agent",
     "/api/tree/gone",
     "/api/x",
   ])
-    expect(answerFrom(run, path)).toBeUndefined();
+    expect(answerFromExport(run, path)).toBeUndefined();
 });

@@ -1,24 +1,25 @@
-// A page that was opened from a file has its run in it: what it would ask a server for, it finds there.
+// The data of an exported page. `runner export html` embeds a whole run as JSON; this module answers API requests from
+// it as the server would.
 
 import type { Hit, LogHits, LogPage, WholeIteration, WholeLog, WholeRun } from "./types";
 
-/** The run in this page, if there is one. */
-export const kept: WholeRun | null = find();
+/** The run embedded in this page; null if a server answers. */
+export const exportedRun: WholeRun | null = readEmbeddedRun();
 
-function find(): WholeRun | null {
-  const place = typeof document === "undefined" ? null : document.getElementById("run");
-  return place?.textContent ? (JSON.parse(place.textContent) as WholeRun) : null;
+function readEmbeddedRun(): WholeRun | null {
+  const element = typeof document === "undefined" ? null : document.getElementById("run");
+  return element?.textContent ? (JSON.parse(element.textContent) as WholeRun) : null;
 }
 
 const HITS_MAX = 1000;
-const COLOURS = /\u001b\[[0-9;]*m/g;
+const COLORS = /\u001b\[[0-9;]*m/g;
 
-/** What a server would answer; nothing where the run does not hold it. */
-export function answerFrom(run: WholeRun, address: string): unknown {
-  const url = new URL(address, "http://export-data");
-  const parts = url.pathname.split("/").slice(2).map(decodeURIComponent);
-  const [what, first, second, ...rest] = parts;
-  switch (what) {
+/** What the server would answer; undefined if the export does not include it. */
+export function answerFromExport(run: WholeRun, path: string): unknown {
+  const url = new URL(path, "http://export");
+  const segments = url.pathname.split("/").slice(2).map(decodeURIComponent);
+  const [endpoint, first, second, ...rest] = segments;
+  switch (endpoint) {
     case "snapshot":
       return run.snapshot;
     case "runs":
@@ -30,43 +31,41 @@ export function answerFrom(run: WholeRun, address: string): unknown {
     case "iterations": {
       if (first === undefined) return run.iterations;
       const iteration = run.details[Number(second)];
-      return iteration && ofIteration(iteration, rest, url.searchParams);
+      return iteration && answerFromIteration(iteration, rest, url.searchParams);
     }
   }
   return undefined;
 }
 
-function ofIteration(iteration: WholeIteration, rest: string[], asked: URLSearchParams): unknown {
-  const [what, name, how] = rest;
-  if (what === undefined) return iteration.detail;
-  if (what === "diff") {
+function answerFromIteration(iteration: WholeIteration, rest: string[], query: URLSearchParams): unknown {
+  const [part, name, operation] = rest;
+  if (part === undefined) return iteration.detail;
+  if (part === "diff") {
     if (name === undefined) return iteration.diff ?? undefined;
-    return iteration.patches[asked.get("path") ?? ""];
+    return iteration.patches[query.get("path") ?? ""];
   }
-  const log = what === "log" && name !== undefined ? iteration.logs[name] : undefined;
+  const log = part === "log" && name !== undefined ? iteration.logs[name] : undefined;
   if (!log) return undefined;
-  if (how === "errors") return log.errors;
-  if (how === "search") return search(log, asked.get("q") ?? "", asked.has("case"));
-  return page(log, Number(asked.get("line") ?? 0), Number(asked.get("count") ?? 2000));
+  if (operation === "errors") return log.errors;
+  if (operation === "search") return searchLog(log, query.get("q") ?? "", query.has("case"));
+  return logPage(log, Number(query.get("line") ?? 0), Number(query.get("count") ?? 2000));
 }
 
-function page(log: WholeLog, from: number, count: number): LogPage {
+function logPage(log: WholeLog, from: number, count: number): LogPage {
   const lines = log.lines.slice(from, from + count);
   return { total: log.lines.length, bytes: log.bytes, from, lines, cut: [], is_open: false };
 }
 
-function search(log: WholeLog, text: string, byCase: boolean): LogHits {
-  const plain = (line: string) => {
-    const bare = line.replaceAll(COLOURS, "");
-    return byCase ? bare : bare.toLowerCase();
-  };
-  const wanted = byCase ? text : text.toLowerCase();
+function searchLog(log: WholeLog, text: string, isCaseSensitive: boolean): LogHits {
+  const fold = (value: string) => (isCaseSensitive ? value : value.toLowerCase());
+  const wanted = fold(text);
   const hits: Hit[] = [];
   let total = 0;
-  log.lines.forEach((line, at) => {
-    if (!plain(line).includes(wanted)) return;
+  log.lines.forEach((line, index) => {
+    const plain = line.replaceAll(COLORS, "");
+    if (!fold(plain).includes(wanted)) return;
     total++;
-    if (hits.length < HITS_MAX) hits.push({ line: at, text: line.replaceAll(COLOURS, "") });
+    if (hits.length < HITS_MAX) hits.push({ line: index, text: plain });
   });
   return { total, searched: log.lines.length, hits };
 }

@@ -1,86 +1,113 @@
-// States and outcomes as people see them: a glyph, a word and a tone each, so that colour alone says nothing.
+// Labels of states, outcomes and tasks: a glyph, a text and a tone each, so that nothing depends on color alone.
 
 import { OUTCOMES, type IterationRow, type StateWord } from "./types";
 
 export type Tone = "pass" | "run" | "retry" | "fail" | "open";
 
-export interface Look {
+export interface Label {
   glyph: string;
-  word: string;
+  text: string;
   tone: Tone;
 }
 
-const look = (glyph: string, word: string, tone: Tone): Look => ({ glyph, word, tone });
+const label = (glyph: string, text: string, tone: Tone): Label => ({ glyph, text, tone });
 
-export const STATES: Record<StateWord, Look> = {
-  empty: look("◦", "no run", "open"),
-  invalid: look("✗", "invalid", "fail"),
-  running: look("▸", "running", "run"),
-  guarding: look("▸", "guarding", "run"),
-  committing: look("▸", "committing", "run"),
-  waiting: look("↻", "waiting", "retry"),
-  paused: look("‖", "paused", "retry"),
-  complete: look("✓", "complete", "pass"),
-  stuck: look("✗", "stuck", "fail"),
-  limit: look("⊘", "limit reached", "retry"),
-  failed: look("✗", "failed", "fail"),
-  interrupted: look("⊘", "interrupted", "retry"),
-  died: look("✗", "died", "fail"),
-  idle: look("◦", "idle", "open"),
-};
+/** A word of a newer server that this page does not know. */
+const unknownLabel = (word: string) => label("◦", spaced(word), "open");
 
-const KNOWN: Record<(typeof OUTCOMES)[number], Look> = {
-  passed: look("✓", "passed", "pass"),
-  guard_failed: look("✗", "guard failed", "fail"),
-  retry: look("↻", "retry", "retry"),
-  decomposed: look("◇", "split", "run"),
-  rule_broken: look("✗", "rule broken", "fail"),
-  invalid_tree: look("✗", "invalid tree", "fail"),
-  repaired: look("✓", "repaired", "pass"),
-  repair_failed: look("✗", "repair failed", "fail"),
-  repair_given_up: look("✗", "repair given up", "fail"),
-  replanned: look("◇", "replanned", "run"),
-  replan_refused: look("✗", "replan refused", "fail"),
-  timed_out: look("⊘", "timed out", "retry"),
-  idle: look("⊘", "silent too long", "retry"),
-  guard_timed_out: look("⊘", "guard timed out", "retry"),
-  interrupted: look("⊘", "interrupted", "retry"),
-  rate_limited: look("↻", "rate limited", "retry"),
-  overloaded: look("↻", "overloaded", "retry"),
-  disconnected: look("↻", "disconnected", "retry"),
-  usage_limit: look("↻", "usage limit", "retry"),
-  agent_not_started: look("✗", "agent not started", "fail"),
-  agent_crashed: look("✗", "agent crashed", "fail"),
-  no_answer: look("✗", "no answer", "fail"),
-  provider_refused: look("✗", "provider refused", "fail"),
-  guard_not_started: look("✗", "guard not started", "fail"),
-  not_logged_in: look("✗", "not logged in", "fail"),
-  context_full: look("⊘", "context full", "retry"),
-};
-
-/** An outcome; one that a newer runner knows and this page does not is shown by its own word. */
-export function outcome(word: string | null | undefined): Look {
-  if (!word) return look("▸", "under way", "run");
-  return (KNOWN as Record<string, Look>)[word] ?? look("◦", word.replaceAll("_", " "), "open");
+/** `guard_failed` as `guard failed`. */
+export function spaced(word: string): string {
+  return word.replaceAll("_", " ");
 }
 
-/** An iteration. One without an outcome is under way only as long as a runner is at work on it. */
-export function ofRow(row: IterationRow, isLive: boolean): Look {
-  return row.outcome || isLive ? outcome(row.outcome) : look("⊘", "unfinished", "retry");
+export const RUNNING = label("▸", "running", "run");
+export const OPEN = label("◦", "open", "open");
+
+const STATES: Record<StateWord, Label> = {
+  empty: label("◦", "no run", "open"),
+  invalid: label("✗", "invalid", "fail"),
+  running: RUNNING,
+  guarding: label("▸", "running guard", "run"),
+  committing: label("▸", "committing", "run"),
+  waiting: label("↻", "waiting", "retry"),
+  paused: label("‖", "paused", "retry"),
+  complete: label("✓", "complete", "pass"),
+  stuck: label("✗", "stuck", "fail"),
+  limit: label("⊘", "limit reached", "retry"),
+  failed: label("✗", "failed", "fail"),
+  interrupted: label("⊘", "interrupted", "retry"),
+  died: label("✗", "crashed", "fail"),
+  idle: label("◦", "idle", "open"),
+};
+
+const OUTCOME_LABELS: Record<(typeof OUTCOMES)[number], Label> = {
+  passed: label("✓", "passed", "pass"),
+  guard_failed: label("✗", "guard failed", "fail"),
+  retry: label("↻", "retry", "retry"),
+  decomposed: label("◇", "split", "run"),
+  rule_broken: label("✗", "rule violated", "fail"),
+  invalid_tree: label("✗", "invalid tree", "fail"),
+  repaired: label("✓", "repaired", "pass"),
+  repair_failed: label("✗", "repair failed", "fail"),
+  repair_given_up: label("✗", "repair abandoned", "fail"),
+  replanned: label("◇", "replanned", "run"),
+  replan_refused: label("✗", "replan rejected", "fail"),
+  timed_out: label("⊘", "timed out", "retry"),
+  idle: label("⊘", "no output", "retry"),
+  guard_timed_out: label("⊘", "guard timed out", "retry"),
+  interrupted: label("⊘", "interrupted", "retry"),
+  rate_limited: label("↻", "rate limited", "retry"),
+  overloaded: label("↻", "overloaded", "retry"),
+  disconnected: label("↻", "disconnected", "retry"),
+  usage_limit: label("↻", "usage limit", "retry"),
+  agent_not_started: label("✗", "agent not started", "fail"),
+  agent_crashed: label("✗", "agent crashed", "fail"),
+  no_answer: label("✗", "no answer", "fail"),
+  provider_refused: label("✗", "provider refused", "fail"),
+  guard_not_started: label("✗", "guard not started", "fail"),
+  not_logged_in: label("✗", "not logged in", "fail"),
+  context_full: label("⊘", "context full", "retry"),
+};
+
+export function stateLabel(state: string): Label {
+  return (STATES as Record<string, Label>)[state] ?? unknownLabel(state);
 }
 
+/** An iteration without an outcome is running. */
+export function outcomeLabel(outcome: string | null | undefined): Label {
+  if (!outcome) return RUNNING;
+  return (OUTCOME_LABELS as Record<string, Label>)[outcome] ?? unknownLabel(outcome);
+}
+
+/** An iteration without an outcome is running only while a runner works on it. */
+export function iterationLabel(row: IterationRow, isLive: boolean): Label {
+  return row.outcome || isLive ? outcomeLabel(row.outcome) : label("⊘", "unfinished", "retry");
+}
+
+// The bits of `SlimTree.flags`.
 export const PASSES = 1;
 export const LEAF = 2;
 export const EXHAUSTED = 4;
 
-/** A node of the tree. */
-export function node(flags: number, attempts: number, isCurrent: boolean, isNext: boolean): Look {
-  if (flags & PASSES) return look("✓", "passed", "pass");
-  if (isCurrent) return look("▸", "running", "run");
-  if (flags & EXHAUSTED) return look("✗", "stuck", "fail");
-  if (attempts > 0) return look("↻", "retry", "retry");
-  if (isNext) return look("▹", "next", "run");
-  return look("◦", "open", "open");
+export interface NodeFacts {
+  flags: number;
+  attempts: number;
+  isCurrent: boolean;
+  isNext: boolean;
 }
 
-export const LIVE: ReadonlySet<StateWord> = new Set(["running", "guarding", "committing", "waiting"]);
+export function nodeLabel({ flags, attempts, isCurrent, isNext }: NodeFacts): Label {
+  if (flags & PASSES) return label("✓", "passed", "pass");
+  if (isCurrent) return RUNNING;
+  if (flags & EXHAUSTED) return label("✗", "stuck", "fail");
+  if (attempts > 0) return label("↻", "retry", "retry");
+  if (isNext) return label("▹", "next", "run");
+  return OPEN;
+}
+
+const LIVE_STATES: ReadonlySet<string> = new Set<StateWord>(["running", "guarding", "committing", "waiting"]);
+
+/** Whether a runner works on the run now. */
+export function isLiveState(state: string): boolean {
+  return LIVE_STATES.has(state);
+}

@@ -1,86 +1,90 @@
-// A log by the page: what is near is here, what is far is forgotten.
+// A log read page by page. Only the pages near the view stay in memory, so a log may have any length.
 
 import { get, iterationPath } from "./api";
+import type { Scope } from "./scope";
 import type { LogPage } from "./types";
 
-export const PAGE_LINES = 200;
+const PAGE_LINES = 200;
 const PAGES_MAX = 64;
+const BULK_LINES = 2000;
 
-export class Pages {
+/** Which log to read. */
+export interface LogSource {
+  scope: Scope;
+  run: string;
+  iter: number;
+  log: string;
+}
+
+/** The API path of a log, or of something below it. */
+export function logPath({ run, iter, log }: Omit<LogSource, "scope">, rest = ""): string {
+  return iterationPath(run, iter, `/log/${log}${rest}`);
+}
+
+function fetchLines(source: LogSource, from: number, count: number, signal: AbortSignal): Promise<LogPage> {
+  return get<LogPage>(source.scope, logPath(source, `?line=${from}&count=${count}`), signal);
+}
+
+export class LogPages {
   total = 0;
   bytes = 0;
-  isOpen = false;
   #pages = new Map<number, string[]>();
-  #asked = new Set<number>();
-  #ended = new AbortController();
+  #loading = new Set<number>();
+  #closed = new AbortController();
 
   constructor(
-    readonly run: string,
-    readonly iter: number,
-    readonly log: string,
-    readonly changed: () => void,
-    readonly failed: (error: unknown) => void,
+    readonly source: LogSource,
+    readonly onchange: () => void,
+    readonly onerror: (error: unknown) => void,
   ) {}
 
-  /** A line, if it is here; if not, it is asked for. */
-  line(at: number): string | undefined {
-    const page = Math.floor(at / PAGE_LINES);
+  /** Returns a line if its page is loaded; otherwise starts loading it. */
+  line(index: number): string | undefined {
+    const page = Math.floor(index / PAGE_LINES);
     const lines = this.#pages.get(page);
     if (!lines) {
       void this.load(page);
       return undefined;
     }
-    return lines[at % PAGE_LINES];
+    return lines[index % PAGE_LINES];
   }
 
   async load(page: number): Promise<void> {
-    if (this.#asked.has(page)) return;
-    this.#asked.add(page);
-    const path = iterationPath(
-      this.run,
-      this.iter,
-      `/log/${this.log}?line=${page * PAGE_LINES}&count=${PAGE_LINES}`,
-    );
+    if (this.#loading.has(page)) return;
+    this.#loading.add(page);
     try {
-      const found = await get<LogPage>(path, this.#ended.signal);
-      this.total = found.total;
-      this.bytes = found.bytes;
-      this.isOpen = found.is_open;
+      const answer = await fetchLines(this.source, page * PAGE_LINES, PAGE_LINES, this.#closed.signal);
+      this.total = answer.total;
+      this.bytes = answer.bytes;
+      // Deleting first moves the page to the end of the map's order, which decides what is evicted.
       this.#pages.delete(page);
-      this.#pages.set(page, found.lines);
+      this.#pages.set(page, answer.lines);
       const oldest = this.#pages.keys().next().value;
       if (this.#pages.size > PAGES_MAX && oldest !== undefined) this.#pages.delete(oldest);
-      this.changed();
+      this.onchange();
     } catch (error) {
-      if (!this.#ended.signal.aborted) this.failed(error);
+      if (!this.#closed.signal.aborted) this.onerror(error);
     } finally {
-      this.#asked.delete(page);
+      this.#loading.delete(page);
     }
   }
 
-  /** The file grew: its last page and its end are read again. */
-  grown(): void {
+  /** Reads the last page again, after the file changed. */
+  refresh(): void {
     void this.load(Math.floor(Math.max(0, this.total - 1) / PAGE_LINES));
   }
 
-  end(): void {
-    this.#ended.abort();
+  close(): void {
+    this.#closed.abort();
   }
 }
 
-/** All lines of a log that is not large, in as many requests as it takes; at most `most` lines. */
-export async function allLines(
-  run: string,
-  iter: number,
-  log: string,
-  most: number,
-  signal: AbortSignal,
-): Promise<string[]> {
+/** Reads a log from its start, at most `linesMax` lines. */
+export async function readLog(source: LogSource, linesMax: number, signal: AbortSignal): Promise<string[]> {
   const lines: string[] = [];
   for (;;) {
-    const path = iterationPath(run, iter, `/log/${log}?line=${lines.length}&count=2000`);
-    const page = await get<LogPage>(path, signal);
+    const page = await fetchLines(source, lines.length, BULK_LINES, signal);
     lines.push(...page.lines);
-    if (page.lines.length === 0 || lines.length >= page.total || lines.length >= most) return lines;
+    if (page.lines.length === 0 || lines.length >= page.total || lines.length >= linesMax) return lines;
   }
 }

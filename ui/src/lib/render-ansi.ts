@@ -1,30 +1,30 @@
-// A line of a log in its colours: text and nothing else. Elements and their texts are used again, because a list that
-// scrolls shows many lines, and only what differs is touched.
+// A Svelte action that renders a log line with its terminal colors. It reuses spans and changes only what differs,
+// because a scrolling log renders many lines per frame.
 
-import { parse } from "./ansi";
+import { parseAnsi } from "./ansi";
 
-/** An action that shows a line in an element; one that is not here yet as an ellipsis. */
-export function paint(place: HTMLElement, line: string | undefined) {
-  draw(place, line);
-  return { update: (next: string | undefined) => draw(place, next) };
+/** Renders the line into the element; an ellipsis until the line is loaded. */
+export function renderAnsi(element: HTMLElement, line: string | undefined) {
+  render(element, line);
+  return { update: (next: string | undefined) => render(element, next) };
 }
 
-function draw(place: HTMLElement, line: string | undefined): void {
-  const pieces = parse(line ?? "…").pieces;
-  pieces.forEach(({ text, cls, color, background }, at) => {
-    const span = (place.children[at] ?? place.appendChild(fresh())) as HTMLElement;
-    const shown = span.firstChild as Text;
-    if (shown.data !== text) shown.data = text;
-    if (span.className !== cls) span.className = cls;
+function render(element: HTMLElement, line: string | undefined): void {
+  const spans = parseAnsi(line ?? "…").spans;
+  spans.forEach(({ text, classes, color, background }, index) => {
+    const span = (element.children[index] ?? element.appendChild(newSpan())) as HTMLElement;
+    const node = span.firstChild as Text;
+    if (node.data !== text) node.data = text;
+    if (span.className !== classes) span.className = classes;
     if (color !== null || background !== null || span.style.length > 0) {
       span.style.color = color ?? "";
       span.style.background = background ?? "";
     }
   });
-  while (place.children.length > pieces.length) place.lastElementChild?.remove();
+  while (element.children.length > spans.length) element.lastElementChild?.remove();
 }
 
-function fresh(): HTMLElement {
+function newSpan(): HTMLElement {
   const span = document.createElement("span");
   span.append(document.createTextNode(""));
   return span;
