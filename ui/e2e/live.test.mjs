@@ -13,7 +13,7 @@ before(async () => {
 after(cleanUp);
 
 /** In each iteration, the agent prints a line and waits for a file. */
-const WAITS = `echo "begun $RUNNER_ITER"; while ! [ -e $BASE_DIR/go-$RUNNER_ITER ]; do sleep 0.05; done\n${AGENT}`;
+const WAITS = `echo "started $RUNNER_ITER"; while ! [ -e $BASE_DIR/go-$RUNNER_ITER ]; do sleep 0.05; done\n${AGENT}`;
 
 it("the page follows a run from start to end and keeps the user's view", async () => {
   const repository = new Repository({ agent: WAITS, guard: GUARD });
@@ -22,11 +22,11 @@ it("the page follows a run from start to end and keeps the user's view", async (
   await page.getByText("nothing has happened yet").first().waitFor();
   const ended = repository.loop();
   await page.getByRole("region", { name: "Current iteration" }).getByText("the agent is at work").waitFor();
-  await page.getByText("begun 0001").waitFor();
+  await page.getByText("started 0001").waitFor();
   assert.match(await page.title(), /^▸ 0\/1 running/);
   repository.touch("go-0001");
   await page.getByRole("treeitem", { name: /Numerals to numbers/ }).waitFor();
-  await page.getByText("begun 0002").waitFor();
+  await page.getByText("started 0002").waitFor();
   // The address and the view stay at the first iteration while the run continues.
   await page.getByRole("link", { name: /^Iteration 1:/ }).click();
   await page.getByText("Outcome: split").waitFor();

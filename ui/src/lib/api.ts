@@ -4,30 +4,21 @@ import { answerFromExport, exportedRun } from "./export-data";
 import { apiPrefix, type Scope } from "./scope";
 import type { Fault } from "./types";
 
-/** An error response of the server. */
-export class ApiError extends Error {
-  constructor(
-    readonly status: number,
-    readonly code: string,
-    message: string,
-  ) {
-    super(message);
-  }
-}
+/** An error response of the server, as opposed to a failed connection. */
+export class ApiError extends Error {}
 
 /** Gets a JSON document; fails with an `ApiError`, or with the error of `fetch`. */
 export async function get<T>(scope: Scope, path: string, signal?: AbortSignal): Promise<T> {
   if (exportedRun) {
     const answer = answerFromExport(exportedRun, path);
-    if (answer === undefined) throw new ApiError(404, "not_exported", "not included in the exported file");
+    if (answer === undefined) throw new ApiError("not included in the exported file");
     return answer as T;
   }
   const response = await fetch(apiUrl(scope, path), { signal, credentials: "same-origin" });
   if (response.ok) return (await response.json()) as T;
   // A proxy's error page is not JSON.
   const body = (await response.json().catch(() => ({}))) as Partial<Fault>;
-  const { code = "http", message = `the server answered ${response.status}` } = body.error ?? {};
-  throw new ApiError(response.status, code, message);
+  throw new ApiError(body.error?.message ?? `the server answered ${response.status}`);
 }
 
 export function apiUrl(scope: Scope, path: string): string {
