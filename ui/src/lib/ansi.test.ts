@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parseAnsi, PLAIN, stripAnsi } from "./ansi";
 
-describe("terminal colors", () => {
+describe("terminal colours", () => {
   it("become classes of a fixed set and carry over to the next line", () => {
     const first = parseAnsi("\u001b[1;31mred");
     expect(first.spans).toEqual([{ text: "red", classes: "f-1 bold", color: null, background: null }]);
@@ -9,7 +9,7 @@ describe("terminal colors", () => {
     expect(parseAnsi("\u001b[0mplain", first.style).spans[0]?.classes).toBe("");
   });
 
-  it("include 256 colors and RGB", () => {
+  it("include 256 colours and RGB", () => {
     expect(parseAnsi("\u001b[38;5;196mx").spans[0]?.color).toBe("rgb(255 0 0)");
     expect(parseAnsi("\u001b[38;5;9mx").spans[0]?.classes).toBe("f-bright-1");
     expect(parseAnsi("\u001b[48;2;1;2;999mx").spans[0]?.background).toBe("rgb(1 2 255)");

@@ -1,10 +1,10 @@
-// Parses the ANSI colors of a log line into spans of text with CSS classes from a fixed set. It produces no markup.
+// Parses the ANSI colours of a log line into spans of text with CSS classes from a fixed set. It produces no markup.
 
 export interface AnsiSpan {
   text: string;
   /** Space-separated CSS classes. */
   classes: string;
-  /** Colors outside the 16 named ones, as CSS values. */
+  /** Colours outside the 16 named ones, as CSS values. */
   color: string | null;
   background: string | null;
 }
@@ -129,7 +129,7 @@ function setBackground(style: MutableStyle, name: string, value: string | null):
 
 const colorName = (digit: number, isBright: boolean) => `${isBright ? "bright-" : ""}${digit}`;
 
-/** Parses a 256-color or RGB code: its name or CSS value, and how many numbers it takes. */
+/** Parses a 256-colour or RGB code: its name or CSS value, and how many numbers it takes. */
 function extendedColor(codes: number[]): [string, string | null, number] {
   const byte = (number: number | undefined) => Math.min(255, Math.max(0, number ?? 0));
   if (codes[0] === 2) return ["", `rgb(${byte(codes[1])} ${byte(codes[2])} ${byte(codes[3])})`, 4];

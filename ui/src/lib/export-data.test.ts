@@ -38,7 +38,7 @@ test("an exported page answers requests as the server would", () => {
   });
 });
 
-test("logs are paged, and searched without their colors", () => {
+test("logs are paged, and searched without their colours", () => {
   const log = "/api/iterations/r/0007/log/guard";
   const page = answerFromExport(run, `${log}?line=1&count=2`) as LogPage;
   expect([page.total, page.from, page.lines.length]).toEqual([4, 1, 2]);

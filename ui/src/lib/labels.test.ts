@@ -12,7 +12,7 @@ describe("labels", () => {
     expect(outcomeLabel(null).text).toBe("running");
   });
 
-  it("of tasks differ in text, not only in color", () => {
+  it("of tasks differ in text, not only in colour", () => {
     const text = (flags: number, attempts: number, isCurrent: boolean, isNext: boolean) =>
       nodeLabel({ flags, attempts, isCurrent, isNext }).text;
     expect([

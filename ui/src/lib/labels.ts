@@ -1,4 +1,4 @@
-// Labels of states, outcomes and tasks: a glyph, a text and a tone each, so that nothing depends on color alone.
+// Labels of states, outcomes and tasks: a glyph, a text and a tone each, so that nothing depends on colour alone.
 
 import { OUTCOMES, type IterationRow, type StateWord } from "./types";
 

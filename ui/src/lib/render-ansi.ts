@@ -1,4 +1,4 @@
-// A Svelte action that renders a log line with its terminal colors. It reuses spans and changes only what differs,
+// A Svelte action that renders a log line with its terminal colours. It reuses spans and changes only what differs,
 // because a scrolling log renders many lines per frame.
 
 import { parseAnsi } from "./ansi";

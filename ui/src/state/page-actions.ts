@@ -36,7 +36,7 @@ function goToLastIteration(): boolean {
   return true;
 }
 
-/** Outside of an iteration, its neighbors are not known: start at the last one. */
+/** Outside of the iteration view, both keys start at the last iteration. */
 function leaveForLastIteration(): boolean {
   return router.route.view !== "iteration" && goToLastIteration();
 }
