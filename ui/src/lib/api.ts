@@ -2,7 +2,7 @@
 
 import { answerFromExport, exportedRun } from "./export-data";
 import { apiPrefix, type Scope } from "./scope";
-import type { Fault } from "./types";
+import type { ErrorResponse } from "./types";
 
 /** An error response of the server, as opposed to a failed connection. */
 export class ApiError extends Error {}
@@ -17,7 +17,7 @@ export async function get<T>(scope: Scope, path: string, signal?: AbortSignal): 
   const response = await fetch(apiUrl(scope, path), { signal, credentials: "same-origin" });
   if (response.ok) return (await response.json()) as T;
   // A proxy's error page is not JSON.
-  const body = (await response.json().catch(() => ({}))) as Partial<Fault>;
+  const body = (await response.json().catch(() => ({}))) as Partial<ErrorResponse>;
   throw new ApiError(body.error?.message ?? `the server answered ${response.status}`);
 }
 

@@ -1,19 +1,19 @@
 // The server's event stream, shared by all tabs of a browser. A browser allows six connections per server, so one tab,
 // the leader, holds the stream and forwards every message to the others.
 
-import type { Change } from "./types";
+import type { ChangeEvent } from "./types";
 
 export type ConnectionState = "connecting" | "live" | "lost";
 
 export interface StreamListener {
-  change(change: Change): void;
+  change(change: ChangeEvent): void;
   connection(state: ConnectionState): void;
   /** The server is alive; `nowMs` is its clock. */
   heartbeat(nowMs: number): void;
 }
 
 type Message =
-  | { kind: "change"; change: Change }
+  | { kind: "change"; change: ChangeEvent }
   | { kind: "connection"; state: ConnectionState }
   | { kind: "heartbeat"; now: number };
 
@@ -29,7 +29,7 @@ const EVENT_NAMES = [
   "trial_changed",
   "results_changed",
   "resync",
-] as const satisfies Change["event"][];
+] as const satisfies ChangeEvent["event"][];
 
 const FOLLOWER_DELAY_MS = 300;
 
@@ -94,7 +94,7 @@ function openStream(publish: Publish, mayHaveMissed: boolean): EventSource {
   };
   for (const name of EVENT_NAMES) {
     stream.addEventListener(name, (event) => {
-      const change = JSON.parse((event as MessageEvent<string>).data) as Change;
+      const change = JSON.parse((event as MessageEvent<string>).data) as ChangeEvent;
       publish({ kind: "change", change });
     });
   }

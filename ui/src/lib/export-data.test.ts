@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { answerFromExport } from "./export-data";
-import type { LogHits, LogPage, WholeRun } from "./types";
+import type { LogHits, LogPage, RunExport } from "./types";
 
 const run = {
   snapshot: { state: "complete" },
@@ -23,7 +23,7 @@ const run = {
       },
     },
   },
-} as unknown as WholeRun;
+} as unknown as RunExport;
 
 test("an exported page answers requests as the server would", () => {
   expect(answerFromExport(run, "/api/snapshot?run=r")).toBe(run.snapshot);

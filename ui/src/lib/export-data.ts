@@ -1,21 +1,21 @@
 // The data of an exported page. `runner export html` embeds a whole run as JSON; this module answers API requests from
 // it as the server would.
 
-import type { Hit, LogHits, LogPage, WholeIteration, WholeLog, WholeRun } from "./types";
+import type { LogHit, LogHits, LogPage, IterationExport, LogExport, RunExport } from "./types";
 
 /** The run embedded in this page; null if a server answers. */
-export const exportedRun: WholeRun | null = readEmbeddedRun();
+export const exportedRun: RunExport | null = readEmbeddedRun();
 
-function readEmbeddedRun(): WholeRun | null {
+function readEmbeddedRun(): RunExport | null {
   const element = typeof document === "undefined" ? null : document.getElementById("run");
-  return element?.textContent ? (JSON.parse(element.textContent) as WholeRun) : null;
+  return element?.textContent ? (JSON.parse(element.textContent) as RunExport) : null;
 }
 
 const HITS_MAX = 1000;
 const COLORS = /\u001b\[[0-9;]*m/g;
 
 /** What the server would answer; undefined if the export does not include it. */
-export function answerFromExport(run: WholeRun, path: string): unknown {
+export function answerFromExport(run: RunExport, path: string): unknown {
   const url = new URL(path, "http://export");
   const segments = url.pathname.split("/").slice(2).map(decodeURIComponent);
   const [endpoint, first, second, ...rest] = segments;
@@ -37,7 +37,7 @@ export function answerFromExport(run: WholeRun, path: string): unknown {
   return undefined;
 }
 
-function answerFromIteration(iteration: WholeIteration, rest: string[], query: URLSearchParams): unknown {
+function answerFromIteration(iteration: IterationExport, rest: string[], query: URLSearchParams): unknown {
   const [part, name, operation] = rest;
   if (part === undefined) return iteration.detail;
   if (part === "diff") {
@@ -51,15 +51,15 @@ function answerFromIteration(iteration: WholeIteration, rest: string[], query: U
   return logPage(log, Number(query.get("line") ?? 0), Number(query.get("count") ?? 2000));
 }
 
-function logPage(log: WholeLog, from: number, count: number): LogPage {
+function logPage(log: LogExport, from: number, count: number): LogPage {
   const lines = log.lines.slice(from, from + count);
   return { total: log.lines.length, bytes: log.bytes, from, lines, cut: [], is_open: false };
 }
 
-function searchLog(log: WholeLog, text: string, isCaseSensitive: boolean): LogHits {
+function searchLog(log: LogExport, text: string, isCaseSensitive: boolean): LogHits {
   const fold = (value: string) => (isCaseSensitive ? value : value.toLowerCase());
   const wanted = fold(text);
-  const hits: Hit[] = [];
+  const hits: LogHit[] = [];
   let total = 0;
   log.lines.forEach((line, index) => {
     const plain = line.replaceAll(COLORS, "");

@@ -1,7 +1,7 @@
 // Routes and their addresses. An address is everything after the `#`, so that an exported page works from a file.
 
 import { homePrefix, isTrial, linkPrefix, type Scope, type Trial } from "./scope";
-import type { Evidence, IterationRow } from "./types";
+import type { LogLine, IterationRow } from "./types";
 
 export const TABS = ["transcript", "diff", "guard", "prompt", "output", "meta"] as const;
 export type Tab = (typeof TABS)[number];
@@ -132,7 +132,7 @@ export function iterationTab(row: Pick<IterationRow, "guard">): Tab {
 }
 
 /** The log line that shows why a run stopped. */
-export function evidenceRoute(run: string, evidence: Evidence): IterationRoute {
+export function evidenceRoute(run: string, evidence: LogLine): IterationRoute {
   const tab = evidence.log === "guard" ? "guard" : "output";
   return { view: "iteration", run, iter: evidence.iter, tab, line: String(evidence.line + 1) };
 }

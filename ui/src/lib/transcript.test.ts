@@ -72,8 +72,8 @@ describe("a transcript", () => {
       "[1]",
       "{",
       '{"event":7}',
-      '{"event":"settled"}',
-      '{"event":"judged","findings":3}',
+      '{"event":"decided"}',
+      '{"event":"checked","findings":3}',
       '{"event":"agent"}',
     ];
     expect(() => transcriptRows(hostile, hostile)).not.toThrow();

@@ -144,8 +144,8 @@ function runnerRow(event: Json): RowParts | null {
         tab: "prompt",
       };
     }
-    case "resumed":
-      return { glyph: "↻", title: "Resumed after a crash", tone: "retry" };
+    case "recovered":
+      return { glyph: "↻", title: "Recovered after a crash", tone: "retry" };
     case "agent_ended": {
       const kind = text(exit.kind) || "ended";
       const code = number(exit.code);
@@ -164,12 +164,12 @@ function runnerRow(event: Json): RowParts | null {
         isFailure: !isFine,
       };
     }
-    case "judged": {
-      const judgement = text(event.judgement);
+    case "checked": {
+      const result = text(event.result);
       const findings = list(event.findings).map(text).join("\n");
-      const isFine = judgement === "lawful";
+      const isFine = result === "accepted";
       const answer = event.status ? `Agent reported: ${text(event.status)}` : "No valid answer";
-      const title = isFine ? answer : `${answer}: ${spaced(judgement)}`;
+      const title = isFine ? answer : `${answer}: ${spaced(result)}`;
       return {
         glyph: isFine ? "·" : "✗",
         kind: "end",
@@ -204,9 +204,9 @@ function runnerRow(event: Json): RowParts | null {
         tab: "guard",
       };
     }
-    case "settled": {
+    case "decided": {
       const { glyph, text: word, tone } = outcomeLabel(text(event.outcome));
-      const notes = list(event.marks).map((mark) => spaced(text(object(mark).mark)));
+      const notes = list(event.annotations).map((note) => spaced(text(object(note).annotation)));
       const note = text(event.charge) === "charged" ? "used an attempt" : "used no attempt";
       return { glyph, kind: "end", title: `Outcome: ${word}`, body: notes.join("\n"), note, tone };
     }

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { initiallyCollapsed, NO_FILTER, pathTo, rowsAfterToggle, subtreeEnds, visibleRows } from "./tree";
-import type { SlimTree } from "./types";
+import type { TreeColumns } from "./types";
 
 // root: a (b, c (d)), e
-const tree: SlimTree = {
+const tree: TreeColumns = {
   run: "x",
   revision: "",
   id: ["root", "a", "b", "c", "d", "e"],

@@ -1,7 +1,7 @@
 // The task tree as a flat list of rows. A toggle splices rows in or out instead of computing all of them again, which
 // keeps a tree of 100,000 nodes fast.
 
-import type { SlimTree } from "./types";
+import type { TreeColumns } from "./types";
 import { EXHAUSTED, PASSES } from "./labels";
 
 export interface TreeFilter {
@@ -15,7 +15,7 @@ export const NO_FILTER: TreeFilter = { text: "", onlyOpen: false, onlyFailing: f
 const EXPANDED_NODES_MAX = 200;
 
 /** For each node, the index after its last descendant. */
-export function subtreeEnds(tree: SlimTree): Int32Array {
+export function subtreeEnds(tree: TreeColumns): Int32Array {
   const ends = new Int32Array(tree.id.length);
   for (let index = tree.id.length - 1; index >= 0; index--) {
     if ((ends[index] ?? 0) <= index) ends[index] = index + 1;
@@ -26,7 +26,7 @@ export function subtreeEnds(tree: SlimTree): Int32Array {
 }
 
 /** The nodes that start collapsed: in a large tree, all but the root and the path to the next task. */
-export function initiallyCollapsed(tree: SlimTree): Set<string> {
+export function initiallyCollapsed(tree: TreeColumns): Set<string> {
   const collapsed = new Set<string>();
   if (tree.id.length <= EXPANDED_NODES_MAX) return collapsed;
   const expanded = new Set(pathTo(tree, tree.selected));
@@ -38,7 +38,7 @@ export function initiallyCollapsed(tree: SlimTree): Set<string> {
 }
 
 /** The ids from the root to a node; empty if the tree has no such node. */
-export function pathTo(tree: SlimTree, id: string | null | undefined): string[] {
+export function pathTo(tree: TreeColumns, id: string | null | undefined): string[] {
   const path: string[] = [];
   let index = id ? tree.id.indexOf(id) : -1;
   while (index >= 0) {
@@ -50,7 +50,7 @@ export function pathTo(tree: SlimTree, id: string | null | undefined): string[] 
 
 /** The rows to show, as indices of nodes. */
 export function visibleRows(
-  tree: SlimTree,
+  tree: TreeColumns,
   ends: Int32Array,
   collapsed: ReadonlySet<string>,
   filter: TreeFilter,
@@ -61,7 +61,7 @@ export function visibleRows(
 
 /** The nodes from `from` to `to` that no collapsed node hides. */
 function expandedRows(
-  tree: SlimTree,
+  tree: TreeColumns,
   ends: Int32Array,
   collapsed: ReadonlySet<string>,
   from: number,
@@ -76,7 +76,7 @@ function expandedRows(
 }
 
 /** The nodes that match, with their ancestors. */
-function filteredRows(tree: SlimTree, filter: TreeFilter): number[] {
+function filteredRows(tree: TreeColumns, filter: TreeFilter): number[] {
   const text = filter.text.toLowerCase();
   const matches = (value: string | undefined) => (value ?? "").toLowerCase().includes(text);
   const isShown = new Uint8Array(tree.id.length);
@@ -95,7 +95,7 @@ function filteredRows(tree: SlimTree, filter: TreeFilter): number[] {
 
 /** The rows after the node in `row` was collapsed or expanded; `collapsed` is the state after that. */
 export function rowsAfterToggle(
-  tree: SlimTree,
+  tree: TreeColumns,
   ends: Int32Array,
   collapsed: ReadonlySet<string>,
   rows: number[],

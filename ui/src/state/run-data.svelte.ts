@@ -1,14 +1,14 @@
 import { ApiError, errorText, get, withRun } from "../lib/api";
 import { isLiveState, outcomeLabel, stateLabel } from "../lib/labels";
-import type { Change, IterationRow, Iterations, SlimTree, Snapshot } from "../lib/types";
+import type { ChangeEvent, IterationRow, IterationList, TreeColumns, PageSnapshot } from "../lib/types";
 import type { Announcer } from "./announcer.svelte";
 import type { Clock } from "./clock.svelte";
 import type { Connection } from "./connection.svelte";
 import type { RouterState } from "./router.svelte";
 
 type Part = "snapshot" | "rows" | "tree";
-type IterationChange = Extract<Change, { event: "iteration_changed" }>;
-type TrialChange = Extract<Change, { event: "trial_changed" }>;
+type IterationChange = Extract<ChangeEvent, { event: "iteration_changed" }>;
+type TrialChange = Extract<ChangeEvent, { event: "trial_changed" }>;
 
 /** Files whose change affects the snapshot and the list of iterations. */
 const SUMMARY_FILES = ["meta.json", "events.jsonl"];
@@ -24,9 +24,9 @@ function nullIfRefused(error: unknown): null {
  * few signals: a tree of 100,000 nodes must not become 100,000 signals.
  */
 export class RunData {
-  snapshot = $state.raw<Snapshot | null>(null);
+  snapshot = $state.raw<PageSnapshot | null>(null);
   rows = $state.raw<IterationRow[]>([]);
-  tree = $state.raw<SlimTree | null>(null);
+  tree = $state.raw<TreeColumns | null>(null);
   error = $state.raw<string | null>(null);
   /** Changes whenever the results of an evaluation may have changed. */
   resultsRevision = $state.raw(0);
@@ -78,7 +78,7 @@ export class RunData {
     this.refreshAll();
   }
 
-  apply(change: Change): void {
+  apply(change: ChangeEvent): void {
     switch (change.event) {
       case "hello":
         this.connection.checkBuild(change.build);
@@ -146,9 +146,11 @@ export class RunData {
       const { run, trial, scope } = this.router;
       try {
         const [snapshot, rows, tree] = await Promise.all([
-          wants("snapshot") ? get<Snapshot>(scope, withRun("/api/snapshot", run)) : null,
-          wants("rows") ? get<Iterations>(scope, withRun("/api/iterations", run)) : null,
-          wants("tree") ? get<SlimTree>(scope, withRun("/api/tree?slim=1", run)).catch(nullIfRefused) : null,
+          wants("snapshot") ? get<PageSnapshot>(scope, withRun("/api/snapshot", run)) : null,
+          wants("rows") ? get<IterationList>(scope, withRun("/api/iterations", run)) : null,
+          wants("tree")
+            ? get<TreeColumns>(scope, withRun("/api/tree?slim=1", run)).catch(nullIfRefused)
+            : null,
         ]);
         if (run !== this.router.run || trial !== this.router.trial) continue;
         if (rows) this.#setRows(rows.iterations);
@@ -166,7 +168,7 @@ export class RunData {
     this.#isReading = false;
   }
 
-  #setSnapshot(snapshot: Snapshot): void {
+  #setSnapshot(snapshot: PageSnapshot): void {
     this.clock.sync(snapshot.server.now_ms);
     this.connection.checkBuild(snapshot.server.build);
     this.router.resolveLatest(snapshot.server.project);

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { Scope } from "../lib/scope";
-import type { Snapshot } from "../lib/types";
+import type { PageSnapshot } from "../lib/types";
 import { Announcer } from "./announcer.svelte";
 import { Clock } from "./clock.svelte";
 import { Connection } from "./connection.svelte";
@@ -15,7 +15,7 @@ const snapshot = (state: string, shows = "repository") =>
     run: { id: "demo" },
     state,
     headline: "…",
-  }) as Snapshot;
+  }) as PageSnapshot;
 
 function setUp(scope: Scope = {}) {
   const router = {

@@ -8,19 +8,19 @@ import {
   withToggled,
   type TreeFilter,
 } from "../lib/tree";
-import type { SlimTree } from "../lib/types";
+import type { TreeColumns } from "../lib/types";
 
 /** The visible rows of a tree, and which nodes are collapsed. */
 export class TreeRows {
   /** Indices of nodes. */
   rows = $state.raw<number[]>([]);
   collapsed = $state.raw<ReadonlySet<string>>(new Set());
-  #tree: SlimTree | null = null;
+  #tree: TreeColumns | null = null;
   #ends: Int32Array = new Int32Array();
   #filter: TreeFilter | null = null;
 
   /** Nodes keep their state when the tree changes, unless it is the tree of another run. */
-  update(tree: SlimTree | null, filter: TreeFilter): void {
+  update(tree: TreeColumns | null, filter: TreeFilter): void {
     const isOtherRun = tree?.run !== this.#tree?.run;
     if (tree && tree !== this.#tree) this.#ends = subtreeEnds(tree);
     if (tree && (isOtherRun || !this.#tree)) this.collapsed = initiallyCollapsed(tree);
