@@ -62,7 +62,7 @@ fn agent_events(sandbox: &TestRepo) -> Vec<Value> {
 }
 
 #[test]
-fn a_session_of_codex_is_understood_recorded_and_passed() {
+fn codex_session_is_parsed_recorded_and_passed() {
     let sandbox = started("codex", CODEX);
     let told = step(&sandbox).ok();
     assert!(
@@ -85,7 +85,7 @@ fn a_session_of_codex_is_understood_recorded_and_passed() {
 }
 
 #[test]
-fn a_session_of_claude_is_understood_recorded_and_passed() {
+fn claude_session_is_parsed_recorded_and_passed() {
     let sandbox = started("claude", CLAUDE);
     step(&sandbox).ok();
     let meta = sandbox.meta(1);
@@ -100,7 +100,7 @@ fn a_session_of_claude_is_understood_recorded_and_passed() {
 }
 
 #[test]
-fn an_agent_sees_its_own_key_and_no_other_and_its_commands_see_none() {
+fn agent_gets_only_its_own_key_and_its_commands_get_none() {
     for (kind, script, own) in
         [("codex", CODEX, "CODEX_API_KEY=sk-1"), ("claude", CLAUDE, "ANTHROPIC_API_KEY=sk-2")]
     {
@@ -118,7 +118,7 @@ fn an_agent_sees_its_own_key_and_no_other_and_its_commands_see_none() {
 }
 
 #[test]
-fn a_usage_limit_costs_no_attempt_and_waits_until_it_ends() {
+fn usage_limit_uses_no_attempt_and_waits_for_the_reset() {
     let failed = r#"echo '{"type":"turn.failed","error":{"message":"You have none. You'"'"'ve hit your usage limit."}}'; exit 1"#;
     let limit = failed
         .replace("You have none. ", "")
@@ -135,7 +135,7 @@ fn a_usage_limit_costs_no_attempt_and_waits_until_it_ends() {
 }
 
 #[test]
-fn an_agent_that_cannot_be_started_is_told_with_its_cure() {
+fn agent_that_cannot_start_is_reported_with_a_fix() {
     let sandbox = started("codex", "echo 'error: unexpected argument' >&2; exit 2");
     let told = step(&sandbox).ok();
     assert!(told.stdout.contains("error: unexpected argument"), "{}", told.stdout);
@@ -153,7 +153,7 @@ fn an_agent_that_cannot_be_started_is_told_with_its_cure() {
 }
 
 #[test]
-fn a_full_context_ends_the_session_and_is_named() {
+fn full_context_ends_the_session_with_its_own_outcome() {
     let full = "echo '{\"type\":\"thread.started\",\"thread_id\":\"t\"}'; echo {} > \"$RUNNER_CONTEXT_FULL\"; exit 1";
     let sandbox = started("codex", full);
     step(&sandbox).ok();
@@ -162,7 +162,7 @@ fn a_full_context_ends_the_session_and_is_named() {
 }
 
 #[test]
-fn a_preset_is_a_command_with_its_own_line() {
+fn preset_runs_its_command_line() {
     let sandbox = TestRepo::empty(RUNNER);
     let path = program(
         &sandbox,

@@ -37,7 +37,7 @@ fn offered(model: &ScriptedModel) -> Vec<String> {
 }
 
 #[test]
-fn what_a_node_may_not_use_claude_does_not_get() {
+fn claude_gets_only_the_tools_that_the_node_allows() {
     let (sandbox, model) = tried("claude", r#"{"deny": ["NotebookEdit"], "network": false}"#, CONNECT);
     let tools = offered(&model);
     assert!(tools.contains(&"Bash".to_owned()), "{tools:?}");
@@ -50,7 +50,7 @@ fn what_a_node_may_not_use_claude_does_not_get() {
 }
 
 #[test]
-fn what_a_node_may_not_use_codex_does_not_get() {
+fn codex_gets_only_the_tools_that_the_node_allows() {
     let (sandbox, model) = tried("codex", r#"{"deny": ["view_image"], "network": false}"#, CONNECT);
     let tools = offered(&model);
     assert!(tools.contains(&"exec_command".to_owned()), "{tools:?}");
@@ -67,7 +67,7 @@ const PLACES: &str = "[[part.step]]\ndo.shell = 'for place in $HOME/x .git/x ins
     (echo x > $place) && echo could || echo could not; done > tried.txt'\n";
 
 #[test]
-fn the_commands_of_both_agents_are_kept_in() {
+fn commands_of_both_agents_stay_inside_the_sandbox() {
     for (kind, level) in [("codex", "own"), ("claude", "bubblewrap")] {
         let (sandbox, _) = tried(kind, "{}", PLACES);
         let log = sandbox.logged(1, "executor.log");
@@ -77,7 +77,7 @@ fn the_commands_of_both_agents_are_kept_in() {
 }
 
 #[test]
-fn a_node_gives_folders_to_both_agents_and_without_a_sandbox_all_are_theirs() {
+fn both_agents_write_to_the_nodes_folders_and_anywhere_without_a_sandbox() {
     for kind in BOTH {
         let model = model_of(&format!("[[part]]\n{PLACES}{RETRY}"));
         let sandbox = started(&setup(kind, &model.url()));
@@ -97,7 +97,7 @@ fn a_node_gives_folders_to_both_agents_and_without_a_sandbox_all_are_theirs() {
 }
 
 #[test]
-fn claude_changes_no_file_outside_by_its_own_tools() {
+fn claudes_own_tools_change_no_file_outside_the_repository() {
     let write = |path: &std::path::Path| {
         let path = path.display();
         format!(

@@ -5,7 +5,7 @@ use testkit::test_repo::{TestRepo, run};
 use crate::RUNNER;
 
 #[test]
-fn it_is_in_no_help_and_does_nothing_for_people() {
+fn supervisor_entry_is_hidden_and_does_nothing_without_a_runner() {
     let sandbox = TestRepo::empty(RUNNER);
     assert!(!sandbox.runner(&["--help"]).ok().stdout.contains("supervise"));
     let ran = run(&mut sandbox.runner_command(&["__supervise"]));

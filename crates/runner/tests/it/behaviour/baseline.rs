@@ -28,7 +28,7 @@ fn subject(sandbox: &TestRepo, back: u32) -> String {
 }
 
 #[test]
-fn a_guard_that_is_red_before_the_first_session_is_told_at_once_and_to_later_sessions() {
+fn failing_baseline_is_reported_at_once_and_in_later_prompts() {
     let agent = r#"[ "$RUNNER_ITER" = 0002 ] && echo 1 > ok; answer done"#;
     let sandbox = with_baseline().agent(agent).guard("echo the door is open; test -e ok").start();
     let told = sandbox.runner(&["loop"]).ok().stdout;
@@ -53,7 +53,7 @@ fn a_guard_that_is_red_before_the_first_session_is_told_at_once_and_to_later_ses
 }
 
 #[test]
-fn what_was_red_in_another_way_is_shown_beside_what_is_red_now() {
+fn prompt_shows_a_baseline_failure_that_differs_from_the_current_one() {
     let agent = r#"echo "$RUNNER_ITER" > step; [ "$RUNNER_ITER" = 0002 ] && echo 1 > ok; answer done"#;
     let sandbox = with_baseline().agent(agent).guard("echo at $(cat step 2>&1); test -e ok").start();
     sandbox.runner(&["loop"]).ok();
@@ -67,7 +67,7 @@ fn what_was_red_in_another_way_is_shown_beside_what_is_red_now() {
 }
 
 #[test]
-fn a_green_guard_is_recorded_once_and_a_run_without_it_has_none() {
+fn passing_baseline_is_recorded_once_and_only_if_enabled() {
     let sandbox = with_baseline().guard("echo x >> $(dirname $HOME)/asked").start();
     sandbox.runner(&["step"]).ok();
     assert_eq!(subject(&sandbox, 1), "chore(loop): run demo baseline guard=pass");
@@ -80,7 +80,7 @@ fn a_green_guard_is_recorded_once_and_a_run_without_it_has_none() {
 }
 
 #[test]
-fn a_guard_that_cannot_be_asked_stops_nothing() {
+fn baseline_guard_that_cannot_start_does_not_stop_the_run() {
     let sandbox = with_baseline().start();
     let config =
         sandbox.read(".runner/state/config.toml").replace("\"sh\", \"guard.sh\"", "\"no-such-guard\"");
@@ -93,7 +93,7 @@ fn a_guard_that_cannot_be_asked_stops_nothing() {
 }
 
 #[test]
-fn what_the_first_guard_changes_is_put_back_and_kept_aside() {
+fn files_that_the_baseline_guard_changes_are_restored_and_saved() {
     let sandbox = with_baseline()
         .agent("test ! -e made && answer done")
         .guard("echo x > made; echo more >> README.md")
@@ -106,7 +106,7 @@ fn what_the_first_guard_changes_is_put_back_and_kept_aside() {
 }
 
 #[test]
-fn a_first_guard_that_dies_with_the_runner_is_asked_again() {
+fn baseline_runs_again_after_the_runner_was_killed() {
     for point in POINTS {
         let sandbox = with_baseline().guard("echo x > made").start();
         let ran = run(sandbox.runner_command(&["loop"]).env("RUNNER_TEST_CRASH_AT", point));
@@ -121,7 +121,7 @@ fn a_first_guard_that_dies_with_the_runner_is_asked_again() {
 }
 
 #[test]
-fn a_first_guard_can_be_broken_off() {
+fn baseline_can_be_interrupted() {
     let sandbox = with_baseline().guard("echo x > made; touch $(dirname $HOME)/begun; sleep 60").start();
     let mut child = sandbox.runner_command(&["loop"]).stdout(Stdio::null()).spawn().unwrap();
     wait_for("the guard", || sandbox.outside().join("begun").exists());
@@ -152,7 +152,7 @@ const FORGERIES: &[(Forgery, Rule, u32)] = &[
 ];
 
 #[test]
-fn every_forged_baseline_is_found_and_named() {
+fn verify_names_the_rule_that_a_forged_baseline_violates() {
     let agent = r#"[ "$RUNNER_ITER" = 0002 ] && echo 1 > ok; answer done"#;
     let sandbox = with_baseline().agent(agent).guard("echo looked; test -e ok").start();
     sandbox.runner(&["loop"]).ok();

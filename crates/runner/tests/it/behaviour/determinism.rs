@@ -111,7 +111,7 @@ fn run_in(surroundings: &Surroundings) -> (TestRepo, Vec<String>) {
 }
 
 #[test]
-fn the_same_run_in_other_surroundings_is_the_same() {
+fn run_is_identical_in_another_environment() {
     let [here, there, elsewhere] = [
         Surroundings {
             zone: "UTC",

@@ -29,7 +29,7 @@ fn said(sandbox: &TestRepo, hook: &str) -> Option<serde_json::Value> {
 }
 
 #[test]
-fn a_pass_and_an_end_are_told_outside_of_the_repository() {
+fn pass_and_complete_hooks_run_outside_the_repository() {
     let sandbox = told("answer done", &ALL, WRITES);
     let told = sandbox.runner(&["loop"]).ok().stdout;
     assert!(told.contains("event=hook_ran hook=on_pass ok=true"), "{told}");
@@ -47,7 +47,7 @@ fn a_pass_and_an_end_are_told_outside_of_the_repository() {
 }
 
 #[test]
-fn a_run_that_is_stuck_or_stops_tells_so() {
+fn stuck_and_stop_hooks_run() {
     let sandbox = told("answer retry", &ALL, WRITES);
     assert_eq!(sandbox.runner(&["loop"]).code, Some(3));
     assert_eq!(said(&sandbox, "on_stuck").unwrap().pointer("/stop/reason").unwrap(), "stuck");
@@ -57,7 +57,7 @@ fn a_run_that_is_stuck_or_stops_tells_so() {
 }
 
 #[test]
-fn a_hook_that_fails_hangs_or_is_not_there_changes_nothing() {
+fn failing_hanging_or_missing_hook_changes_nothing() {
     let hang = "sleep 60 & trap '' TERM INT; sleep 60";
     for (script, why) in [("exit 3", "exit code 3"), (hang, "longer than 1 seconds")] {
         let sandbox = told("answer done", &["on_pass"], script);
@@ -69,7 +69,7 @@ fn a_hook_that_fails_hangs_or_is_not_there_changes_nothing() {
 }
 
 #[test]
-fn a_hook_that_an_agent_could_have_written_is_not_run() {
+fn hook_inside_the_repository_is_not_run() {
     let sandbox = RunBuilder::new(RUNNER).file("tell.sh", "#!/bin/sh\ntouch $(dirname $HOME)/told\n").start();
     let config = sandbox.read(".runner/state/config.toml");
     let inside = sandbox.path("tell.sh").display().to_string();

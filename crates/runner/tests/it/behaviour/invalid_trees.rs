@@ -5,7 +5,7 @@ use testkit::bad_trees::bad_trees;
 use crate::started;
 
 #[test]
-fn every_wrong_tree_is_told_whole_and_left_as_it_is() {
+fn every_problem_of_an_invalid_tree_is_listed_and_the_file_kept() {
     let sandbox = started();
     let trees = bad_trees();
     assert!(trees.len() >= 60, "{}", trees.len());

@@ -8,7 +8,7 @@ use crate::ready;
 use crate::started;
 
 #[test]
-fn every_answer_is_one_json_document_with_a_schema_of_its_own() {
+fn json_output_is_one_document_with_a_schema() {
     let sandbox = ready();
     for command in ["init", "start", "validate", "select", "status", "tree", "doctor", "man"] {
         let told = sandbox.runner(&[command, "--json"]).stdout;
@@ -23,7 +23,7 @@ fn every_answer_is_one_json_document_with_a_schema_of_its_own() {
 }
 
 #[test]
-fn quiet_says_nothing_but_errors() {
+fn quiet_prints_only_errors() {
     let sandbox = ready();
     for command in ["start", "validate", "status"] {
         assert_eq!(sandbox.runner(&[command, "-q"]).ok().stdout, "");
@@ -33,7 +33,7 @@ fn quiet_says_nothing_but_errors() {
 }
 
 #[test]
-fn colour_is_for_terminals_and_for_those_who_ask() {
+fn colour_is_used_on_terminals_or_on_request() {
     let sandbox = ready();
     sandbox.write("dirt", "x");
     let escapes = |command: &mut std::process::Command| run(command).stderr.contains('\u{1b}');
@@ -44,7 +44,7 @@ fn colour_is_for_terminals_and_for_those_who_ask() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn closed_pipe_is_not_an_error() {
     let sandbox = started();
     for command in ["tree", "validate", "status", "completions bash", "--help"] {
         let args: Vec<&str> = command.split(' ').collect();
@@ -57,7 +57,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn wrong_usage_exits_with_two_and_says_what_is_right() {
+fn usage_error_exits_with_two_and_shows_the_usage() {
     let sandbox = ready();
     for args in [
         &["star"][..],
@@ -75,7 +75,7 @@ fn wrong_usage_exits_with_two_and_says_what_is_right() {
 }
 
 #[test]
-fn every_command_has_help_with_an_example() {
+fn help_pages_show_usage_and_examples() {
     let sandbox = ready();
     for command in ["init", "start", "validate", "select", "status", "tree", "doctor", "completions", "man"] {
         let help = sandbox.runner(&[command, "--help"]).ok().stdout;
@@ -87,7 +87,7 @@ fn every_command_has_help_with_an_example() {
 }
 
 #[test]
-fn completions_and_manual_pages_are_whole() {
+fn completions_and_manual_pages_are_generated() {
     let sandbox = ready();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = sandbox.runner(&["completions", shell]).ok().stdout;
@@ -112,7 +112,7 @@ fn on_terminal(sandbox: &testkit::test_repo::TestRepo, columns: u32, command: &s
 const PLAN: &str = include_str!("../plan.json");
 
 #[test]
-fn the_tree_and_the_status_are_drawn_for_a_terminal() {
+fn tree_status_and_select_are_drawn_for_the_terminal_width() {
     let sandbox = started();
     sandbox.write(".runner/state/tree.json", PLAN);
     sandbox.commit_all("as if some iterations had been");
@@ -132,7 +132,7 @@ fn the_tree_and_the_status_are_drawn_for_a_terminal() {
 }
 
 #[test]
-fn without_unicode_the_same_is_drawn_in_ascii() {
+fn tree_is_drawn_in_ascii_without_a_unicode_locale() {
     let sandbox = started();
     sandbox.write(".runner/state/tree.json", PLAN);
     let mut script = sandbox.command("script");

@@ -7,7 +7,7 @@ use testkit::run_builder::RunBuilder;
 use crate::RUNNER;
 
 #[test]
-fn three_hundred_megabytes_of_output_are_cut_to_the_cap() {
+fn three_hundred_megabytes_of_output_are_cut_to_the_limit() {
     let line = "0123456789abcde ".repeat(512);
     let agent = format!(
         "echo beginning; yes '{line}' | head -c 300000000; echo; echo end; touch $AROUND/printed
@@ -36,7 +36,7 @@ fn three_hundred_megabytes_of_output_are_cut_to_the_cap() {
 }
 
 #[test]
-fn a_prompt_of_nine_hundred_kilobytes_arrives_whole() {
+fn prompt_of_nine_hundred_kilobytes_arrives_complete() {
     let goal: String = (0..24_800).map(|nth| format!("- requirement number {nth} ä€🦀\n")).collect();
     // It talks before it listens, and then listens to everything.
     let agent =
@@ -55,7 +55,7 @@ fn a_prompt_of_nine_hundred_kilobytes_arrives_whole() {
 }
 
 #[test]
-fn a_known_file_that_grows_beyond_all_bounds_comes_back_as_it_was() {
+fn document_that_grows_too_large_is_restored() {
     let agent = "head -c 60000000 /dev/zero > README.md; echo more > new.txt; answer done";
     let guard = "test $(cat README.md | wc -c) -lt 100";
     let sandbox = RunBuilder::new(RUNNER).agent(agent).guard(guard).start();
@@ -68,7 +68,7 @@ fn a_known_file_that_grows_beyond_all_bounds_comes_back_as_it_was() {
 }
 
 #[test]
-fn thousands_of_files_are_one_iteration_like_any_other() {
+fn thousands_of_files_are_committed_in_one_iteration() {
     let agent = "mkdir many; for n in $(seq 2000); do echo $n > many/$n; done; answer retry";
     let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     sandbox.runner(&["step"]).ok();

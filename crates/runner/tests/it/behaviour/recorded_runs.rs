@@ -87,7 +87,7 @@ fn file(name: &str) -> PathBuf {
 }
 
 #[test]
-fn recorded_runs_are_the_same_today() {
+fn recorded_runs_replay_identically() {
     for (name, _) in ENDINGS {
         let path = file(name);
         let bytes =
@@ -103,7 +103,7 @@ fn recorded_runs_are_the_same_today() {
 
 /// What is made today is recorded and replayed; with UPDATE_RECORDED=1 it is kept.
 #[test]
-fn every_ending_can_be_recorded_and_replayed() {
+fn every_outcome_can_be_recorded_and_replayed() {
     for (name, make) in ENDINGS {
         let sandbox = make();
         let exported = sandbox.outside().join("run.json");
@@ -122,7 +122,7 @@ fn every_ending_can_be_recorded_and_replayed() {
 }
 
 #[test]
-fn a_difference_is_named_with_its_line() {
+fn replay_names_the_differing_line() {
     let sandbox = looped(&RunBuilder::new(RUNNER).agent("answer retry"));
     let exported = sandbox.outside().join("run.json");
     sandbox.runner(&["replay", "--export", exported.to_str().unwrap()]).ok();

@@ -26,7 +26,7 @@ fn status(sandbox: &TestRepo) -> serde_json::Value {
 }
 
 #[test]
-fn every_fault_of_a_provider_means_what_the_table_says() {
+fn provider_failures_have_the_documented_consequences() {
     for (fault, outcome, code) in [
         ("not_logged_in", "not_logged_in", 1),
         ("refused", "provider_refused", 1),
@@ -56,7 +56,7 @@ fn every_fault_of_a_provider_means_what_the_table_says() {
 }
 
 #[test]
-fn a_usage_limit_is_waited_out_and_the_run_goes_on() {
+fn run_waits_for_the_usage_limit_and_continues() {
     let report = "fault = \"usage_limit\", resets_in_secs = 2";
     let sandbox = RunBuilder::new(RUNNER).scenario(&first_reports(report)).start();
     let ran = sandbox.runner(&["loop"]).ok();
@@ -74,7 +74,7 @@ fn a_usage_limit_is_waited_out_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_wait_survives_the_runner_and_is_told_and_ends_at_once_when_asked() {
+fn wait_survives_a_restart_is_shown_and_can_be_interrupted() {
     let report = "fault = \"usage_limit\", resets_in_secs = 3000";
     let sandbox = RunBuilder::new(RUNNER).scenario(&first_reports(report)).start();
     let waits = || {
@@ -110,7 +110,7 @@ fn a_wait_survives_the_runner_and_is_told_and_ends_at_once_when_asked() {
 }
 
 #[test]
-fn another_agent_does_not_wait_for_the_first_one() {
+fn switching_agents_cancels_the_wait() {
     let report = "fault = \"usage_limit\", resets_in_secs = 3000";
     let sandbox = RunBuilder::new(RUNNER).scenario(&first_reports(report)).start();
     sandbox.runner(&["step"]).ok();
@@ -128,7 +128,7 @@ const SPENDER: &str = "[[session]]\nanswer = { status = \"retry\", summary = \"m
     report = { input_tokens = 1000, cached_input_tokens = 200, output_tokens = 100, COST }\n";
 
 #[test]
-fn a_budget_stops_the_run_names_its_limit_and_goes_on_when_raised() {
+fn budget_stops_the_run_until_it_is_raised() {
     for (limit, spent, max) in [
         ("run_tokens = 2000", "2200 tokens", "2000 tokens"),
         ("run_usd = 0.4", "$0.50", "$0.40"),
@@ -158,7 +158,7 @@ fn a_budget_stops_the_run_names_its_limit_and_goes_on_when_raised() {
 }
 
 #[test]
-fn a_cost_is_reported_or_estimated_or_unknown_and_a_blind_budget_is_told() {
+fn cost_source_is_recorded_and_an_unenforceable_budget_warns() {
     let prices = "[budget]\nrun_usd = 5\n[prices.script]\ninput = 1.0\ncached_input = 0.5\noutput = 10.0";
     let estimated = RunBuilder::new(RUNNER).scenario(&SPENDER.replace(", COST", "")).more(prices).start();
     let ran = estimated.runner(&["step"]).ok();
@@ -184,7 +184,7 @@ fn a_cost_is_reported_or_estimated_or_unknown_and_a_blind_budget_is_told() {
 }
 
 #[test]
-fn what_was_spent_survives_a_kill() {
+fn spending_survives_a_kill() {
     let agent = r#"printf '{"usage": {"input_tokens": 70, "output_tokens": 7}}' > "$RUNNER_REPORT"
         touch $AROUND/begun; sleep 999"#;
     let sandbox = RunBuilder::new(RUNNER).agent(agent).more("[budget]\nrun_tokens = 100").start();
@@ -221,7 +221,7 @@ fn ladder(first: &str, keys: &str, rung: &str) -> TestRepo {
 }
 
 #[test]
-fn a_leaf_that_resists_climbs_the_ladder() {
+fn failing_task_climbs_the_ladder() {
     let sandbox = ladder("answer retry", "", "after_attempts = 2");
     let ran = sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["retry", "retry", "passed"]);
@@ -232,7 +232,7 @@ fn a_leaf_that_resists_climbs_the_ladder() {
 }
 
 #[test]
-fn a_used_up_agent_makes_room_for_the_next_one() {
+fn agent_at_its_usage_limit_is_replaced_by_the_next_rung() {
     let used_up =
         r#"printf '{"fault": {"fault": "usage_limit", "resets_unix_secs": 4102444800}}' > "$RUNNER_REPORT""#;
     let sandbox = ladder(used_up, "on_usage_limit = \"next\"", "");
@@ -247,7 +247,7 @@ fn a_used_up_agent_makes_room_for_the_next_one() {
 }
 
 #[test]
-fn what_an_agent_may_use_is_the_users_to_say() {
+fn agent_tools_follow_the_users_tools_json() {
     let tools = ".runner/nodes/root/tools.json";
     let sandbox = RunBuilder::new(RUNNER).agent("answer done").start();
     sandbox.write(tools, "{\"network\": true}");
@@ -271,7 +271,7 @@ fn what_an_agent_may_use_is_the_users_to_say() {
 }
 
 #[test]
-fn a_node_takes_the_network_and_gives_folders_to_what_runs_in_a_sandbox() {
+fn tools_json_limits_network_and_adds_folders_in_the_sandbox() {
     let script = r#"if test "$RUNNER_NODE_ID" = root; then split; exit; fi
         {
             bash -c 'exec 3<>/dev/tcp/127.0.0.1/$(cat $HOME/port)' 2> /dev/null && echo net || echo no net
@@ -296,7 +296,7 @@ fn a_node_takes_the_network_and_gives_folders_to_what_runs_in_a_sandbox() {
 }
 
 #[test]
-fn an_agent_that_writes_tools_gains_nothing() {
+fn tools_json_written_by_an_agent_is_restored() {
     let agent = r#"mkdir -p .runner/nodes/root/artifacts .runner/nodes/b
         echo '{"network": true}' > .runner/nodes/root/tools.json
         echo '{"model": "largest"}' > .runner/nodes/b/tools.json

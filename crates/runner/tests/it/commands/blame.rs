@@ -47,7 +47,7 @@ fn blame(sandbox: &TestRepo, args: &[&str]) -> RunOutput {
 }
 
 #[test]
-fn the_iteration_that_broke_a_node_is_found() {
+fn blame_finds_the_iteration_that_broke_a_task() {
     let sandbox = broken();
     let told = blame(&sandbox, &["a"]).ok().stdout;
     let fifth = sandbox.git(&["log", "-1", "--format=%H", "--grep=iter 0005"]);
@@ -73,7 +73,7 @@ fn the_iteration_that_broke_a_node_is_found() {
 }
 
 #[test]
-fn a_check_of_the_users_own_is_run_in_the_place_of_the_guard() {
+fn blame_runs_a_command_instead_of_the_guard() {
     let sandbox = broken();
     let told = blame(&sandbox, &["--from", "2", "--", "grep", "good", "parser"]).ok().stdout;
     assert!(told.contains("result=found") && told.contains("iter=5"), "{told}");
@@ -88,7 +88,7 @@ fn a_check_of_the_users_own_is_run_in_the_place_of_the_guard() {
 }
 
 #[test]
-fn the_check_is_the_guard_as_it_was_pinned_and_the_user_can_be_the_one() {
+fn blame_uses_the_pinned_guard_and_finds_user_commits() {
     let sandbox = RunBuilder::new(RUNNER)
         .agent(r#"case "$RUNNER_NODE_ID" in root) split ;; *) echo 1 > work; answer done ;; esac"#)
         .guard("test ! -e wrong")
@@ -105,7 +105,7 @@ fn the_check_is_the_guard_as_it_was_pinned_and_the_user_can_be_the_one() {
 }
 
 #[test]
-fn a_check_that_changes_its_mind_is_called_flaky() {
+fn blame_reports_a_flaky_command() {
     let sandbox = broken();
     let count = sandbox.outside().join("count");
     // Red at first, and green from the second look at the boundary on.
@@ -115,13 +115,13 @@ fn a_check_that_changes_its_mind_is_called_flaky() {
 }
 
 #[test]
-fn stopping_a_search_leaves_nothing_behind() {
+fn interrupted_blame_leaves_nothing_behind() {
     let sandbox = broken();
     stopped(&sandbox, &["blame", "--", "sh", "-c", "touch ../began; sleep 1000"]);
 }
 
 #[test]
-fn stopping_a_guard_that_is_run_again_leaves_nothing_behind() {
+fn interrupted_guard_rerun_leaves_nothing_behind() {
     let guard = "test -z \"$SLOW\" || { touch ../began; sleep 1000; }";
     let sandbox = RunBuilder::new(RUNNER).guard(guard).start();
     sandbox.runner(&["loop"]).ok();

@@ -48,7 +48,7 @@ fn rows(ran: &RunOutput) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_scripted_agent_conforms_however_it_is_started() {
+fn scripted_agent_conforms_as_script_and_as_command() {
     let sandbox = TestRepo::empty(RUNNER);
     let told = sandbox.runner(&["conformance", "--json", "--agent", "command"]);
     assert_eq!(told.code, Some(0), "{}{}", told.stdout, told.stderr);
@@ -64,7 +64,7 @@ fn the_scripted_agent_conforms_however_it_is_started() {
 }
 
 #[test]
-fn a_real_agent_is_asked_for_nothing_without_leave() {
+fn real_agent_runs_only_with_yes() {
     let sandbox = TestRepo::empty(RUNNER);
     let refused = sandbox.runner(&["conformance", "--agent", "codex"]).refused(2);
     for words in ["use your login and cost", "the same with --yes", "--agent script"] {
@@ -73,7 +73,7 @@ fn a_real_agent_is_asked_for_nothing_without_leave() {
 }
 
 #[test]
-fn the_real_agents_conform() {
+fn real_agents_conform() {
     for kind in BOTH {
         let model = model_of(GOOD);
         let sandbox = started(&setup(kind, &model.url()));
@@ -87,7 +87,7 @@ fn the_real_agents_conform() {
 }
 
 #[test]
-fn an_agent_that_does_not_conform_is_found_out_and_its_work_is_kept_to_look_at() {
+fn nonconforming_agent_is_reported_and_its_repositories_kept() {
     // It says done whatever it is asked for.
     let agent = r#"printf '{"status": "done", "summary": "sure"}' > "$RUNNER_OUTPUT""#;
     let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
@@ -103,7 +103,7 @@ fn an_agent_that_does_not_conform_is_found_out_and_its_work_is_kept_to_look_at()
 }
 
 #[test]
-fn an_agent_that_is_not_there_is_told_with_what_installs_it() {
+fn missing_agent_is_reported_with_its_install_command() {
     let sandbox = RunBuilder::new(RUNNER).no_agent().start();
     let told = run(sandbox.runner_command(&["conformance", "--yes"]).env("TMPDIR", sandbox.outside()));
     assert_eq!(told.code, Some(1), "{}{}", told.stdout, told.stderr);

@@ -48,7 +48,7 @@ fn children(sandbox: &TestRepo, of: &str) -> String {
 }
 
 #[test]
-fn every_edit_is_a_commit_of_its_own_and_a_steered_run_is_proven() {
+fn each_edit_is_one_commit_and_the_edited_run_verifies() {
     let sandbox = half_done();
     let edits: &[(&[&str], &str)] = &[
         (
@@ -92,7 +92,7 @@ fn every_edit_is_a_commit_of_its_own_and_a_steered_run_is_proven() {
 }
 
 #[test]
-fn what_the_rules_forbid_is_refused_and_nothing_is_changed() {
+fn forbidden_edit_is_refused_and_changes_nothing() {
     let sandbox = half_done();
     let tip = sandbox.git(&["rev-parse", "HEAD"]);
     let refused: &[(&[&str], &str, &str)] = &[
@@ -132,7 +132,7 @@ fn what_the_rules_forbid_is_refused_and_nothing_is_changed() {
 }
 
 #[test]
-fn a_node_with_something_passed_below_it_is_not_removed() {
+fn task_with_a_passed_descendant_is_not_removed() {
     let sandbox = half_done();
     sandbox.runner(&["node", "split", "b", "--into", "c", "--into", "d"]).ok();
     sandbox.runner(&["step"]).ok();
@@ -147,7 +147,7 @@ fn a_node_with_something_passed_below_it_is_not_removed() {
 }
 
 #[test]
-fn a_run_that_is_stuck_says_which_command_goes_on() {
+fn stuck_run_names_the_command_that_continues_it() {
     let sandbox = RunBuilder::new(RUNNER).agent("answer retry").keys("max_attempts_default = 1").start();
     let stuck = sandbox.runner(&["loop"]);
     assert_eq!(stuck.code, Some(3));
@@ -163,7 +163,7 @@ fn a_run_that_is_stuck_says_which_command_goes_on() {
 }
 
 #[test]
-fn the_steps_of_a_leaf_may_stand_in_a_file() {
+fn split_reads_steps_from_a_file() {
     let sandbox = half_done();
     let file = sandbox.outside().join("steps");
     std::fs::write(&file, "- Read it\n  All of it.\n  - no byte lost\nWrite it\n").unwrap();
@@ -177,7 +177,7 @@ fn the_steps_of_a_leaf_may_stand_in_a_file() {
 }
 
 #[test]
-fn changes_that_are_not_committed_are_not_swallowed() {
+fn edit_is_refused_with_uncommitted_changes() {
     let sandbox = half_done();
     sandbox.write("dirty", "x");
     assert!(sandbox.runner(&["node", "allow", "b"]).refused(2).contains("dirty"));
@@ -194,7 +194,7 @@ fn changes_that_are_not_committed_are_not_swallowed() {
 }
 
 #[test]
-fn while_an_iteration_is_made_an_edit_is_refused_with_the_way_out() {
+fn edit_during_an_iteration_is_refused_with_a_hint() {
     let sandbox = RunBuilder::new(RUNNER)
         .agent("touch $AROUND/begun; while [ ! -e $AROUND/go ]; do sleep 0.01; done; answer done")
         .start();
@@ -208,7 +208,7 @@ fn while_an_iteration_is_made_an_edit_is_refused_with_the_way_out() {
 }
 
 #[test]
-fn questions_are_listed_with_their_answers_and_the_next_prompt_shows_both() {
+fn questions_and_answers_are_listed_and_shown_in_the_next_prompt() {
     let sandbox = half_done();
     let told = sandbox.runner(&["questions"]).ok().stdout;
     assert_eq!(told, "question=1 text=\"Which port?\"\nquestion=2 text=\"Tabs or spaces?\"\n");
@@ -236,7 +236,7 @@ fn questions_are_listed_with_their_answers_and_the_next_prompt_shows_both() {
 }
 
 #[test]
-fn an_edit_that_dies_at_any_point_is_finished_by_the_next_command() {
+fn next_command_finishes_an_edit_killed_at_any_point() {
     for point in POINTS {
         let sandbox = half_done();
         let ran = run(sandbox.runner_command(&["node", "allow", "b"]).env("RUNNER_TEST_CRASH_AT", point));

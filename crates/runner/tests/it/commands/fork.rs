@@ -25,7 +25,7 @@ fn state(sandbox: &TestRepo) -> serde_json::Value {
 }
 
 #[test]
-fn a_fork_goes_on_from_its_iteration_and_proves_the_whole_chain() {
+fn fork_continues_from_its_iteration_and_verifies_the_whole_chain() {
     let sandbox = complete();
     let (branches, old_state) =
         (sandbox.branches(), sandbox.git(&["show", "HEAD~1:.runner/state/run_state.json"]));
@@ -64,7 +64,7 @@ fn a_fork_goes_on_from_its_iteration_and_proves_the_whole_chain() {
 }
 
 #[test]
-fn any_iteration_of_any_run_can_be_forked_under_any_free_name() {
+fn any_iteration_can_be_forked_with_any_free_id() {
     let sandbox = complete();
     insta::assert_snapshot!("fork_90", on_terminal(&sandbox, "fork @-1 --id second", 0));
     sandbox.runner(&["fork", "demo/1"]).ok();
@@ -94,7 +94,7 @@ fn any_iteration_of_any_run_can_be_forked_under_any_free_name() {
 }
 
 #[test]
-fn a_fork_that_cannot_be_made_changes_nothing() {
+fn refused_fork_changes_nothing() {
     let sandbox = complete();
     let before = sandbox.branches();
     assert!(sandbox.runner(&["fork", "9"]).refused(2).contains("there is no iteration 9"));
@@ -123,7 +123,7 @@ fn a_fork_that_cannot_be_made_changes_nothing() {
 pub(crate) const POINTS: [&str; 1] = ["fork.commit"];
 
 #[test]
-fn a_fork_survives_a_crash_at_every_point() {
+fn fork_survives_a_crash_at_every_point() {
     let of_the_move = [
         "move.journal",
         "move.branch",
@@ -161,7 +161,7 @@ fn amended(sandbox: &TestRepo, message: &str) -> String {
 }
 
 #[test]
-fn a_forged_fork_is_found() {
+fn forged_fork_is_detected() {
     let message = "chore(loop): start run new\n\nRunner-Fork: demo 0002";
     let forged = |message: &str, forge: &dyn Fn(&TestRepo)| {
         let sandbox = complete();

@@ -7,14 +7,14 @@ use crate::ready;
 use crate::started;
 
 #[test]
-fn before_the_first_start_all_is_valid() {
+fn repository_is_valid_before_the_first_start() {
     let sandbox = ready();
     assert_eq!(sandbox.runner(&["validate"]).ok().value("valid"), Some("true problems=0"));
     assert_eq!(sandbox.runner(&["status"]).ok().value("next"), Some("\"runner start\""));
 }
 
 #[test]
-fn every_problem_is_listed_at_once() {
+fn validate_lists_every_problem_at_once() {
     let sandbox = started();
     sandbox.write(".runner/state/config.toml", "max_iterations = 0\n[executor]\nkind = \"kodex\"\n");
     sandbox.write(".runner/state/run_state.json", "{}");
@@ -31,7 +31,7 @@ fn every_problem_is_listed_at_once() {
 }
 
 #[test]
-fn identity_faults_name_the_cure() {
+fn identity_problems_name_the_fix() {
     let sandbox = started();
     sandbox.git(&["checkout", "-q", "-b", "elsewhere"]);
     let told = sandbox.runner(&["validate"]);
@@ -41,7 +41,7 @@ fn identity_faults_name_the_cure() {
 }
 
 #[test]
-fn a_stuck_leaf_has_an_exit_code_of_its_own() {
+fn select_exits_with_three_if_stuck() {
     let sandbox = started();
     let tree = sandbox.read(".runner/state/tree.json");
     sandbox.write(".runner/state/tree.json", tree.replace("\"attempts\": 0", "\"attempts\": 3"));
@@ -54,7 +54,7 @@ fn a_stuck_leaf_has_an_exit_code_of_its_own() {
 }
 
 #[test]
-fn a_broken_tree_is_told_by_every_command_that_needs_it() {
+fn every_command_that_needs_the_tree_reports_its_problems() {
     let sandbox = started();
     let broken = "{\"version\": 1, \"root\": {\"id\": \"root\"}}\n";
     sandbox.write(".runner/state/tree.json", broken);
@@ -72,7 +72,7 @@ fn a_broken_tree_is_told_by_every_command_that_needs_it() {
 }
 
 #[test]
-fn a_repository_that_is_not_set_up_is_told_how() {
+fn missing_runner_directory_is_reported_with_a_hint() {
     let sandbox = TestRepo::with_commit(RUNNER);
     for command in ["validate", "select", "status", "tree"] {
         assert!(sandbox.runner(&[command]).refused(2).contains("runner init"), "{command}");
@@ -82,7 +82,7 @@ fn a_repository_that_is_not_set_up_is_told_how() {
 }
 
 #[test]
-fn doctor_says_what_is_missing_and_how_to_get_it() {
+fn doctor_reports_missing_programs_with_a_fix() {
     let sandbox = started();
     let config = sandbox.read(".runner/state/config.toml");
     let config = config.replace("[\"just\", \"ci\"]", "[\"no-such-guard\"]").replacen(
@@ -119,7 +119,7 @@ fn doctor_says_what_is_missing_and_how_to_get_it() {
 }
 
 #[test]
-fn doctor_looks_for_the_programs_of_hooks() {
+fn doctor_checks_hook_programs() {
     let sandbox = started();
     let inside = sandbox.path("tell");
     sandbox.write("tell", "");
@@ -141,7 +141,7 @@ fn doctor_looks_for_the_programs_of_hooks() {
 }
 
 #[test]
-fn doctor_knows_the_versions_of_agents() {
+fn doctor_checks_agent_versions() {
     let sandbox = started();
     let config = sandbox.read(".runner/state/config.toml").replace("[\"just\", \"ci\"]", "[\"true\"]");
     for (kind, package, says, verdict) in [
@@ -166,7 +166,7 @@ fn doctor_knows_the_versions_of_agents() {
 }
 
 #[test]
-fn reading_changes_nothing() {
+fn read_only_commands_change_nothing() {
     let sandbox = started();
     let stamp = |sandbox: &TestRepo| {
         let listing = run_find(sandbox);

@@ -58,7 +58,7 @@ pub(crate) fn on_terminal(sandbox: &TestRepo, command: &str, code: i32) -> Strin
 }
 
 #[test]
-fn the_log_lists_iterations_and_knows_no_times_where_the_logs_are_not() {
+fn log_lists_iterations_without_times_if_there_are_no_logs() {
     let sandbox = complete();
     let told = sandbox.runner(&["log"]).ok().stdout;
     assert_eq!(told.lines().count(), 5);
@@ -73,7 +73,7 @@ fn the_log_lists_iterations_and_knows_no_times_where_the_logs_are_not() {
 }
 
 #[test]
-fn the_parts_of_an_iteration_are_shown_without_control_sequences() {
+fn log_prints_parts_without_control_sequences() {
     let sandbox = complete();
     let told = |args: &str| sandbox.runner(&args.split(' ').collect::<Vec<_>>()).ok().stdout;
     assert_eq!(told("log 2"), "thinking hard\nerror: no ok\n");
@@ -88,7 +88,7 @@ fn the_parts_of_an_iteration_are_shown_without_control_sequences() {
 }
 
 #[test]
-fn an_argument_is_understood_or_refused_with_what_is_near() {
+fn target_argument_is_resolved_or_refused_with_a_suggestion() {
     let sandbox = complete();
     for good in ["5", "#5", "@", "0005", "b", "root/b", "roo", "@-0"] {
         sandbox.runner(&["show", good]).ok();
@@ -113,7 +113,7 @@ fn an_argument_is_understood_or_refused_with_what_is_near() {
 }
 
 #[test]
-fn a_difference_is_the_work_and_with_a_path_anything() {
+fn diff_shows_the_work_and_any_path_on_request() {
     let sandbox = complete();
     let told = sandbox.runner(&["diff", "3"]).ok().stdout;
     assert!(told.contains("+++ b/ok") && !told.contains(".runner"), "{told}");
@@ -124,7 +124,7 @@ fn a_difference_is_the_work_and_with_a_path_anything() {
 }
 
 #[test]
-fn a_terminal_gets_columns_and_a_pager() {
+fn log_uses_columns_and_a_pager_on_a_terminal() {
     let sandbox = cloned(complete());
     assert!(on_terminal(&sandbox, "log", 0).starts_with("PAGED:"));
     assert!(!on_terminal(&sandbox, "log --json", 0).contains("PAGED:"));
@@ -136,7 +136,7 @@ fn a_terminal_gets_columns_and_a_pager() {
 }
 
 #[test]
-fn a_terminal_gets_what_a_replay_found() {
+fn replay_reports_its_result_on_a_terminal() {
     let sandbox = complete();
     insta::assert_snapshot!("replay_90", on_terminal(&sandbox, "replay", 0));
     let prompt = sandbox.path(&format!(".runner/iterations/{RUN}/0003/prompt.md"));
@@ -146,7 +146,7 @@ fn a_terminal_gets_what_a_replay_found() {
 }
 
 #[test]
-fn what_a_running_iteration_prints_can_be_followed() {
+fn log_follows_the_current_iteration() {
     let agent = "echo hello; touch \"$AROUND/begun\"; while [ ! -e \"$AROUND/go\" ]; do sleep 0.05; done; answer done";
     let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     let mut looping = sandbox.runner_command(&["loop", "-q"]).spawn().unwrap();

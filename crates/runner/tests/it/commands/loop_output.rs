@@ -11,7 +11,7 @@ use crate::RUNNER;
 use crate::commands::step_and_loop::{show, story};
 
 #[test]
-fn a_step_is_refused_in_the_contracts_order() {
+fn step_is_refused_in_the_documented_order() {
     let sandbox = RunBuilder::new(RUNNER).start();
     let refused = |why: &str| {
         let told = sandbox.runner(&["step"]).refused(2);
@@ -55,7 +55,7 @@ fn a_step_is_refused_in_the_contracts_order() {
 }
 
 #[test]
-fn every_event_is_one_line_of_json() {
+fn json_loop_prints_one_line_per_event() {
     let sandbox = story();
     let ran = sandbox.runner(&["loop", "--json"]).ok();
     let events: Vec<serde_json::Value> =
@@ -69,7 +69,7 @@ fn every_event_is_one_line_of_json() {
 }
 
 #[test]
-fn a_quiet_loop_says_nothing_but_errors() {
+fn quiet_loop_prints_only_errors() {
     let sandbox = RunBuilder::new(RUNNER).agent("echo loud; answer retry").start();
     let ran = sandbox.runner(&["loop", "-q"]);
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(3), "", ""));
@@ -78,7 +78,7 @@ fn a_quiet_loop_says_nothing_but_errors() {
 }
 
 #[test]
-fn a_reader_that_went_away_stops_nothing() {
+fn closed_pipe_does_not_stop_the_loop() {
     let sandbox = story();
     let mut shell = sandbox.command("bash");
     shell.args(["-c", &format!("set -o pipefail; {RUNNER} loop | head -1; echo ${{PIPESTATUS[0]}}")]);
@@ -89,7 +89,7 @@ fn a_reader_that_went_away_stops_nothing() {
 }
 
 #[test]
-fn a_signal_stops_politely_and_keeps_the_work() {
+fn signal_stops_gracefully_and_commits_the_work() {
     for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         let agent = "trap 'echo asked >> work; exit' TERM; echo half > work; touch $AROUND/begun; while true; do sleep 0.01; done";
         let sandbox = RunBuilder::new(RUNNER).agent(agent).start();

@@ -64,7 +64,7 @@ fn begun(sandbox: &TestRepo, iter: u32) {
 }
 
 #[test]
-fn a_paused_loop_lives_on_while_its_plan_is_edited() {
+fn paused_loop_keeps_running_while_the_plan_is_edited() {
     let sandbox = patient();
     let mut running = Loop::start(&sandbox);
     begun(&sandbox, 1);
@@ -97,7 +97,7 @@ fn a_paused_loop_lives_on_while_its_plan_is_edited() {
 }
 
 #[test]
-fn a_loop_that_is_started_while_the_run_is_paused_waits() {
+fn loop_started_while_paused_waits() {
     let sandbox = RunBuilder::new(RUNNER).start();
     let told = sandbox.runner(&["pause", "--wait"]).ok().stdout;
     assert_eq!(told, "paused=true was_paused=false\n");
@@ -111,7 +111,7 @@ fn a_loop_that_is_started_while_the_run_is_paused_waits() {
 }
 
 #[test]
-fn a_paused_loop_ends_when_it_is_told_to() {
+fn paused_loop_can_be_interrupted() {
     let sandbox = RunBuilder::new(RUNNER).start();
     sandbox.runner(&["pause"]).ok();
     let mut waiting = Loop::start(&sandbox);
@@ -124,7 +124,7 @@ fn a_paused_loop_ends_when_it_is_told_to() {
 }
 
 #[test]
-fn what_another_command_left_unfinished_in_a_pause_is_finished_before_the_run_goes_on() {
+fn crash_of_another_command_during_a_pause_is_recovered_before_the_loop_continues() {
     let sandbox = patient();
     sandbox.runner(&["pause"]).ok();
     let mut waiting = Loop::start(&sandbox);
@@ -138,7 +138,7 @@ fn what_another_command_left_unfinished_in_a_pause_is_finished_before_the_run_go
 }
 
 #[test]
-fn a_wait_can_be_paused_and_is_not_longer_for_an_edit() {
+fn wait_can_be_paused_and_an_edit_does_not_extend_it() {
     let agent = r#"printf '{"fault": {"fault": "rate_limited", "retry_after_secs": 3600}}' > "$RUNNER_REPORT"; exit 1"#;
     let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     let mut waiting = Loop::start(&sandbox);

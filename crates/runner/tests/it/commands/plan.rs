@@ -33,7 +33,7 @@ fn state(sandbox: &TestRepo) -> (Vec<String>, String, String) {
 }
 
 #[test]
-fn a_plan_is_one_commit_that_can_be_verified_and_worked_on() {
+fn imported_plan_is_one_commit_that_verifies_and_runs() {
     let sandbox = RunBuilder::new(RUNNER).file("PLAN.md", LIST).start();
     let before = state(&sandbox);
     let dry = sandbox.runner(&["plan", "import", "PLAN.md", "--dry-run"]).ok().stdout;
@@ -70,7 +70,7 @@ fn a_plan_is_one_commit_that_can_be_verified_and_worked_on() {
 }
 
 #[test]
-fn dependencies_become_order_and_the_format_is_told() {
+fn import_orders_by_dependencies_and_reports_the_format() {
     let sandbox = started();
     let tasks = r#"{"tasks": [
         {"id": 1, "title": "Last", "dependencies": [2]},
@@ -90,7 +90,7 @@ fn dependencies_become_order_and_the_format_is_told() {
 }
 
 #[test]
-fn what_cannot_be_imported_is_named_and_nothing_is_written() {
+fn invalid_plan_is_reported_and_nothing_is_written() {
     let sandbox = started();
     let before = state(&sandbox);
     let refused = |name: &str, text: &str, words: &[&str], args: &[&str]| {
@@ -119,7 +119,7 @@ fn what_cannot_be_imported_is_named_and_nothing_is_written() {
 }
 
 #[test]
-fn a_plan_goes_into_a_run_that_stands_with_nothing_else_to_be_taken_in() {
+fn import_is_refused_with_other_uncommitted_changes() {
     let sandbox = ready();
     std::fs::write(sandbox.outside().join("p.md"), "- [ ] a\n").unwrap();
     let refused = sandbox.runner(&["plan", "import", "../p.md"]).refused(2);
@@ -142,7 +142,7 @@ fn a_plan_goes_into_a_run_that_stands_with_nothing_else_to_be_taken_in() {
 }
 
 #[test]
-fn an_import_that_claims_what_it_did_not_do_is_found() {
+fn forged_import_is_detected() {
     let sandbox = started();
     std::fs::write(sandbox.outside().join("p.md"), "- [ ] a\n- [ ] b\n").unwrap();
     sandbox.runner(&["plan", "import", "../p.md"]).ok();
@@ -156,7 +156,7 @@ fn an_import_that_claims_what_it_did_not_do_is_found() {
 }
 
 #[test]
-fn a_crash_during_an_import_is_finished_by_the_next_command() {
+fn next_command_finishes_an_import_after_a_crash() {
     for point in ["start.commit", "move.journal", "move.branch", "move.documents", "move.index"] {
         let sandbox = started();
         std::fs::write(sandbox.outside().join("p.md"), "- [ ] a\n").unwrap();
@@ -172,7 +172,7 @@ fn a_crash_during_an_import_is_finished_by_the_next_command() {
 }
 
 #[test]
-fn a_terminal_gets_the_tree() {
+fn import_shows_the_tree_on_a_terminal() {
     let sandbox = started();
     sandbox.write("PLAN.md", format!("{LIST}\n## Notes\n\nNothing.\n"));
     sandbox.commit_all("a plan");
@@ -185,7 +185,7 @@ fn a_terminal_gets_the_tree() {
 }
 
 #[test]
-fn an_export_is_imported_as_the_same_plan() {
+fn exported_plan_imports_as_the_same_plan() {
     let sandbox = started();
     std::fs::write(sandbox.outside().join("p.md"), LIST).unwrap();
     sandbox.runner(&["plan", "import", "../p.md"]).ok();

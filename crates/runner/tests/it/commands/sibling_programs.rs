@@ -24,7 +24,7 @@ fn put_program(folder: &std::path::Path, name: &str, says: &str) {
 }
 
 #[test]
-fn ui_is_the_program_beside_the_runner_and_gets_what_was_typed() {
+fn ui_runs_the_program_beside_the_runner_with_all_arguments() {
     let sandbox = TestRepo::with_commit(env!("CARGO_BIN_EXE_runner"));
     let folder = installed(&sandbox, "bin");
     put_companion(&folder, "beside");
@@ -43,7 +43,7 @@ fn ui_is_the_program_beside_the_runner_and_gets_what_was_typed() {
 }
 
 #[test]
-fn ui_is_found_on_the_path_and_else_missed_with_a_hint() {
+fn ui_is_found_on_the_path_or_reported_with_a_hint() {
     let sandbox = TestRepo::with_commit(env!("CARGO_BIN_EXE_runner"));
     let (folder, other) = (installed(&sandbox, "bin"), sandbox.outside().join("other"));
     fs::create_dir(&other).unwrap();
@@ -59,7 +59,7 @@ fn ui_is_found_on_the_path_and_else_missed_with_a_hint() {
 }
 
 #[test]
-fn eval_is_the_program_beside_the_runner_and_gets_what_was_typed() {
+fn eval_runs_the_program_beside_the_runner_with_all_arguments() {
     let sandbox = TestRepo::with_commit(env!("CARGO_BIN_EXE_runner"));
     let folder = installed(&sandbox, "bin");
     let told =

@@ -12,7 +12,7 @@ fn short_head(sandbox: &TestRepo) -> String {
 }
 
 #[test]
-fn a_run_begins_resumes_and_begins_anew_as_the_contract_says() {
+fn run_starts_resumes_and_restarts_by_the_contract() {
     let sandbox = ready();
     let first = format!("run-{}", short_head(&sandbox));
 
@@ -47,7 +47,7 @@ fn a_run_begins_resumes_and_begins_anew_as_the_contract_says() {
 }
 
 #[test]
-fn a_goal_on_main_resumes_its_run_from_there() {
+fn goal_on_main_resumes_its_run() {
     let sandbox = ready();
     sandbox.write(".runner/GOAL.md", format!("---\nid: mine\n---\n{GOAL}"));
     sandbox.commit_all("set up on main");
@@ -71,7 +71,7 @@ fn a_goal_on_main_resumes_its_run_from_there() {
 }
 
 #[test]
-fn another_id_in_the_goal_goes_to_that_run_and_leaves_its_goal_alone() {
+fn another_id_in_the_goal_switches_to_that_run_and_keeps_its_goal() {
     let sandbox = ready();
     sandbox.write(".runner/GOAL.md", "---\nid: one\n---\n# One\n");
     sandbox.runner(&["start"]).ok();
@@ -93,7 +93,7 @@ fn another_id_in_the_goal_goes_to_that_run_and_leaves_its_goal_alone() {
 }
 
 #[test]
-fn what_the_user_changed_under_runner_is_taken_in() {
+fn start_commits_the_users_changes_under_runner() {
     let sandbox = started();
     let config = sandbox.read(".runner/state/config.toml").replace("= 200", "= 50");
     sandbox.write(".runner/state/config.toml", &config);
@@ -126,7 +126,7 @@ fn logs_and_context_are_never_committed() {
 }
 
 #[test]
-fn a_new_run_gets_a_new_tree_or_the_open_part_of_the_old_one() {
+fn new_run_gets_a_new_tree_or_keeps_the_open_tasks() {
     let sandbox = started();
     let tree = sandbox.read(".runner/state/tree.json");
     assert!(tree.contains("\"title\": \"Port it\"") && tree.contains("\"it runs\""), "{tree}");
@@ -162,7 +162,7 @@ fn a_new_run_gets_a_new_tree_or_the_open_part_of_the_old_one() {
 }
 
 #[test]
-fn a_goal_written_after_the_first_start_makes_the_root() {
+fn goal_written_after_the_first_start_becomes_the_root() {
     let sandbox = TestRepo::with_commit(RUNNER);
     assert_eq!(sandbox.runner(&["start"]).ok().value("goal_written"), Some("false"));
     let goal = sandbox.read(".runner/GOAL.md").replace("# Goal", "# Fly to the moon");
@@ -173,7 +173,7 @@ fn a_goal_written_after_the_first_start_makes_the_root() {
 }
 
 #[test]
-fn a_goal_can_be_given_on_the_command_line() {
+fn goal_can_be_passed_as_an_argument() {
     let sandbox = TestRepo::with_commit(RUNNER);
     sandbox.runner(&["start", "--goal", "Make it fast"]).ok();
     assert!(sandbox.read(".runner/GOAL.md").ends_with("---\n\nMake it fast\n"));
@@ -191,7 +191,7 @@ fn a_goal_can_be_given_on_the_command_line() {
 }
 
 #[test]
-fn a_repository_without_a_commit_is_told_what_to_do() {
+fn repository_without_a_commit_gets_a_hint() {
     let sandbox = TestRepo::empty(RUNNER);
     sandbox.git(&["init", "-q", "-b", "main"]);
     sandbox.runner(&["init"]).ok();
@@ -203,7 +203,7 @@ fn a_repository_without_a_commit_is_told_what_to_do() {
 }
 
 #[test]
-fn a_detached_head_is_a_good_place_to_start() {
+fn run_starts_from_a_detached_head() {
     let sandbox = ready();
     sandbox.git(&["checkout", "-q", "--detach"]);
     sandbox.runner(&["start"]).ok();
@@ -211,7 +211,7 @@ fn a_detached_head_is_a_good_place_to_start() {
 }
 
 #[test]
-fn an_operation_under_way_is_refused_and_left_alone() {
+fn git_operation_in_progress_is_refused_and_not_touched() {
     let sandbox = ready();
     sandbox.git(&["checkout", "-q", "-b", "side"]);
     sandbox.write("README.md", "side\n");
@@ -238,7 +238,7 @@ fn an_operation_under_way_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_dirty_work_tree_is_refused_with_its_paths() {
+fn dirty_work_tree_is_refused_with_its_paths() {
     let sandbox = ready();
     sandbox.write("README.md", "edited\n");
     for n in 0..12 {
@@ -252,7 +252,7 @@ fn a_dirty_work_tree_is_refused_with_its_paths() {
 }
 
 #[test]
-fn a_branch_called_runner_is_in_the_way() {
+fn branch_called_runner_is_refused() {
     let sandbox = ready();
     sandbox.git(&["branch", "runner"]);
     let refused = sandbox.runner(&["start"]).refused(2);
@@ -263,7 +263,7 @@ fn a_branch_called_runner_is_in_the_way() {
 }
 
 #[test]
-fn a_branch_held_by_another_work_tree_is_named_with_its_place() {
+fn branch_checked_out_elsewhere_is_refused_with_its_path() {
     let sandbox = started();
     let branch = sandbox.git(&["branch", "--show-current"]);
     let goal = sandbox.read(".runner/GOAL.md");
@@ -279,7 +279,7 @@ fn a_branch_held_by_another_work_tree_is_named_with_its_place() {
 }
 
 #[test]
-fn without_a_name_in_the_configuration_commits_are_by_the_runner() {
+fn commits_have_the_runner_as_author_without_a_git_identity() {
     let sandbox = started();
     assert_eq!(sandbox.git(&["log", "-1", "--format=%an <%ae> %cn"]), "runner <runner@localhost> runner");
     std::fs::write(sandbox.outside().join("home/.gitconfig"), "[user]\nname = Ann\nemail = ann@x\n").unwrap();
@@ -289,7 +289,7 @@ fn without_a_name_in_the_configuration_commits_are_by_the_runner() {
 }
 
 #[test]
-fn a_bad_goal_or_id_or_configuration_changes_nothing() {
+fn invalid_goal_id_or_configuration_changes_nothing() {
     let sandbox = ready();
     for (file, text, word) in [
         (".runner/GOAL.md", "---\nid: a b\n---\nx\n", "line 2: `id` \"a b\" contains ' '"),
@@ -309,7 +309,7 @@ fn a_bad_goal_or_id_or_configuration_changes_nothing() {
 }
 
 #[test]
-fn a_users_edit_of_the_tree_is_taken_in_unless_it_takes_what_is_the_runners() {
+fn start_commits_tree_edits_except_runner_owned_fields() {
     let sandbox = started();
     let tree = sandbox.read(".runner/state/tree.json");
     sandbox.write(".runner/state/tree.json", tree.replace("\"max_attempts\": 3", "\"max_attempts\": 9"));
@@ -332,7 +332,7 @@ fn a_users_edit_of_the_tree_is_taken_in_unless_it_takes_what_is_the_runners() {
 }
 
 #[test]
-fn a_switch_that_would_lose_changes_is_refused() {
+fn switch_that_would_lose_changes_is_refused() {
     let sandbox = ready();
     sandbox.write(".runner/GOAL.md", format!("---\nid: mine\n---\n{GOAL}"));
     sandbox.commit_all("set up on main");
@@ -360,7 +360,7 @@ fn a_switch_that_would_lose_changes_is_refused() {
 }
 
 #[test]
-fn init_writes_what_is_missing_and_keeps_what_is_there() {
+fn init_creates_missing_files_and_keeps_existing_ones() {
     let sandbox = TestRepo::with_commit(RUNNER);
     sandbox.write(".runner/GOAL.md", GOAL);
     let first = sandbox.runner(&["init"]).ok().stdout;
@@ -381,7 +381,7 @@ fn init_writes_what_is_missing_and_keeps_what_is_there() {
 }
 
 #[test]
-fn two_starts_at_once_do_not_meet() {
+fn concurrent_starts_do_not_interfere() {
     let sandbox = ready();
     let lock = sandbox.path(".git/runner/lock");
     std::fs::create_dir_all(lock.parent().unwrap()).unwrap();

@@ -33,7 +33,7 @@ fn clone(sandbox: &TestRepo, name: &str, more: &[&str]) -> std::path::PathBuf {
 }
 
 #[test]
-fn any_clone_can_prove_a_run_without_its_logs() {
+fn any_clone_verifies_a_run_without_its_logs() {
     let sandbox = complete();
     let place = clone(&sandbox, "clone", &["--branch", "main"]);
     let told = run(sandbox.runner_command(&["verify"]).current_dir(&place)).ok();
@@ -45,7 +45,7 @@ fn any_clone_can_prove_a_run_without_its_logs() {
 }
 
 #[test]
-fn a_shallow_clone_says_what_it_cannot_check() {
+fn shallow_clone_reports_what_it_cannot_check() {
     let sandbox = complete();
     let place = clone(&sandbox, "shallow", &["--depth", "2", "--branch", "runner/demo"]);
     let told = run(sandbox.runner_command(&["verify"]).current_dir(&place)).ok().stdout;
@@ -56,7 +56,7 @@ fn a_shallow_clone_says_what_it_cannot_check() {
 }
 
 #[test]
-fn a_part_of_a_run_is_measured_by_the_commit_before_it() {
+fn range_is_verified_against_the_commit_before_it() {
     let sandbox = complete();
     let told = sandbox.runner(&["verify", "HEAD~2.."]).ok().stdout;
     assert!(told.contains("commits=2 iterations=2") && !told.contains("unchecked"), "{told}");
@@ -65,7 +65,7 @@ fn a_part_of_a_run_is_measured_by_the_commit_before_it() {
 }
 
 #[test]
-fn what_is_no_run_is_refused() {
+fn target_that_is_not_a_run_is_refused() {
     let sandbox = complete();
     let told = sandbox.runner(&["verify", "dmeo"]).refused(2);
     assert!(told.contains("no run and no commit `dmeo`") && told.contains("did you mean `demo`?"), "{told}");
@@ -76,7 +76,7 @@ fn what_is_no_run_is_refused() {
 }
 
 #[test]
-fn commits_of_the_users_own_are_taken_in_by_the_next_commit_of_the_runner() {
+fn user_commits_become_part_of_the_next_runner_commit() {
     let sandbox = RunBuilder::new(RUNNER).agent(AGENT).start();
     sandbox.runner(&["step"]).ok();
     sandbox.write("mine", "1");
@@ -104,7 +104,7 @@ fn commits_of_the_users_own_are_taken_in_by_the_next_commit_of_the_runner() {
 }
 
 #[test]
-fn a_guard_that_the_user_committed_is_the_runs_from_the_next_start_on() {
+fn guard_committed_by_the_user_counts_from_the_next_start() {
     let agent = r#"case "$RUNNER_NODE_ID" in root) split ;; *) echo true > more.sh; answer done ;; esac"#;
     let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     let config = sandbox.read(".runner/state/config.toml");
@@ -124,7 +124,7 @@ fn a_guard_that_the_user_committed_is_the_runs_from_the_next_start_on() {
 }
 
 #[test]
-fn the_guard_is_run_again_on_what_passed() {
+fn rerun_guard_runs_the_guard_on_passing_commits() {
     let sandbox = complete();
     let scratch = sandbox.outside().join("scratch");
     fs::create_dir(&scratch).unwrap();

@@ -100,6 +100,6 @@ const FORGERIES: &[(Forgery, Rule, u32)] = &[
 ];
 
 #[test]
-fn every_forged_edit_is_found_and_named() {
+fn verify_names_the_rule_that_a_forged_edit_violates() {
     assert_found(&steered(), FORGERIES);
 }

@@ -303,7 +303,7 @@ pub(crate) fn assert_found(sandbox: &TestRepo, forgeries: &[(Forgery, Rule, u32)
 }
 
 #[test]
-fn every_forgery_is_found_and_named() {
+fn verify_names_the_rule_that_a_forgery_violates() {
     assert!(FORGERIES.len() >= 40);
     assert_found(&good_run(), FORGERIES);
 }

@@ -136,7 +136,7 @@ macro_rules! vandals {
 
         /// As many as were asked for.
         #[test]
-        fn there_are_many_vandals() {
+        fn every_vandal_has_a_test() {
             assert!([$(stringify!($name)),*].len() >= 80);
         }
     };
@@ -242,7 +242,7 @@ vandals! {
 
 /// What a vandal moved out of the repository is not written to any more.
 #[test]
-fn nothing_is_written_through_a_link() {
+fn runner_writes_nothing_through_a_link() {
     for (what, script) in [
         ("folder", "mv .runner $AROUND/away; ln -s $AROUND/away .runner"),
         ("state", "mv .runner/state $AROUND/away; ln -s $AROUND/away .runner/state"),
@@ -258,7 +258,7 @@ fn nothing_is_written_through_a_link() {
 
 /// Too large for a commit, so it is set aside, and everything else goes on.
 #[test]
-fn a_large_file_is_set_aside() {
+fn large_file_is_set_aside() {
     let sandbox = started(&setup("truncate -s 60M big; echo w > w"));
     let base = sandbox.git(&["rev-parse", BRANCH]);
     sandbox.runner(&["step"]).ok();
@@ -272,7 +272,7 @@ fn a_large_file_is_set_aside() {
 
 /// What git would never store is set aside, however much of it there is, and everything else goes on.
 #[test]
-fn names_that_git_does_not_take_are_set_aside() {
+fn names_that_git_rejects_are_set_aside() {
     let script =
         "mkdir .GIT sub; echo x > .GIT/x; echo y > .GIT/y; mkdir sub/.Git; echo z > sub/.Git/z; echo w > w";
     let sandbox = started(&setup(script));
@@ -288,7 +288,7 @@ fn names_that_git_does_not_take_are_set_aside() {
 /// What is changed inside of a submodule cannot be committed from around it. It stays, nothing planted there is run,
 /// and the run goes on.
 #[test]
-fn changes_inside_of_a_submodule_stop_nothing() {
+fn changes_inside_a_submodule_do_not_stop_the_run() {
     let sandbox = TestRepo::empty(RUNNER);
     let module = sandbox.outside().join("module");
     let make = "git init -q -b main $0 && cd $0 && echo m > m && git add m && git -c user.name=x -c user.email=x commit -qm m";
@@ -310,7 +310,7 @@ fn changes_inside_of_a_submodule_stop_nothing() {
 
 /// A protected file is also gone when the folder around it became a link to another one.
 #[test]
-fn a_link_in_the_place_of_a_protected_folder_is_seen() {
+fn link_replacing_a_protected_folder_is_detected() {
     for target in ["$AROUND/away", "moved"] {
         let script = format!("mv src {target}; ln -s {target} src; echo changed > {target}/lib.txt");
         let sandbox = started(&setup(&script).protected("src/lib.txt"));
@@ -327,7 +327,7 @@ fn a_link_in_the_place_of_a_protected_folder_is_seen() {
 
 /// The rules of a run are those it was started with, for the session that rewrites them, too.
 #[test]
-fn rules_that_an_agent_writes_do_not_count() {
+fn configuration_written_by_an_agent_does_not_count() {
     let script = "printf '[guard]\\ncommand = [\"true\"]\\n' > .runner/state/config.toml; touch $AROUND/mute; answer done";
     let setup = setup(script).guard("test -e never").keys("max_attempts_default = 1");
     let sandbox = started(&setup);
@@ -338,7 +338,7 @@ fn rules_that_an_agent_writes_do_not_count() {
 
 /// A server that the agent left cannot make the guard green.
 #[test]
-fn nothing_of_the_session_lives_when_the_guard_runs() {
+fn session_processes_are_gone_when_the_guard_runs() {
     let script = "(while true; do date > $AROUND/alive; sleep 0.01; done) & answer done";
     let guard = "rm -f $HOME/../alive; sleep 0.2; test ! -e $HOME/../alive";
     let sandbox = RunBuilder::new(RUNNER).agent(script).guard(guard).start();
@@ -348,7 +348,7 @@ fn nothing_of_the_session_lives_when_the_guard_runs() {
 }
 
 #[test]
-fn one_that_kills_its_supervisor_has_crashed() {
+fn agent_that_kills_its_supervisor_has_crashed() {
     let sandbox = started(&setup("echo w > w; setsid -f sleep 999; kill -9 $PPID; sleep 998"));
     sandbox.runner(&["step"]).ok();
     assert_eq!(sandbox.outcomes(), ["agent_crashed"]);
@@ -359,7 +359,7 @@ fn one_that_kills_its_supervisor_has_crashed() {
 }
 
 #[test]
-fn one_that_kills_the_runner_is_taken_for_a_crash() {
+fn agent_that_kills_the_runner_counts_as_a_crash() {
     let script = "echo w > w; runner=$(cut -d' ' -f4 /proc/$PPID/stat); kill -9 $runner; sleep 998";
     let sandbox = started(&setup(script));
     assert_eq!(sandbox.runner(&["step"]).code, None);
@@ -370,7 +370,7 @@ fn one_that_kills_the_runner_is_taken_for_a_crash() {
 }
 
 #[test]
-fn one_that_kills_the_runner_and_its_supervisor_is_taken_for_a_crash() {
+fn agent_that_kills_runner_and_supervisor_counts_as_a_crash() {
     let script = "echo w > w; runner=$(cut -d' ' -f4 /proc/$PPID/stat); kill -9 $runner $PPID; exit";
     let sandbox = started(&setup(script));
     assert_eq!(sandbox.runner(&["step"]).code, None);
@@ -382,7 +382,7 @@ fn one_that_kills_the_runner_and_its_supervisor_is_taken_for_a_crash() {
 
 /// Recovery comes first to what is still alive of the session, and only then to its files.
 #[test]
-fn what_outlives_the_runner_and_its_supervisor_is_ended_by_the_next_command() {
+fn next_command_kills_processes_that_outlived_runner_and_supervisor() {
     let script = "echo w > w; setsid -f sh -c 'while true; do date >> w; sleep 0.01; done'; \
                   runner=$(cut -d' ' -f4 /proc/$PPID/stat); kill -9 $runner $PPID; exit";
     let sandbox = started(&setup(script));
@@ -403,7 +403,7 @@ fn what_outlives_the_runner_and_its_supervisor_is_ended_by_the_next_command() {
 
 /// A second runner is refused while the first one's session removes the lock's file.
 #[test]
-fn a_lock_that_an_agent_removes_still_holds() {
+fn lock_removed_by_an_agent_still_holds() {
     let script =
         "rm -r .git/runner/lock; touch $AROUND/begun; while ! test -e $AROUND/go; do sleep 0.01; done";
     let sandbox = started(&setup(script));
@@ -417,7 +417,7 @@ fn a_lock_that_an_agent_removes_still_holds() {
 }
 
 #[test]
-fn a_repository_that_is_gone_is_said_to_be() {
+fn removed_repository_is_reported() {
     for script in ["rm -rf .git", "mv .git $AROUND/away; ln -s $AROUND/away .git"] {
         let sandbox = started(&setup(&format!("touch $AROUND/mute; {script}")));
         let ran = sandbox.runner(&["step"]);
@@ -428,7 +428,7 @@ fn a_repository_that_is_gone_is_said_to_be() {
 
 /// An ordinary user meets files that cannot be read.
 #[test]
-fn what_cannot_be_read_stops_nothing() {
+fn unreadable_file_does_not_stop_the_run() {
     let script = "echo w > w; echo x > x; chmod 000 x; mkdir locked; echo y > locked/y; chmod 000 locked";
     let sandbox = started(&setup(script));
     let mut give = sandbox.command("chown");

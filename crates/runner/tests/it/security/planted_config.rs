@@ -27,7 +27,7 @@ fn use_everything(sandbox: &TestRepo) {
 }
 
 #[test]
-fn hooks_monitors_pagers_and_signers_are_never_run() {
+fn git_hooks_monitors_pagers_and_signers_are_never_run() {
     let sandbox = ready();
     let (program, mark) = trap(&sandbox, "trap");
     for hook in [
@@ -62,7 +62,7 @@ fn hooks_monitors_pagers_and_signers_are_never_run() {
 }
 
 #[test]
-fn a_filter_from_the_repository_itself_needs_leave() {
+fn filter_defined_by_the_repository_needs_permission() {
     let sandbox = ready();
     let (program, mark) = trap(&sandbox, "filter");
     sandbox.git(&["config", "filter.odd.clean", &program]);
@@ -85,7 +85,7 @@ fn a_filter_from_the_repository_itself_needs_leave() {
 }
 
 #[test]
-fn a_filter_from_the_users_own_configuration_works_as_ever() {
+fn filter_from_the_users_configuration_runs() {
     let sandbox = ready();
     let home = sandbox.outside().join("home/.gitconfig");
     std::fs::write(home, "[filter \"up\"]\nclean = tr a-z A-Z\nsmudge = tr A-Z a-z\n").unwrap();
@@ -103,7 +103,7 @@ fn a_filter_from_the_users_own_configuration_works_as_ever() {
 }
 
 #[test]
-fn a_git_program_inside_the_repository_is_not_taken() {
+fn git_program_inside_the_repository_is_not_used() {
     let sandbox = ready();
     let (program, mark) = trap(&sandbox, "fake");
     sandbox.write("bin/git", std::fs::read(&program).unwrap());
@@ -147,7 +147,7 @@ fn links_and_pipes_under_runner_are_refused() {
 }
 
 #[test]
-fn a_title_cannot_act_on_the_terminal() {
+fn title_cannot_control_the_terminal() {
     let sandbox = started();
     let tree = sandbox.read(".runner/state/tree.json");
     sandbox.write(
@@ -161,7 +161,7 @@ fn a_title_cannot_act_on_the_terminal() {
 }
 
 #[test]
-fn a_file_with_the_size_and_the_time_of_the_old_one_is_seen_to_be_another_one() {
+fn change_with_the_same_size_and_time_is_detected() {
     let agent =
         "touch -r word.txt $AROUND/time; echo bad > word.txt; touch -r $AROUND/time word.txt; answer done";
     let sandbox = RunBuilder::new(RUNNER).agent(agent).file("word.txt", "old\n").start();
