@@ -1,4 +1,4 @@
-//! Agents of the kinds "codex" and "claude", played by scripts that print what the real programs print.
+//! Agents of the kinds "codex" and "claude", emulated by scripts that print what the real programs print.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,13 +9,13 @@ use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 
-/// What both scripts can say in one word: `path FLAG` is the argument after a flag.
+/// A helper of both scripts: `path FLAG` prints the argument after a flag.
 const PRELUDE: &str = r#"
 [ "$1" = --version ] && { echo 'codex-cli 0.166.0'; exit; }
 path() { flag=$1; shift; while [ $# -gt 0 ]; do [ "$1" = "$flag" ] && { printf '%s\n' "$2"; return; }; shift; done; }
 "#;
 
-/// A session of Codex that does its work and leaves its answer in the file of its arguments.
+/// A Codex session that works and writes its answer to the file named by its arguments.
 const CODEX: &str = r#"
 echo '{"type":"thread.started","thread_id":"t-1"}'
 echo '{"type":"item.completed","item":{"id":"item_0","type":"command_execution","command":"make","aggregated_output":"ok","exit_code":0,"status":"completed"}}'
@@ -25,7 +25,7 @@ echo '{"status":"done","summary":"did it"}' > "$(path --output-last-message "$@"
 echo '{"type":"turn.completed","usage":{"input_tokens":20,"cached_input_tokens":5,"output_tokens":3,"reasoning_output_tokens":1}}'
 "#;
 
-/// A session of Claude Code that leaves its answer in its last event.
+/// A Claude Code session that works and prints its answer in its last event.
 const CLAUDE: &str = r#"
 echo '{"type":"system","subtype":"init","session_id":"s-1","model":"m-1","claude_code_version":"2.1.197","tools":[]}'
 path --json-schema "$@" > schema.txt
@@ -34,7 +34,7 @@ env > seen.txt
 echo '{"type":"result","subtype":"success","is_error":false,"total_cost_usd":0.0107,"usage":{"input_tokens":15,"cache_read_input_tokens":5,"output_tokens":3},"structured_output":{"status":"done","summary":"did it"}}'
 "#;
 
-/// Puts a program beside the work tree, and gives its path.
+/// Writes a program beside the work tree and returns its path.
 pub(crate) fn program(sandbox: &TestRepo, script: &str) -> String {
     let path = sandbox.outside().join("own-agent");
     fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -42,7 +42,7 @@ pub(crate) fn program(sandbox: &TestRepo, script: &str) -> String {
     path.display().to_string()
 }
 
-/// A run that was started with such an agent.
+/// A started run with such an agent.
 fn started(kind: &str, script: &str) -> TestRepo {
     let sandbox = TestRepo::empty(RUNNER);
     let path = program(&sandbox, &format!("{PRELUDE}{script}"));
@@ -64,11 +64,11 @@ fn agent_events(sandbox: &TestRepo) -> Vec<Value> {
 #[test]
 fn codex_session_is_parsed_recorded_and_passed() {
     let sandbox = started("codex", CODEX);
-    let told = step(&sandbox).ok();
+    let output = step(&sandbox).ok();
     assert!(
-        told.stdout.contains("event=agent iter=0001 kind=command text=\"$ make (exit 0)\""),
+        output.stdout.contains("event=agent iter=0001 kind=command text=\"$ make (exit 0)\""),
         "{}",
-        told.stdout
+        output.stdout
     );
     let meta = sandbox.meta(1);
     assert_eq!(meta["outcome"], "passed");
@@ -128,7 +128,7 @@ fn usage_limit_uses_no_attempt_and_waits_for_the_reset() {
     let meta = sandbox.meta(1);
     assert_eq!((&meta["outcome"], &meta["charge"]), (&json!("usage_limit"), &json!("free")));
     assert_eq!(meta["next"]["until_unix_secs"], 1_900_000_020_u64);
-    // The same words further on are the provider's, and no limit.
+    // The same words elsewhere in the output are not a limit.
     let sandbox = started("codex", failed);
     step(&sandbox).ok();
     assert_eq!(sandbox.meta(1)["outcome"], "provider_refused");
@@ -137,17 +137,17 @@ fn usage_limit_uses_no_attempt_and_waits_for_the_reset() {
 #[test]
 fn agent_that_cannot_start_is_reported_with_a_fix() {
     let sandbox = started("codex", "echo 'error: unexpected argument' >&2; exit 2");
-    let told = step(&sandbox).ok();
-    assert!(told.stdout.contains("error: unexpected argument"), "{}", told.stdout);
+    let output = step(&sandbox).ok();
+    assert!(output.stdout.contains("error: unexpected argument"), "{}", output.stdout);
     assert_eq!(sandbox.meta(1)["outcome"], "agent_crashed");
     assert_eq!(sandbox.logged(1, "executor.err.log"), "error: unexpected argument\n");
     let missing =
         RunBuilder::new(RUNNER).executor("kind = \"claude\"\nprogram = \"/no/such/claude\"").start();
-    let told = missing.runner(&["step"]).ok();
+    let output = missing.runner(&["step"]).ok();
     assert!(
-        told.stdout.contains("`/no/such/claude` is no program: check [executor] program"),
+        output.stdout.contains("`/no/such/claude` is no program: check [executor] program"),
         "{}",
-        told.stdout
+        output.stdout
     );
     assert_eq!(missing.meta(1)["outcome"], "agent_not_started");
 }

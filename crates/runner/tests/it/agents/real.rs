@@ -22,7 +22,7 @@ pub(crate) fn model_of(script: &str) -> ScriptedModel {
     ScriptedModel::start(ModelScript::parse(script).unwrap()).unwrap()
 }
 
-/// A run of an agent whose provider is at this address.
+/// A run with an agent whose provider has this address.
 pub(crate) fn setup(kind: &str, url: &str) -> RunBuilder {
     let program = agents::program(kind);
     let (url, model) =
@@ -34,7 +34,7 @@ pub(crate) fn setup(kind: &str, url: &str) -> RunBuilder {
     RunBuilder::new(RUNNER).executor(&keys).executor_keys("").guard(GUARD)
 }
 
-/// A repository on a disk: Codex's own sandbox hides what is in memory.
+/// A repository on disk: Codex's built-in sandbox hides /dev/shm.
 pub(crate) fn started(setup: &RunBuilder) -> TestRepo {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     setup.start_in(TestRepo::empty_in(RUNNER, folder))
@@ -84,7 +84,7 @@ fn claude_completes_a_run_and_reports_its_cost() {
     assert!(usage.to_string().contains("reported"), "{usage}");
 }
 
-/// One step with a provider that fails like this from the first request on, and its outcome.
+/// Runs one step with a provider that fails like this from the first request on. Returns the outcome.
 fn outcome_of(kind: &str, fault: &str) -> String {
     let model = model_of(&format!("[[part]]\n[[part.step]]\nfault = [{fault}]\n"));
     let sandbox = started(&setup(kind, &model.url()));
@@ -117,7 +117,7 @@ fn provider_failures_are_classified() {
 #[test]
 fn unreachable_provider_ends_the_session() {
     for kind in BOTH {
-        // Nothing listens where something just did.
+        // A port that was just closed.
         let url = model_of("[[part]]\n[[part.step]]\ndo.final = 'x'\n").url();
         let sandbox = started(&setup(kind, &url));
         ran(&sandbox, &["step"]);
@@ -176,10 +176,10 @@ fn claudes_subscription_limit_reports_its_reset_time() {
 const LEAVES_A_PROCESS: &str = "[[part]]\n[[part.step]]\n\
     do.shell = 'echo partial > partial.txt; setsid sleep 600 & sleep 600'\n";
 
-/// How long a session may live on.
+/// How long the processes of a session may live after its end.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
-/// A run whose session is in the middle of a command that started a process in a session of its own.
+/// A run whose agent runs a command that started a process in its own session.
 fn in_the_middle(kind: &str) -> (TestRepo, ScriptedModel, Child) {
     let model = model_of(LEAVES_A_PROCESS);
     let sandbox = started(&setup(kind, &model.url()));

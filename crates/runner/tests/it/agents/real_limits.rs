@@ -1,4 +1,4 @@
-//! What the real Codex and Claude Code cannot use, touch or reach, with the sandbox that each has here.
+//! Limits of the real Codex and Claude Code: tools, files and network, each with its sandbox.
 
 use scripted_model::ScriptedModel;
 use testkit::oracle::assert_sound;
@@ -6,12 +6,12 @@ use testkit::test_repo::TestRepo;
 
 use crate::agents::real::{BOTH, model_of, ran, setup, started};
 
-/// Ends a session without an answer that would be judged.
+/// Ends a session without an answer.
 const RETRY: &str = "[[part.step]]\ndo.final = { status = 'retry', summary = 'tried' }\n";
 
 const TOOLS: &str = ".runner/nodes/root/tools.json";
 
-/// One session that tries these steps, with this on what it may use.
+/// Runs one session that tries these steps under this tools.json.
 fn tried(kind: &str, tools: &str, steps: &str) -> (TestRepo, ScriptedModel) {
     let model = model_of(&format!("[[part]]\n{steps}{RETRY}"));
     let port = model.url().rsplit(':').next().unwrap().to_owned();
@@ -24,11 +24,11 @@ fn tried(kind: &str, tools: &str, steps: &str) -> (TestRepo, ScriptedModel) {
     (sandbox, model)
 }
 
-/// Connects to the model itself, which is on this machine, and to nothing else.
+/// Connects to the model on this machine and to nothing else.
 const CONNECT: &str = "[[part.step]]\ndo.shell = '(exec 3<>/dev/tcp/127.0.0.1/$(cat port.txt)) && \
     echo reached > net.txt || echo cut off > net.txt'\n";
 
-/// The tools that the model was offered, each once.
+/// The tools offered to the model, without duplicates.
 fn offered(model: &ScriptedModel) -> Vec<String> {
     let mut tools: Vec<String> = model.requests().iter().flat_map(|request| request.tools.clone()).collect();
     tools.sort();
@@ -62,7 +62,7 @@ fn codex_gets_only_the_tools_that_the_node_allows() {
     assert!(!offered(&model).contains(&"exec_command".to_owned()));
 }
 
-/// Writes to four places, and says of each whether that went well.
+/// Writes to four paths and reports for each whether it succeeded.
 const PLACES: &str = "[[part.step]]\ndo.shell = 'for place in $HOME/x .git/x inside.txt ../cache/x; do \
     (echo x > $place) && echo could || echo could not; done > tried.txt'\n";
 

@@ -1,4 +1,4 @@
-//! The hidden word that makes the shipped binary a supervisor.
+//! The hidden argument that makes the binary a supervisor.
 
 use testkit::test_repo::{TestRepo, run};
 

@@ -1,4 +1,4 @@
-//! The guard on the untouched repository, before a run's first session.
+//! The baseline: the guard's run before the first session.
 
 use std::process::Stdio;
 
@@ -14,11 +14,11 @@ use crate::security::forged_runs::{Forgery, assert_found};
 
 const STATE: &str = ".runner/state/run_state.json";
 
-/// The points at which a first guard, or its record, may die.
+/// The failpoints of a baseline.
 pub(crate) const POINTS: [&str; 6] =
     ["baseline.guard", "baseline.commit", "move.journal", "move.branch", "move.documents", "move.index"];
 
-/// A run whose guard is asked before the first session.
+/// A run with a baseline.
 fn with_baseline() -> RunBuilder {
     RunBuilder::new(RUNNER).guard_keys("baseline = true")
 }
@@ -31,13 +31,13 @@ fn subject(sandbox: &TestRepo, back: u32) -> String {
 fn failing_baseline_is_reported_at_once_and_in_later_prompts() {
     let agent = r#"[ "$RUNNER_ITER" = 0002 ] && echo 1 > ok; answer done"#;
     let sandbox = with_baseline().agent(agent).guard("echo the door is open; test -e ok").start();
-    let told = sandbox.runner(&["loop"]).ok().stdout;
-    let first: Vec<&str> = told.lines().take(3).collect();
+    let output = sandbox.runner(&["loop"]).ok().stdout;
+    let first: Vec<&str> = output.lines().take(3).collect();
     assert_eq!(
         first[..2],
-        ["event=baseline_started guard=\"sh guard.sh\"", "event=baseline_ended guard=fail exit=1"]
+        ["event=baseline_started command=\"sh guard.sh\"", "event=baseline_ended guard=fail exit=1"]
     );
-    assert!(first[2].starts_with("event=planned iter=0001"), "{told}");
+    assert!(first[2].starts_with("event=planned iter=0001"), "{output}");
     assert_eq!(subject(&sandbox, 2), "chore(loop): run demo baseline guard=fail");
     let status = sandbox.runner(&["status"]).ok().stdout;
     assert!(status.contains("baseline=\"the guard was red before any agent came (exit 1)\""), "{status}");
@@ -58,10 +58,11 @@ fn prompt_shows_a_baseline_failure_that_differs_from_the_current_one() {
     let sandbox = with_baseline().agent(agent).guard("echo at $(cat step 2>&1); test -e ok").start();
     sandbox.runner(&["loop"]).ok();
     let prompt = sandbox.logged(2, "prompt.md");
-    let told = prompt.split_once("at 0001").unwrap().1;
+    let output = prompt.split_once("at 0001").unwrap().1;
     assert!(
-        told.contains("red before the first session of the run, too. What it printed then:\n\nat cat: step"),
-        "{told}"
+        output
+            .contains("red before the first session of the run, too. What it printed then:\n\nat cat: step"),
+        "{output}"
     );
     assert_sound(&sandbox);
 }
@@ -86,8 +87,8 @@ fn baseline_guard_that_cannot_start_does_not_stop_the_run() {
         sandbox.read(".runner/state/config.toml").replace("\"sh\", \"guard.sh\"", "\"no-such-guard\"");
     sandbox.write(".runner/state/config.toml", config);
     sandbox.runner(&["start"]).ok();
-    let told = sandbox.runner(&["step"]).stdout;
-    assert!(told.contains("event=baseline_ended guard=skipped exit=none"), "{told}");
+    let output = sandbox.runner(&["step"]).stdout;
+    assert!(output.contains("event=baseline_ended guard=skipped exit=none"), "{output}");
     assert_eq!(sandbox.outcomes(), ["guard_not_started"]);
     assert_sound(&sandbox);
 }
@@ -132,7 +133,7 @@ fn baseline_can_be_interrupted() {
     assert_sound(&sandbox);
 }
 
-/// Place 0 is the start, 1 the baseline, 2 and 3 are iterations.
+/// Index 0 is the start, 1 the baseline, 2 and 3 are iterations.
 const FORGERIES: &[(Forgery, Rule, u32)] = &[
     (Message(1, "guard=fail", "guard=pass"), Rule::Guard, 0),
     (Message(1, "guard=fail", "guard=red"), Rule::Message, 0),

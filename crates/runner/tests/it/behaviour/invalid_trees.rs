@@ -1,4 +1,4 @@
-//! Every wrong tree of the corpus, in the place of a run's tree.
+//! `runner validate` on every invalid tree of the corpus.
 
 use testkit::bad_trees::bad_trees;
 
@@ -14,9 +14,9 @@ fn every_problem_of_an_invalid_tree_is_listed_and_the_file_kept() {
         for command in ["validate", "select", "start"] {
             let ran = sandbox.runner(&[command]);
             assert_eq!(ran.code, Some(2), "{} {command}: {}{}", tree.name, ran.stdout, ran.stderr);
-            let told = format!("{}{}", ran.stdout, ran.stderr);
-            assert!(!told.contains("panicked"), "{} {command}: {told}", tree.name);
-            assert!(told.contains("tree") || told.contains("bytes"), "{} {command}: {told}", tree.name);
+            let output = format!("{}{}", ran.stdout, ran.stderr);
+            assert!(!output.contains("panicked"), "{} {command}: {output}", tree.name);
+            assert!(output.contains("tree") || output.contains("bytes"), "{} {command}: {output}", tree.name);
         }
         assert!(sandbox.read_bytes(".runner/state/tree.json") == tree.bytes, "{} was changed", tree.name);
     }

@@ -1,4 +1,4 @@
-//! Eight scenes in which other runners went wrong, each of which must end as a user would wish.
+//! Eight scenarios in which other runners fail.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use testkit::test_repo::TestRepo;
 
 use crate::RUNNER;
 
-/// A red guard until the file `ok` is there.
+/// A guard that fails until the file `ok` exists.
 const NEEDS_OK: &str = "test -f ok";
 
 fn trailers(sandbox: &TestRepo, revision: &str, key: &str) -> String {
@@ -46,7 +46,7 @@ fn agent_cannot_mark_its_own_task_as_passed() {
     );
     assert_sound(&sandbox);
 
-    // New nodes that say they passed are open like any others.
+    // New nodes that claim to have passed are open like any others.
     let sandbox = RunBuilder::new(RUNNER)
         .agent(&format!("split\n{}", mark.replace("false/", "false/g; s/\"passes\": false/")))
         .start();
@@ -70,7 +70,7 @@ fn changed_guard_is_restored_before_it_runs() {
     assert_eq!(sandbox.git(&["show", "--format=", "--name-only", BRANCH, "--", ":!.runner"]), "work");
     assert_sound(&sandbox);
 
-    // The next session is told.
+    // The next prompt mentions it.
     sandbox.new_agent("rm guard.sh; ln -s /bin/true guard.sh; answer done");
     sandbox.runner(&["step"]).ok();
     assert!(sandbox.logged(2, "prompt.md").contains("`guard.sh` is protected"));
@@ -126,7 +126,7 @@ fn removing_tasks_completes_nothing() {
     let ran = sandbox.runner(&["step"]).ok();
     assert!(ran.stdout.contains("root/b: is open and may not be removed"), "{}", ran.stdout);
     assert_eq!(sandbox.tree()["root"]["children"].as_array().unwrap().len(), 2);
-    // Whoever is honest then finishes both: `b` erases nothing, for there is nothing left to erase but itself.
+    // An honest agent then finishes both tasks.
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["decomposed", "rule_violation", "passed", "rule_violation", "passed"]);
     assert_sound(&sandbox);
@@ -159,7 +159,7 @@ fn agent_dies_with_the_runner_and_its_work_is_kept() {
     wait_for("the agent's death", || testkit::oracle::processes_of(sandbox.outside()).is_empty());
     sandbox.new_agent("cat work > seen; answer done");
     let ran = sandbox.runner(&["loop"]).ok();
-    assert!(ran.stdout.contains("event=resumed iter=0001"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("event=recovered iter=0001"), "{}", ran.stdout);
     assert_eq!(sandbox.outcomes(), ["interrupted", "passed"]);
     assert_eq!(sandbox.git(&["show", &format!("{BRANCH}~1:work")]), "half");
     assert_eq!(sandbox.read("seen"), "half\n");
@@ -198,9 +198,9 @@ fn one_of_many_concurrent_runners_works_and_the_others_report_the_lock() {
     });
     std::fs::write(sandbox.outside().join("go"), "").unwrap();
     for refused in ended {
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert_eq!(refused.status.code(), Some(1), "{said}");
-        assert!(said.contains("another runner"), "{said}");
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains("another runner"), "{stderr}");
     }
     let winner = running.pop().unwrap().wait_with_output().unwrap();
     assert!(winner.status.success(), "{}", String::from_utf8_lossy(&winner.stderr));
@@ -211,16 +211,16 @@ fn one_of_many_concurrent_runners_works_and_the_others_report_the_lock() {
     assert_sound(&sandbox);
 }
 
-/// The first thing that anyone tries.
+/// The first command that new users try.
 #[test]
 fn demo_completes_and_verifies() {
     let sandbox = TestRepo::empty(RUNNER);
-    let told =
+    let output =
         testkit::test_repo::run(sandbox.runner_command(&["demo"]).env("TMPDIR", sandbox.outside())).ok();
     for outcome in ["decomposed", "passed", "guard_failed"] {
-        assert!(told.stdout.contains(&format!("outcome={outcome}")), "{}", told.stdout);
+        assert!(output.stdout.contains(&format!("outcome={outcome}")), "{}", output.stdout);
     }
-    let root = told.value("repository").unwrap();
+    let root = output.value("repository").unwrap();
     let proof = sandbox.runner(&["-C", root, "verify"]).ok().stdout;
     assert!(proof.contains("verified=true"), "{proof}");
 }

@@ -1,4 +1,4 @@
-//! Much of everything: output, prompt, files.
+//! Large amounts of output, prompt text and files.
 
 use testkit::oracle::assert_sound;
 use testkit::processes::{kilobytes, wait_for};
@@ -38,7 +38,7 @@ fn three_hundred_megabytes_of_output_are_cut_to_the_limit() {
 #[test]
 fn prompt_of_nine_hundred_kilobytes_arrives_complete() {
     let goal: String = (0..24_800).map(|nth| format!("- requirement number {nth} ä€🦀\n")).collect();
-    // It talks before it listens, and then listens to everything.
+    // It writes before it reads its prompt, and then reads all of it.
     let agent =
         "head -c 1000000 /dev/zero; cat > $AROUND/stdin; cmp $AROUND/stdin $RUNNER_PROMPT && answer done";
     let setup = RunBuilder::new(RUNNER).agent(agent).keys("prompt_budget_bytes = 1000000");
@@ -49,7 +49,7 @@ fn prompt_of_nine_hundred_kilobytes_arrives_complete() {
     assert!(prompt.contains("requirement number 24799 ä€🦀"));
     assert_sound(&sandbox);
 
-    // An agent that never listens hangs nothing.
+    // An agent that never reads its prompt does not block the runner.
     let setup = RunBuilder::new(RUNNER).agent("answer done").keys("prompt_budget_bytes = 1000000");
     setup.goal(&format!("# Much\n\n{goal}")).start().runner(&["loop"]).ok();
 }

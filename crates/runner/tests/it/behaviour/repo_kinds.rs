@@ -1,4 +1,4 @@
-//! Repositories of every shape.
+//! Kinds of repositories: work trees, submodules, object formats, clones, sparse checkouts.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -9,15 +9,15 @@ use crate::GOAL;
 use crate::RUNNER;
 use crate::ready;
 
-/// Starts, starts again, and looks at everything, from the root and from a folder below it.
+/// Starts twice and runs the read-only commands, from the root and from a folder below it.
 fn works_here(sandbox: &TestRepo) {
     sandbox.runner(&["init"]).ok();
     sandbox.write(".runner/GOAL.md", GOAL);
     let started = sandbox.runner(&["start"]).ok();
-    assert_eq!(started.value("how"), Some("started"));
+    assert_eq!(started.value("kind"), Some("started"));
     std::fs::create_dir_all(sandbox.path("deep/er")).unwrap();
     let below = run(sandbox.runner_command(&["start"]).current_dir(sandbox.path("deep/er"))).ok();
-    assert_eq!((below.value("how"), below.value("commit")), (Some("resumed"), started.value("commit")));
+    assert_eq!((below.value("kind"), below.value("commit")), (Some("resumed"), started.value("commit")));
     assert_eq!(sandbox.runner(&["validate"]).ok().value("valid"), Some("true problems=0"));
     assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("ready"));
     assert_eq!(sandbox.git(&["status", "--porcelain", "-uall"]), "");
@@ -106,7 +106,7 @@ fn converted_line_endings_work() {
     sandbox.runner(&["start"]).ok();
     let committed = sandbox.git(&["cat-file", "blob", "HEAD:.runner/state/tree.json"]) + "\n";
     assert_eq!(committed, sandbox.read(".runner/state/tree.json"), "the bytes are the runner's own");
-    assert_eq!(sandbox.runner(&["start"]).ok().value("how"), Some("resumed"));
+    assert_eq!(sandbox.runner(&["start"]).ok().value("kind"), Some("resumed"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a run lives on: agents that fail, waits, money, and what an agent may use.
+//! Provider failures, waits, budgets, the ladder, and tools.json.
 
 use std::process::Stdio;
 
@@ -8,8 +8,9 @@ use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 use crate::commands::step_and_loop::show;
+use crate::fixtures::{json, run_state};
 
-/// A scenario whose first session reports this, and whose others are done at once.
+/// A scenario whose first session reports this and whose other sessions answer `done`.
 fn first_reports(report: &str) -> String {
     format!(
         "[[session]]\nwhen = {{ iter = 1 }}\n[[session.do]]\nreport = {{ {report} }}\n\
@@ -17,12 +18,8 @@ fn first_reports(report: &str) -> String {
     )
 }
 
-fn state(sandbox: &TestRepo) -> serde_json::Value {
-    serde_json::from_str(&sandbox.read(".runner/state/run_state.json")).unwrap()
-}
-
 fn status(sandbox: &TestRepo) -> serde_json::Value {
-    serde_json::from_str(&sandbox.runner(&["status", "--json"]).ok().stdout).unwrap()
+    json(&sandbox.runner(&["status", "--json"]).ok())
 }
 
 #[test]
@@ -44,12 +41,12 @@ fn provider_failures_have_the_documented_consequences() {
         assert!(ran.stdout.contains(" why=\"") && ran.stdout.contains(" next=\""), "{}", ran.stdout);
         assert_sound(&sandbox);
     }
-    // What passes by itself is tried again, after a wait; how long, the plan says.
+    // Transient failures are retried after a wait; the plan determines its length.
     for (fault, secs) in [("rate_limited", 5), ("overloaded", 5), ("disconnected", 5), ("usage_limit", 60)] {
         let sandbox =
             RunBuilder::new(RUNNER).scenario(&first_reports(&format!("fault = \"{fault}\""))).start();
         sandbox.runner(&["step"]).ok();
-        let wait = &state(&sandbox)["wait"];
+        let wait = &run_state(&sandbox)["wait"];
         assert_eq!((&wait["outcome"], &wait["secs"]), (&fault.into(), &secs.into()));
         assert_eq!(sandbox.meta(1)["charge"], "free");
     }
@@ -63,9 +60,9 @@ fn run_waits_for_the_usage_limit_and_continues() {
     assert_eq!(sandbox.outcomes(), ["usage_limit", "passed"]);
     let line = ran.stdout.lines().find(|line| line.starts_with("event=waiting ")).unwrap();
     let words: Vec<&str> = line.split(' ').map(|word| word.split('=').next().unwrap()).collect();
-    assert_eq!(words, ["event", "reason", "agent", "until", "left"], "{line}");
+    assert_eq!(words, ["event", "reason", "agent", "until", "remaining"], "{line}");
     assert!(line.contains("reason=usage_limit agent=script:"), "{line}");
-    assert_eq!(state(&sandbox)["wait"], serde_json::Value::Null);
+    assert_eq!(run_state(&sandbox)["wait"], serde_json::Value::Null);
     assert!(sandbox.logged(1, "events.jsonl").contains("\"event\":\"waiting\""));
     let resets = sandbox.meta(1)["exit"]["fault"]["resets_unix_secs"].as_u64().unwrap();
     let began = sandbox.meta(2)["started_ms"].as_u64().unwrap();
@@ -84,26 +81,26 @@ fn wait_survives_a_restart_is_shown_and_can_be_interrupted() {
         let line = lines.find(|line| line.starts_with("event=waiting ")).expect("a wait");
         (child, line)
     };
-    // Killed while it waits, twice: nothing is left behind, and the same moment is waited for.
+    // Killed twice while it waits: nothing is left behind, and the wait ends at the same time.
     let until = |line: &str| line.split(" until=").nth(1).unwrap().split(' ').next().unwrap().to_owned();
     let (mut child, first) = waits();
     child.kill().unwrap();
     child.wait().unwrap();
     let tip = sandbox.git(&["rev-parse", BRANCH]);
-    let told = status(&sandbox);
-    assert_eq!((&told["state"], &told["wait"]["outcome"]), (&"waiting".into(), &"usage_limit".into()));
-    assert!((1..=3_000_000).contains(&told["wait"]["left_ms"].as_u64().unwrap()), "{told}");
+    let output = status(&sandbox);
+    assert_eq!((&output["state"], &output["wait"]["outcome"]), (&"waiting".into(), &"usage_limit".into()));
+    assert!((1..=3_000_000).contains(&output["wait"]["left_ms"].as_u64().unwrap()), "{output}");
     let (mut child, second) = waits();
     assert_eq!(until(&first), until(&second));
-    assert!(second.contains(" left=0:4") || second.contains(" left=0:50:00"), "{second}");
-    // A signal ends the wait, and makes no iteration of it.
+    assert!(second.contains(" remaining=0:4") || second.contains(" remaining=0:50:00"), "{second}");
+    // A signal ends the wait without an iteration.
     run(sandbox.command("kill").args(["-INT".to_owned(), child.id().to_string()])).ok();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(sandbox.git(&["rev-parse", BRANCH]), tip);
     assert_eq!(sandbox.outcomes(), ["usage_limit"]);
-    // A clock that was turned back adds nothing: the whole wait is the most there is, and the configured one.
-    assert_eq!(state(&sandbox)["wait"]["secs_max"], 604_800);
-    // Who does not want to wait asks for one step, or for another agent.
+    // A clock set back does not extend the wait: it is never longer than the configured maximum.
+    assert_eq!(run_state(&sandbox)["wait"]["secs_max"], 604_800);
+    // `runner step` and another agent do not wait.
     sandbox.runner(&["step"]).ok();
     assert_eq!(sandbox.outcomes(), ["usage_limit", "passed"]);
     assert_sound(&sandbox);
@@ -140,8 +137,9 @@ fn budget_stops_the_run_until_it_is_raised() {
         let ran = sandbox.runner(&["loop"]);
         assert_eq!((ran.code, sandbox.outcomes().len()), (Some(4), 2), "{limit}: {}", show(&ran));
         let key = limit.split(' ').next().unwrap();
-        let leaf = if key.starts_with("leaf") { " on leaf `root`" } else { "" };
-        let why = format!("why=\"the budget `{key}` is reached: {spent} of {max} spent{leaf}\"");
+        let task = if key.starts_with("leaf") { " on `root`" } else { "" };
+        let used = if key.ends_with("usd") { "spent" } else { "used" };
+        let why = format!("why=\"{key} reached: {spent} of {max} {used}{task}\"");
         let next = format!(
             "next=\"raise {key} under [budget] in .runner/state/config.toml, run 'runner start', then 'runner loop'\""
         );
@@ -152,7 +150,7 @@ fn budget_stops_the_run_until_it_is_raised() {
         sandbox.write(".runner/state/config.toml", config);
         sandbox.runner(&["start"]).ok();
         assert_eq!(sandbox.runner(&["loop"]).code, Some(3), "then the attempts are spent");
-        assert_eq!(state(&sandbox)["spent"]["tokens"], 3300, "what was spent stays");
+        assert_eq!(run_state(&sandbox)["spent"]["tokens"], 3300, "what was spent stays");
         assert_sound(&sandbox);
     }
 }
@@ -172,7 +170,7 @@ fn cost_source_is_recorded_and_an_unenforceable_budget_warns() {
         .start();
     let ran = unknown.runner(&["step"]).ok();
     assert_eq!(unknown.meta(1)["cost"]["basis"], "unknown");
-    let warning = "the budget cannot hold: `run_usd` is set";
+    let warning = "run_usd cannot be enforced: script:";
     assert!(
         ran.stdout.contains(&format!("event=budget_unenforceable warning=\"{warning}")),
         "{}",
@@ -193,7 +191,7 @@ fn spending_survives_a_kill() {
     let ran = sandbox.runner(&["loop"]);
     assert_eq!(ran.code, Some(4), "{}", show(&ran));
     assert_eq!(sandbox.outcomes(), ["interrupted", "retry"]);
-    assert_eq!(state(&sandbox)["spent"]["tokens"], 127);
+    assert_eq!(run_state(&sandbox)["spent"]["tokens"], 127);
     assert_eq!(
         sandbox
             .git(&["show", &format!("{BRANCH}~1:.runner/state/run_state.json")])
@@ -204,7 +202,7 @@ fn spending_survives_a_kill() {
     assert_sound(&sandbox);
 }
 
-/// A ladder of two shell scripts: the first fails in some way, the second is done.
+/// A ladder of two shell scripts: the first fails like this, the second answers `done`.
 fn ladder(first: &str, keys: &str, rung: &str) -> TestRepo {
     let sandbox = RunBuilder::new(RUNNER).agent(first).keys(keys).start();
     let second = sandbox.outside().join("second.sh");

@@ -1,4 +1,4 @@
-//! `runner pause` and `runner resume`: a loop that stands still between two iterations, and lives on.
+//! `runner pause` and `runner resume`.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
@@ -10,7 +10,7 @@ use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 
-/// A loop in the background, whose events are read one by one.
+/// A background loop whose events the test reads one by one.
 struct Loop {
     child: Child,
     lines: BufReader<ChildStdout>,
@@ -23,7 +23,7 @@ impl Loop {
         Self { child, lines }
     }
 
-    /// Reads on until an event of this name.
+    /// Reads events until one of this name.
     fn until(&mut self, name: &str) {
         let mut line = String::new();
         while !line.contains(&format!("\"event\":\"{name}\"")) {
@@ -40,7 +40,7 @@ impl Loop {
     }
 }
 
-/// Every session waits until a file with its iteration's number is there.
+/// Each session waits for a file named after its iteration.
 const PATIENT: &str = r#"
 touch "$AROUND/begun-$RUNNER_ITER"
 while [ ! -e "$AROUND/go-$RUNNER_ITER" ]; do sleep 0.01; done
@@ -68,13 +68,13 @@ fn paused_loop_keeps_running_while_the_plan_is_edited() {
     let sandbox = patient();
     let mut running = Loop::start(&sandbox);
     begun(&sandbox, 1);
-    let told = sandbox.runner(&["pause"]).ok().stdout;
-    assert!(told.contains("paused=true was_paused=false at_work="), "{told}");
+    let output = sandbox.runner(&["pause"]).ok().stdout;
+    assert!(output.contains("paused=true was_paused=false running_pid="), "{output}");
     sandbox.runner(&["note", "too early"]).refused(1);
     go(&sandbox, 1);
     running.until("paused");
-    let told = sandbox.runner(&["pause", "--wait"]).ok().stdout;
-    assert_eq!(told, "paused=true was_paused=true\n");
+    let output = sandbox.runner(&["pause", "--wait"]).ok().stdout;
+    assert_eq!(output, "paused=true was_paused=true\n");
     assert_eq!(sandbox.outcomes(), ["passed"], "the iteration that was being made is whole");
     let status = sandbox.runner(&["status"]).ok();
     assert_eq!(
@@ -99,8 +99,8 @@ fn paused_loop_keeps_running_while_the_plan_is_edited() {
 #[test]
 fn loop_started_while_paused_waits() {
     let sandbox = RunBuilder::new(RUNNER).start();
-    let told = sandbox.runner(&["pause", "--wait"]).ok().stdout;
-    assert_eq!(told, "paused=true was_paused=false\n");
+    let output = sandbox.runner(&["pause", "--wait"]).ok().stdout;
+    assert_eq!(output, "paused=true was_paused=false\n");
     let mut waiting = Loop::start(&sandbox);
     waiting.until("paused");
     assert_eq!(sandbox.outcomes(), [""; 0]);
@@ -146,9 +146,9 @@ fn wait_can_be_paused_and_an_edit_does_not_extend_it() {
     sandbox.runner(&["pause", "--wait"]).ok();
     waiting.until("paused");
     let ends = |sandbox: &TestRepo| {
-        let told: serde_json::Value =
+        let output: serde_json::Value =
             serde_json::from_str(&sandbox.runner(&["status", "--json"]).ok().stdout).unwrap();
-        told["wait"]["ends_unix_ms"].as_u64().unwrap()
+        output["wait"]["ends_unix_ms"].as_u64().unwrap()
     };
     let before = ends(&sandbox);
     std::thread::sleep(std::time::Duration::from_millis(1100));

@@ -1,4 +1,4 @@
-//! `runner init` and `runner start`: identity, branches, what is committed and what is refused.
+//! `runner init` and `runner start`: identity, branches, commits and refusals.
 
 use testkit::test_repo::TestRepo;
 
@@ -26,16 +26,16 @@ fn run_starts_resumes_and_restarts_by_the_contract() {
 
     let before = sandbox.branches();
     let again = sandbox.runner(&["start"]).ok();
-    assert_eq!(again.value("how"), Some("resumed"));
+    assert_eq!(again.value("kind"), Some("resumed"));
     assert_eq!(sandbox.branches(), before, "no empty commit");
 
-    // main has no goal: a start there is a new run from main's commit.
+    // main has no goal: `start` begins a new run from main's commit.
     sandbox.git(&["checkout", "-q", "main"]);
     let second = sandbox.runner(&["start"]).ok();
     assert_eq!(second.value("run_id"), Some(format!("{first}-2").as_str()));
     assert_eq!(second.value("goal_written"), Some("false"));
 
-    // Without its id, the goal begins yet another run, from the commit it stands on.
+    // A goal without an id begins another run from the current commit.
     let third = format!("run-{}", short_head(&sandbox));
     let goal = sandbox.read(".runner/GOAL.md");
     sandbox.write(".runner/GOAL.md", goal.replace(&format!("id: {first}-2\n"), ""));
@@ -52,7 +52,7 @@ fn goal_on_main_resumes_its_run() {
     sandbox.write(".runner/GOAL.md", format!("---\nid: mine\n---\n{GOAL}"));
     sandbox.commit_all("set up on main");
     sandbox.runner(&["start"]).ok();
-    // The run moves on; main moves on differently.
+    // The run and main diverge.
     sandbox.write("work.txt", "by the run\n");
     sandbox.write("README.md", "changed by the run\n");
     sandbox.commit_all("run's work");
@@ -62,7 +62,7 @@ fn goal_on_main_resumes_its_run() {
     sandbox.commit_all("main's work");
 
     let resumed = sandbox.runner(&["start"]).ok();
-    assert_eq!(resumed.value("how"), Some("updated"), "the commit by hand is taken in");
+    assert_eq!(resumed.value("kind"), Some("updated"), "the commit by hand is taken in");
     assert_eq!(sandbox.git(&["rev-parse", "HEAD^"]), tip);
     assert_eq!(sandbox.git(&["branch", "--show-current"]), "runner/mine");
     assert_eq!(sandbox.git(&["status", "--porcelain", "-uall"]), "");
@@ -78,16 +78,16 @@ fn another_id_in_the_goal_switches_to_that_run_and_keeps_its_goal() {
     sandbox.write(".runner/GOAL.md", "---\nid: two\n---\n# Two\n");
     sandbox.runner(&["start"]).ok();
     let tips = sandbox.branches();
-    // Nothing but the id changes: the goal that is there belongs to the run that is left.
+    // Only the id changes: the goal text belongs to the run that is left.
     sandbox.write(".runner/GOAL.md", "---\nid: one\n---\n# Two\n");
-    assert_eq!(sandbox.runner(&["start"]).ok().value("how"), Some("resumed"));
+    assert_eq!(sandbox.runner(&["start"]).ok().value("kind"), Some("resumed"));
     assert_eq!(
         (sandbox.read(".runner/GOAL.md").as_str(), sandbox.branches()),
         ("---\nid: one\n---\n# One\n", tips)
     );
-    // A goal that was written anew comes along.
+    // A changed goal text moves to the other run.
     sandbox.write(".runner/GOAL.md", "---\nid: two\n---\n# Two and more\n");
-    assert_eq!(sandbox.runner(&["start"]).ok().value("how"), Some("updated"));
+    assert_eq!(sandbox.runner(&["start"]).ok().value("kind"), Some("updated"));
     assert_eq!(sandbox.git(&["show", "runner/two:.runner/GOAL.md"]), "---\nid: two\n---\n# Two and more");
     assert!(sandbox.runner(&["select"]).ok().stdout.contains("title=\"Two and more\""));
 }
@@ -100,7 +100,7 @@ fn start_commits_the_users_changes_under_runner() {
     sandbox.write(".runner/nodes/root/context.md", "read this first\n");
     sandbox.write(".runner/prompts/contract.md", "mine\n");
     let updated = sandbox.runner(&["start"]).ok();
-    assert_eq!(updated.value("how"), Some("updated"));
+    assert_eq!(updated.value("kind"), Some("updated"));
     assert_eq!(sandbox.git(&["status", "--porcelain", "-uall"]), "");
     assert_eq!(sandbox.git(&["show", "HEAD:.runner/nodes/root/context.md"]), "read this first");
     assert_eq!(sandbox.git(&["show", "HEAD:.runner/state/config.toml"]), config.trim_end());
@@ -115,8 +115,8 @@ fn logs_and_context_are_never_committed() {
     let sandbox = started();
     sandbox.write(".runner/iterations/x/0001/guard.log", "log\n");
     sandbox.write(".runner/context/goal.md", "context\n");
-    assert_eq!(sandbox.runner(&["start"]).ok().value("how"), Some("resumed"));
-    // On a branch without the ignore file they lie about as unknown files; a start there leaves them alone.
+    assert_eq!(sandbox.runner(&["start"]).ok().value("kind"), Some("resumed"));
+    // On a branch without the .gitignore they are untracked files; `start` does not touch them.
     sandbox.git(&["checkout", "-q", "main"]);
     assert!(sandbox.path(".runner/iterations/x/0001/guard.log").exists());
     sandbox.runner(&["start"]).ok();
@@ -168,7 +168,7 @@ fn goal_written_after_the_first_start_becomes_the_root() {
     let goal = sandbox.read(".runner/GOAL.md").replace("# Goal", "# Fly to the moon");
     sandbox.write(".runner/GOAL.md", goal);
     let updated = sandbox.runner(&["start"]).ok();
-    assert_eq!((updated.value("how"), updated.value("goal_written")), (Some("updated"), Some("true")));
+    assert_eq!((updated.value("kind"), updated.value("goal_written")), (Some("updated"), Some("true")));
     assert!(sandbox.runner(&["select"]).ok().stdout.contains("Fly to the moon"));
 }
 
@@ -313,7 +313,7 @@ fn start_commits_tree_edits_except_runner_owned_fields() {
     let sandbox = started();
     let tree = sandbox.read(".runner/state/tree.json");
     sandbox.write(".runner/state/tree.json", tree.replace("\"max_attempts\": 3", "\"max_attempts\": 9"));
-    assert_eq!(sandbox.runner(&["start"]).ok().value("how"), Some("updated"));
+    assert_eq!(sandbox.runner(&["start"]).ok().value("kind"), Some("updated"));
     let tree = sandbox.read(".runner/state/tree.json");
     for (from, to, word) in [
         ("\"passes\": false", "\"passes\": true", "`passes` is the runner's to set"),
@@ -324,7 +324,7 @@ fn start_commits_tree_edits_except_runner_owned_fields() {
         assert!(refused.contains(word), "{refused}");
         sandbox.write(".runner/state/tree.json", &tree);
     }
-    // The runner's own book-keeping is not the user's to change: the branch's version counts.
+    // Users cannot change run_state.json: the branch's version counts.
     let state = sandbox.read(".runner/state/run_state.json");
     sandbox.write(".runner/state/run_state.json", state.replace("\"next_iter\": 1", "\"next_iter\": 7"));
     sandbox.runner(&["start"]).ok();
@@ -346,7 +346,7 @@ fn switch_that_would_lose_changes_is_refused() {
     assert_eq!(sandbox.read(".runner/state/questions.md"), "asked on main\n");
     assert_eq!(sandbox.git(&["branch", "--show-current"]), "main");
 
-    // An ignored file in the way of a tracked one is not overwritten either.
+    // An ignored file at the path of a tracked one is not overwritten either.
     sandbox.git(&["checkout", "-q", "--", ".runner"]);
     sandbox.git(&["checkout", "-q", "runner/mine"]);
     sandbox.write("build/out", "tracked in the run\n");
@@ -365,13 +365,13 @@ fn init_creates_missing_files_and_keeps_existing_ones() {
     sandbox.write(".runner/GOAL.md", GOAL);
     let first = sandbox.runner(&["init"]).ok().stdout;
     assert!(
-        first.contains("file=.runner/GOAL.md fate=kept") && first.contains("tree.json fate=created"),
+        first.contains("file=.runner/GOAL.md action=kept") && first.contains("tree.json action=created"),
         "{first}"
     );
-    assert!(sandbox.runner(&["init"]).ok().stdout.lines().all(|line| line.ends_with("fate=kept")));
+    assert!(sandbox.runner(&["init"]).ok().stdout.lines().all(|line| line.ends_with("action=kept")));
 
     let forced = sandbox.runner(&["init", "--force"]).ok().stdout;
-    assert!(forced.contains("file=.runner/GOAL.md fate=replaced"), "{forced}");
+    assert!(forced.contains("file=.runner/GOAL.md action=replaced"), "{forced}");
     assert_eq!(sandbox.read(".runner/GOAL.md.bak"), GOAL);
     assert_ne!(sandbox.read(".runner/GOAL.md"), GOAL);
 

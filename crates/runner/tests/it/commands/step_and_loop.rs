@@ -1,4 +1,4 @@
-//! What `runner step` and `runner loop` do with agents of every ordinary kind.
+//! `runner step` and `runner loop` with ordinary agents.
 
 use testkit::oracle::assert_sound;
 use testkit::run_builder::{BRANCH, RunBuilder};
@@ -6,7 +6,7 @@ use testkit::test_repo::{RunOutput, TestRepo, run};
 
 use crate::RUNNER;
 
-/// A decomposition, a red guard that is then green, a retry, and two passes.
+/// A decomposition, a failed guard, a pass, a retry and another pass.
 const STORY: &str = r#"
     case $RUNNER_NODE_ID-$(ls story 2> /dev/null | wc -l) in
         root-*) split; answer decomposed 'two parts' ;;
@@ -26,8 +26,8 @@ fn message(sandbox: &TestRepo, back: u32) -> String {
 }
 
 fn sha256(sandbox: &TestRepo, path: &str) -> String {
-    let told = run(sandbox.command("sha256sum").arg(path)).ok().stdout;
-    told.split(' ').next().unwrap().to_owned()
+    let output = run(sandbox.command("sha256sum").arg(path)).ok().stdout;
+    output.split(' ').next().unwrap().to_owned()
 }
 
 fn events(ran: &RunOutput) -> Vec<&str> {
@@ -74,7 +74,7 @@ fn loop_runs_from_the_goal_to_complete() {
     );
     assert_sound(&sandbox);
 
-    // Nothing is left to do: no iteration, no commit.
+    // The run is complete: no iteration, no commit.
     let tip = sandbox.git(&["rev-parse", BRANCH]);
     sandbox.runner(&["loop"]).ok();
     sandbox.runner(&["step"]).ok();
@@ -114,7 +114,7 @@ fn commit_message_has_the_documented_form() {
              Runner-Guard-Exit: 1\nRunner-Semantics: 1"
         )
     );
-    // The next session is told what the guard said, and only then.
+    // The next prompt has the guard's output, later ones do not.
     assert!(!sandbox.path(".runner/context/failure.md").exists());
     sandbox.runner(&["step"]).ok();
     assert!(sandbox.read(".runner/context/failure.md").contains("checked"));
@@ -175,11 +175,14 @@ fn iteration_directory_holds_every_log() {
         let event: serde_json::Value = serde_json::from_str(line).unwrap();
         assert!(event["event"].is_string() && event["t_ms"].is_u64(), "{line}");
     }
-    let told = sandbox.logged(1, "events.jsonl");
-    assert_eq!(told.lines().count(), 7);
-    assert!(told.contains("\"event\":\"planned\"") && told.contains("\"event\":\"committed\""), "{told}");
+    let output = sandbox.logged(1, "events.jsonl");
+    assert_eq!(output.lines().count(), 7);
+    assert!(
+        output.contains("\"event\":\"planned\"") && output.contains("\"event\":\"committed\""),
+        "{output}"
+    );
 
-    // A broken rule is in error.log, and a session without work outside `.runner/` is a `decompose`.
+    // error.log has the violated rule, and a session without work outside `.runner/` is a `decompose`.
     sandbox.new_agent("answer decomposed");
     sandbox.runner(&["step"]).ok();
     assert!(sandbox.logged(2, "error.log").contains("has no children"));
@@ -207,11 +210,11 @@ fn agent_gets_its_prompt_and_environment() {
         .env("GIT_INDEX_FILE", "/nowhere");
     run(&mut command).ok();
     let root = sandbox.root().canonicalize().unwrap();
-    let told = |name: &str| std::fs::read_to_string(sandbox.outside().join(name)).unwrap();
-    assert_eq!(told("pwd"), format!("{}\n", root.display()));
+    let file_beside = |name: &str| std::fs::read_to_string(sandbox.outside().join(name)).unwrap();
+    assert_eq!(file_beside("pwd"), format!("{}\n", root.display()));
     let root = root.display();
     assert_eq!(
-        told("env"),
+        file_beside("env"),
         format!(
             "RUNNER_ITER=0001\nRUNNER_MODE=leaf\nRUNNER_NODE_ID=root\n\
              RUNNER_OUTPUT={root}/.git/runner/answers/0001.json\n\
@@ -222,7 +225,7 @@ fn agent_gets_its_prompt_and_environment() {
     );
     assert_eq!(sandbox.meta(1)["exit"]["code"], 7, "its exit code is recorded, its answer decides");
     assert_eq!(sandbox.outcomes(), ["retry"]);
-    assert!(told("stdin").contains("Port it"));
+    assert!(file_beside("stdin").contains("Port it"));
     assert_sound(&sandbox);
 }
 
@@ -257,7 +260,7 @@ fn iteration_limits_stop_a_run_that_can_continue() {
     sandbox.new_agent("answer done");
     sandbox.runner(&["loop"]).ok();
     assert_sound(&sandbox);
-    // The last iteration that is allowed may end the run.
+    // The last allowed iteration may complete the run.
     let sandbox = RunBuilder::new(RUNNER).start();
     sandbox.runner(&["loop", "--max-iterations", "1"]).ok();
 }
@@ -271,7 +274,7 @@ fn agent_that_cannot_start_stops_the_loop_and_uses_no_attempt() {
     assert_eq!(sandbox.outcomes(), ["agent_not_started"; 3]);
     assert_eq!(sandbox.tree()["root"]["attempts"], 0);
     assert_sound(&sandbox);
-    // One that answers in between begins the count anew.
+    // A session with an answer resets the count.
     let agent = "case $RUNNER_ITER in 0003|0004) answer retry ;; 0007) answer done ;; esac";
     let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     sandbox.runner(&["loop"]).ok();
@@ -304,7 +307,7 @@ fn silent_agent_runs_into_the_idle_timeout() {
     assert_eq!(sandbox.outcomes(), ["idle_timeout"]);
     assert_eq!(sandbox.read("work"), "half\n");
     assert_sound(&sandbox);
-    // Silence with work in it is none.
+    // A silent agent that changes files is not idle.
     sandbox.new_agent("for n in 1 2 3 4 5 6 7 8; do echo $n >> work; sleep 0.3; done; answer done");
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["idle_timeout", "passed"]);
@@ -350,7 +353,7 @@ fn invalid_answer_uses_no_attempt_and_names_the_reason() {
     for (nth, answer) in (1_u32..).zip(answers) {
         std::fs::write(sandbox.outside().join(format!("{nth:04}")), answer).unwrap();
         let ran = sandbox.runner(&["step"]);
-        // Every third failure in a row stops a loop.
+        // Three failures in a row stop the loop.
         assert_eq!(ran.code, Some(i32::from(nth % 3 == 0)), "{nth}: {}", show(&ran));
         assert!(ran.stdout.contains("the answer"), "{nth}: {}", ran.stdout);
         assert_eq!(sandbox.meta(nth)["outcome"], "no_answer", "{nth}");

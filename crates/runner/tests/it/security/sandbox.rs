@@ -1,4 +1,4 @@
-//! Agents in a sandbox: what they cannot do, what they can, and that nothing of them lives on.
+//! Sandboxed agents: what they can and cannot do, and that their processes end.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -11,13 +11,13 @@ use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 
-/// Lets a script say of each deed whether it succeeded, in `tried.txt`.
+/// A shell function that records in `tried.txt` whether a command succeeded.
 const TRY: &str = r#"
 try() { what=$1; shift; if (eval "$*") 2>> "$ROOT/errors.txt"; then echo "could $what"; else echo "could not $what"; fi >> "$ROOT/tried.txt"; }
 ROOT=$PWD
 "#;
 
-/// Everything an agent must not do.
+/// Everything a sandboxed agent must not be able to do.
 const VANDAL: &str = r#"
 try 'write to the home folder' 'echo x > $HOME/x'
 try 'write to the system' 'echo x > /etc/runner-sandbox-test'
@@ -53,7 +53,7 @@ fn not_done(tried: &str) -> Vec<&str> {
 #[test]
 fn sandboxed_agent_cannot_write_outside() {
     let sandbox = setup(&format!("{VANDAL}echo work > work.txt; answer done")).start();
-    // Its number alone may be another's inside; the moment of its start is not.
+    // The pid alone may be reused inside the sandbox; the start time is not.
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let start = stat.rsplit(')').next().unwrap().split_ascii_whitespace().nth(19).unwrap();
     fs::write(sandbox.outside().join("home/pid"), format!("{} {start}\n", std::process::id())).unwrap();
@@ -143,7 +143,7 @@ fn sandboxed_session_leaves_no_processes() {
 
 #[test]
 fn sandboxed_processes_end_with_a_killed_runner() {
-    // What the agent makes beside the work tree is seen by nobody else, so it shows itself in the work tree.
+    // Files that the agent creates outside are invisible to other processes, so it reports through the work tree.
     let script = "setsid -f sleep 999; touch begun; sleep 998";
     let sandbox = setup(script).guard("true").start();
     sandbox.kill_when(&["step"], "work/begun");
@@ -201,7 +201,7 @@ fn git_folder_of_a_linked_work_tree_is_read_only() {
     assert_eq!(sandbox.read("tried.txt").lines().count(), 3);
 }
 
-/// A folder with links to the programs that a step needs, and no bubblewrap among them.
+/// A PATH folder with the programs that a step needs, without bubblewrap.
 fn path_without_bubblewrap(sandbox: &TestRepo) -> String {
     let folder = sandbox.outside().join("bin");
     fs::create_dir(&folder).unwrap();
@@ -220,10 +220,10 @@ fn missing_required_sandbox_refuses_the_step() {
     let path = path_without_bubblewrap(&sandbox);
     let without = |args: &[&str]| run(sandbox.runner_command(args).env("PATH", &path));
     let head = sandbox.git(&["rev-parse", "HEAD"]);
-    let told = without(&["step"]);
-    assert_eq!(told.code, Some(2), "{}", told.stderr);
+    let output = without(&["step"]);
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
     for words in ["bubblewrap cannot be used", "`bwrap` is not on the PATH", "apt-get install bubblewrap"] {
-        assert!(told.stderr.contains(words), "{}", told.stderr);
+        assert!(output.stderr.contains(words), "{}", output.stderr);
     }
     assert_eq!(
         (sandbox.git(&["rev-parse", "HEAD"]), sandbox.git(&["status", "--short"])),
@@ -231,7 +231,7 @@ fn missing_required_sandbox_refuses_the_step() {
     );
     let doctor = without(&["doctor"]);
     assert!(
-        doctor.code == Some(1) && doctor.stdout.contains("check=sandbox verdict=bad"),
+        doctor.code == Some(1) && doctor.stdout.contains("check=sandbox verdict=problem"),
         "{}",
         doctor.stdout
     );
@@ -245,8 +245,8 @@ fn auto_sandbox_without_bubblewrap_runs_and_warns() {
     without(&["step"]).ok();
     assert_eq!(sandbox.meta(1)["sandbox"], "none");
     let doctor = without(&["doctor"]);
-    assert!(doctor.stdout.contains("check=sandbox verdict=doubtful"), "{}", doctor.stdout);
-    assert!(sandbox.runner(&["doctor"]).stdout.contains("check=sandbox verdict=good found=\"bubblewrap "));
+    assert!(doctor.stdout.contains("check=sandbox verdict=warning"), "{}", doctor.stdout);
+    assert!(sandbox.runner(&["doctor"]).stdout.contains("check=sandbox verdict=ok found=\"bubblewrap "));
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn record_shows_if_claudes_commands_are_not_sandboxed() {
         .start_in(odd.at(root));
     let doctor = odd.runner(&["doctor"]);
     assert!(
-        doctor.stdout.contains("check=sandbox verdict=doubtful found=\"none (Claude"),
+        doctor.stdout.contains("check=sandbox verdict=warning found=\"none (Claude"),
         "{}",
         doctor.stdout
     );
@@ -269,12 +269,12 @@ fn record_shows_if_claudes_commands_are_not_sandboxed() {
     let config = odd.read(".runner/state/config.toml").replace("\"auto\"", "\"require\"");
     odd.write(".runner/state/config.toml", config);
     odd.runner(&["start"]).ok();
-    let told = odd.runner(&["step"]);
-    assert_eq!(told.code, Some(2));
+    let output = odd.runner(&["step"]);
+    assert_eq!(output.code, Some(2));
     assert!(
-        told.stderr.contains("Claude Code starts no command through a path that holds ` -`"),
+        output.stderr.contains("Claude Code starts no command through a path that holds ` -`"),
         "{}",
-        told.stderr
+        output.stderr
     );
-    assert!(told.stderr.contains("hint: move the repository to a plainer path"), "{}", told.stderr);
+    assert!(output.stderr.contains("hint: move the repository to a plainer path"), "{}", output.stderr);
 }
