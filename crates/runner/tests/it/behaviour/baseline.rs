@@ -48,7 +48,7 @@ fn failing_baseline_is_reported_at_once_and_in_later_prompts() {
         "{prompt}"
     );
     assert_eq!(sandbox.read(&format!(".runner/iterations/{RUN}/baseline.log")), "the door is open\n");
-    assert!(sandbox.runner(&["verify"]).ok().stdout.contains("what=baseline about=\"guard fail\""));
+    assert!(sandbox.runner(&["verify"]).ok().stdout.contains("kind=baseline detail=\"guard fail\""));
     assert_sound(&sandbox);
 }
 
