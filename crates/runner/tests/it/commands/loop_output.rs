@@ -80,7 +80,7 @@ fn failing_baseline_is_a_warning_on_a_terminal() {
 
 #[test]
 fn restored_guard_and_edited_plan_are_notes_on_a_terminal() {
-    let agent = "case $RUNNER_NODE_ID in root) split; answer decomposed ;; *) echo true > guard.sh; answer done ;; esac";
+    let agent = "case $RUNNER_NODE_ID in root) split; answer decomposed ;; *) echo 'exit 0' > guard.sh; answer done ;; esac";
     let sandbox = RunBuilder::new(RUNNER).agent(agent).protected("guard.sh").start();
     assert_snapshot!("loop_notes_80", snapshot(&sandbox, &on_terminal(&sandbox, 80, "loop")));
 }
