@@ -86,7 +86,8 @@ impl CommandError {
             | Error::Io { .. }
             | Error::Git { .. }
             | Error::GitOutput { .. }
-            | Error::Journal { .. } => CommandExit::FAILURE,
+            | Error::Journal { .. }
+            | Error::Internal(_) => CommandExit::FAILURE,
         };
         let mut causes = vec![error.to_string()];
         causes.extend(
@@ -198,6 +199,7 @@ fn host_error_advice(error: &Error) -> ErrorAdvice {
             let hint = "finish it with the version of runner that started it";
             ErrorAdvice::new("journal", hint).with_details(vec![path.display().to_string()])
         }
+        Error::Internal(_) => ErrorAdvice { code: "internal", details: Vec::new(), hints: Vec::new() },
     }
 }
 

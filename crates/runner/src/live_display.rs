@@ -262,7 +262,8 @@ impl LiveView {
             | Event::Checked { .. }
             | Event::GuardEnded { .. }
             | Event::Committed { .. }
-            | Event::BudgetUnenforceable { .. } => {}
+            | Event::BudgetUnenforceable { .. }
+            | Event::Unknown => {}
         }
     }
 

@@ -102,7 +102,7 @@ fn run_in_repo(
             StepResult::Stopped(stop) => Some(stop),
             StepResult::Iterated(iterated) => match iterated.transition.next {
                 NextAction::Stop(stop) => Some(stop),
-                NextAction::Go | NextAction::Wait(_) => None,
+                NextAction::Go | NextAction::Wait(_) | NextAction::Unknown => None,
             },
         }),
     }

@@ -96,7 +96,7 @@ impl CommandOutput for EventOutput<'_> {
                 let line = line.with("hook", hook).with("ok", fault.is_none());
                 fault.iter().fold(line, |line, fault| line.with("error", clean(fault)))
             }
-            Event::Resumed => line,
+            Event::Resumed | Event::Unknown => line,
             Event::BudgetUnenforceable { limits, agent } => {
                 line.with("warning", blind_text(limits, &clean(agent)))
             }
@@ -134,7 +134,8 @@ impl CommandOutput for EventOutput<'_> {
             | Event::Decided { .. }
             | Event::Committed { .. }
             | Event::Resumed
-            | Event::Stopped { .. } => String::new(),
+            | Event::Stopped { .. }
+            | Event::Unknown => String::new(),
         }
     }
 }
@@ -231,6 +232,7 @@ pub(crate) fn mark_text(annotation: &Annotation) -> String {
             "the tree could not be repaired: the run continues with the last valid one".to_owned()
         }
         Annotation::NothingChanged => "the session changed nothing".to_owned(),
+        Annotation::Unknown => "an annotation of a newer runner".to_owned(),
     }
 }
 

@@ -228,7 +228,10 @@ fn git_operation_in_progress_is_refused_and_not_touched() {
         sandbox.try_git(begin);
         let before = (sandbox.branches(), sandbox.git(&["status", "--porcelain"]));
         let refused = sandbox.runner(&["start"]).refused(2);
-        assert!(refused.contains(&format!("a {word} is under way")) && refused.contains(abort), "{refused}");
+        assert!(
+            refused.contains(&format!("a {word} is in progress")) && refused.contains(abort),
+            "{refused}"
+        );
         assert_eq!(before, (sandbox.branches(), sandbox.git(&["status", "--porcelain"])));
         let words: Vec<&str> = abort.split(' ').skip(1).collect();
         sandbox.git(&words);
@@ -377,7 +380,7 @@ fn init_creates_missing_files_and_keeps_existing_ones() {
 
     sandbox.runner(&["start"]).ok();
     let refused = sandbox.runner(&["init", "--force"]).refused(2);
-    assert!(refused.contains("is under way here"), "{refused}");
+    assert!(refused.contains("is not finished"), "{refused}");
 }
 
 #[test]

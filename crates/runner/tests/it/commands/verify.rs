@@ -70,13 +70,13 @@ fn target_that_is_not_a_run_is_refused() {
     let sandbox = complete();
     let output = sandbox.runner(&["verify", "dmeo"]).refused(2);
     assert!(
-        output.contains("no run and no commit `dmeo`") && output.contains("did you mean `demo`?"),
+        output.contains("no such run or commit: `dmeo`") && output.contains("did you mean `demo`?"),
         "{output}"
     );
-    assert!(sandbox.runner(&["verify", "main"]).refused(2).contains("`main` is no run"));
+    assert!(sandbox.runner(&["verify", "main"]).refused(2).contains("`main` is not a run"));
     assert!(sandbox.runner(&["verify", "nothing..HEAD"]).refused(2).contains("`nothing` names no commit"));
     let other = TestRepo::with_commit(RUNNER);
-    assert!(other.runner(&["verify"]).refused(2).contains("this repository has no run"));
+    assert!(other.runner(&["verify"]).refused(2).contains("this repository has no runs"));
 }
 
 #[test]
