@@ -86,7 +86,7 @@ pub(crate) enum RunnerCommand {
   runner conformance                        the agent configured here
   runner conformance --agent script         played sessions, free of charge
   runner conformance --agent claude --yes   three sessions with your own login
-  runner conformance --json | jq '.rows[] | select(.verdict == \"bad\")'")]
+  runner conformance --json | jq '.rows[] | select(.verdict == \"failed\")'")]
 pub(crate) struct ConformanceArgs {
     /// The agent to check
     #[arg(long, value_name = "KIND")]

@@ -28,19 +28,19 @@ pub struct BlameCandidate {
 /// The commits of a run from an iteration on, oldest first, and the check.
 pub struct BlameSearch {
     git: Git,
-    reruns: GuardRerunner,
+    rerunner: GuardRerunner,
     check: CommitCheck,
     /// The commits.
-    pub suspects: Vec<BlameCandidate>,
+    pub candidates: Vec<BlameCandidate>,
 }
 
 /// The check, run on one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BisectStep {
     /// The commit.
-    pub suspect: BlameCandidate,
+    pub candidate: BlameCandidate,
     /// How the check ended.
-    pub how: GuardRerunOutcome,
+    pub outcome: GuardRerunOutcome,
     /// The last lines that it printed.
     pub output: Vec<String>,
     /// How many commits are left to choose from.
@@ -49,8 +49,8 @@ pub struct BisectStep {
 
 impl BisectStep {
     /// Whether the check is happy.
-    pub fn is_green(&self) -> bool {
-        self.how == GuardRerunOutcome::Ended(GuardExit::Code(0))
+    pub fn is_success(&self) -> bool {
+        self.outcome == GuardRerunOutcome::Ended(GuardExit::Code(0))
     }
 }
 
@@ -58,7 +58,7 @@ impl BisectStep {
 #[derive(Clone, Copy, Debug)]
 pub enum BlameProgress<'p> {
     /// The check is run on this commit, one of so many that are left.
-    Begins { suspect: &'p BlameCandidate, left: usize },
+    Started { suspect: &'p BlameCandidate, left: usize },
     /// The check is over.
     Ended(&'p BisectStep),
 }
@@ -67,9 +67,9 @@ pub enum BlameProgress<'p> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlameResult {
     /// Nothing is broken at the end.
-    NeverRed,
+    NeverFailed,
     /// It was broken before.
-    AlwaysRed,
+    AlwaysFailed,
     /// This commit broke it.
     Broke { suspect: BlameCandidate, is_flaky: bool },
     /// The user stopped the search; this is the exit code that tells of it.
@@ -108,7 +108,7 @@ impl BlameSearch {
         } else {
             CommitCheck { command: command.to_vec(), pinned: None, config }
         };
-        Ok(Self { reruns: GuardRerunner::begin(dir)?, git, check, suspects })
+        Ok(Self { rerunner: GuardRerunner::begin(dir)?, git, check, candidates: suspects })
     }
 
     /// What is run.
@@ -118,24 +118,24 @@ impl BlameSearch {
 
     /// Searches; every run of the check is told, as it begins and as it is over.
     pub fn search(&self, tell: &mut dyn FnMut(BlameProgress<'_>)) -> Result<BlameResult, Error> {
-        let mut bisect = Bisect::new(self.suspects.len());
+        let mut bisect = Bisect::new(self.candidates.len());
         loop {
-            let suspect = |at: usize| self.suspects.get(at).cloned().ok_or(UserError::NoRuns);
+            let suspect = |at: usize| self.candidates.get(at).cloned().ok_or(UserError::NoRuns);
             match bisect.next() {
-                BisectNext::NeverRed => return Ok(BlameResult::NeverRed),
-                BisectNext::AlwaysRed => return Ok(BlameResult::AlwaysRed),
+                BisectNext::NeverRed => return Ok(BlameResult::NeverFailed),
+                BisectNext::AlwaysRed => return Ok(BlameResult::AlwaysFailed),
                 BisectNext::Broke { at, is_flaky } => {
                     return Ok(BlameResult::Broke { suspect: suspect(at)?, is_flaky });
                 }
                 BisectNext::Probe(at) => {
                     let suspect = suspect(at)?;
-                    tell(BlameProgress::Begins { suspect: &suspect, left: bisect.left() });
-                    let (how, output) = self.reruns.check(&suspect.commit, &self.check)?;
+                    tell(BlameProgress::Started { suspect: &suspect, left: bisect.left() });
+                    let (how, output) = self.rerunner.check(&suspect.commit, &self.check)?;
                     if let GuardRerunOutcome::Stopped(code) = how {
                         return Ok(BlameResult::Stopped(code));
                     }
-                    let mut probe = BisectStep { suspect, how, output, left: 0 };
-                    bisect.tell(!probe.is_green());
+                    let mut probe = BisectStep { candidate: suspect, outcome: how, output, left: 0 };
+                    bisect.tell(!probe.is_success());
                     probe.left = bisect.left();
                     tell(BlameProgress::Ended(&probe));
                 }
@@ -144,8 +144,8 @@ impl BlameSearch {
     }
 
     /// Added and removed lines of a commit, by file.
-    pub fn numbers(&self, suspect: &BlameCandidate) -> Result<Vec<u8>, Error> {
+    pub fn diff_stat(&self, suspect: &BlameCandidate) -> Result<Vec<u8>, Error> {
         let parent = suspect.parent.as_deref().ok_or(UserError::NoCommit)?;
-        self.git.show_diff(parent, &suspect.commit, DiffFormat::Numbers, &[])
+        self.git.show_diff(parent, &suspect.commit, DiffFormat::Stat, &[])
     }
 }

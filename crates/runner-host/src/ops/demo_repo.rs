@@ -19,7 +19,7 @@ pub struct ScratchFile<'a> {
 }
 
 /// Makes a repository in a folder that does not exist yet, with one commit that holds these files.
-pub fn make(folder: &Path, files: &[ScratchFile<'_>]) -> Result<(), Error> {
+pub fn create(folder: &Path, files: &[ScratchFile<'_>]) -> Result<(), Error> {
     fs::create_dir_all(folder).map_err(Error::io("create the folder", folder))?;
     for file in files {
         let path = folder.join(file.path);
@@ -27,16 +27,16 @@ pub fn make(folder: &Path, files: &[ScratchFile<'_>]) -> Result<(), Error> {
         let mode = fs::Permissions::from_mode(if file.executable { 0o755 } else { 0o644 });
         fs::set_permissions(&path, mode).map_err(Error::io("write", &path))?;
     }
-    adopt(folder)
+    init_from_folder(folder)
 }
 
 /// Makes a repository of a folder as it is: one commit that holds everything in it.
-pub fn adopt(folder: &Path) -> Result<(), Error> {
+pub fn init_from_folder(folder: &Path) -> Result<(), Error> {
     Git::create(folder)?.commit_everything("the starting point")
 }
 
 /// Commits what changed in a repository since, if anything did.
-pub fn settle(folder: &Path) -> Result<(), Error> {
+pub fn commit_changes(folder: &Path) -> Result<(), Error> {
     let git = Git::open(folder)?;
     if is_clean(folder)? { Ok(()) } else { git.commit_everything("the starting point") }
 }
@@ -47,6 +47,6 @@ pub fn is_clean(folder: &Path) -> Result<bool, Error> {
 }
 
 /// The newest commits of a branch, one line each.
-pub fn history(dir: &Path, most: usize) -> Result<Vec<String>, Error> {
+pub fn recent_commits(dir: &Path, most: usize) -> Result<Vec<String>, Error> {
     Git::open(dir)?.one_line_log(most)
 }

@@ -36,7 +36,7 @@ pub enum ExistingFiles {
 pub fn init(dir: &Path, existing: ExistingFiles) -> Result<Vec<(Doc, InitAction)>, Error> {
     let git = Git::open(dir)?;
     atomic::ensure_folder(&git.paths().private())?;
-    let _lock = Lock::take(&git.paths().lock())?;
+    let _lock = Lock::acquire(&git.paths().lock())?;
     let docs = read_docs(&git)?;
     if existing == ExistingFiles::Replace {
         let state = docs.get(&Doc::RunState).and_then(|bytes| RunState::decode(bytes).ok());

@@ -26,7 +26,7 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// Asks for a pause. A loop takes it after the iteration that it is making.
 pub fn pause(dir: &Path) -> Result<PauseStatus, Error> {
-    let git = opened(dir)?;
+    let git = open_initialized(dir)?;
     let was_paused = is_paused(git.paths());
     if !was_paused {
         atomic::ensure_folder(&git.paths().private())?;
@@ -37,11 +37,11 @@ pub fn pause(dir: &Path) -> Result<PauseStatus, Error> {
 
 /// Ends a pause.
 pub fn resume(dir: &Path) -> Result<PauseStatus, Error> {
-    let git = opened(dir)?;
+    let git = open_initialized(dir)?;
     let was_paused = is_paused(git.paths());
     // Asked first: a loop that waits is at work as soon as the mark is gone.
     let at_work = ReadonlyRepo::open(dir)?.lock_holder();
-    atomic::clear(&git.paths().pause())?;
+    atomic::remove_any(&git.paths().pause())?;
     Ok(PauseStatus { was_paused, lock_holder: at_work })
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn is_paused(paths: &RepoPaths) -> bool {
     paths.pause().symlink_metadata().is_ok()
 }
 
-fn opened(dir: &Path) -> Result<Git, Error> {
+fn open_initialized(dir: &Path) -> Result<Git, Error> {
     let git = Git::open(dir)?;
     if git.root().join(RUNNER_DIR).symlink_metadata().is_err() {
         return Err(UserError::NotSetUp(git.root().to_owned()).into());

@@ -36,7 +36,7 @@ pub(crate) fn run(dir: &Path, args: &BlameArgs, out: &Ui) -> Result<BlameOutput,
     let mut probes = Vec::new();
     let mut under_way = None;
     let mut tell = |going: BlameProgress<'_>| match going {
-        BlameProgress::Begins { suspect, left } => {
+        BlameProgress::Started { suspect, left } => {
             let check = short(&args.command.join(" "));
             let check = if check.is_empty() { "the guard".to_owned() } else { format!("`{check}`") };
             let left = if left > 1 { format!(", {left} commits left") } else { String::new() };
@@ -51,11 +51,17 @@ pub(crate) fn run(dir: &Path, args: &BlameArgs, out: &Ui) -> Result<BlameOutput,
     let found = blame.search(&mut tell).map_err(told)?;
     drop(under_way);
     let numbers = match &found {
-        BlameResult::Broke { suspect, .. } => blame.numbers(suspect).map_err(told)?,
-        BlameResult::NeverRed | BlameResult::AlwaysRed | BlameResult::Stopped(_) => Vec::new(),
+        BlameResult::Broke { suspect, .. } => blame.diff_stat(suspect).map_err(told)?,
+        BlameResult::NeverFailed | BlameResult::AlwaysFailed | BlameResult::Stopped(_) => Vec::new(),
     };
     let command = blame.command().to_vec();
-    Ok(BlameOutput { command, first: blame.suspects.first().cloned(), found, probes, files: files(&numbers) })
+    Ok(BlameOutput {
+        command,
+        first: blame.candidates.first().cloned(),
+        found,
+        probes,
+        files: files(&numbers),
+    })
 }
 
 /// Where the check was green: where the node passed; of the guard alone, where it first let a node pass; of a command,
@@ -136,7 +142,7 @@ struct BlameStepOutput<'p>(&'p BisectStep);
 
 impl BlameStepOutput<'_> {
     fn word(&self) -> String {
-        match &self.0.how {
+        match &self.0.outcome {
             GuardRerunOutcome::Ended(GuardExit::Code(0)) => "green".to_owned(),
             GuardRerunOutcome::Ended(exit) => format!("red (exit {exit})"),
             GuardRerunOutcome::TimedOut => "red (ran out of time)".to_owned(),
@@ -148,9 +154,9 @@ impl BlameStepOutput<'_> {
 
 impl CommandOutput for BlameStepOutput<'_> {
     fn json(&self) -> Value {
-        let mut probe = suspect_json(&self.0.suspect);
+        let mut probe = suspect_json(&self.0.candidate);
         if let Some(keys) = probe.as_object_mut() {
-            keys.insert("green".to_owned(), self.0.is_green().into());
+            keys.insert("green".to_owned(), self.0.is_success().into());
             keys.insert("result".to_owned(), self.word().into());
             keys.insert("left".to_owned(), self.0.left.into());
         }
@@ -158,17 +164,21 @@ impl CommandOutput for BlameStepOutput<'_> {
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let line =
-            KeyValueLine::new().with("probe", what(&self.0.suspect)).with("commit", &self.0.suspect.commit);
-        vec![line.with("green", self.0.is_green()).with("result", self.word()).with("left", self.0.left)]
+        let line = KeyValueLine::new()
+            .with("probe", what(&self.0.candidate))
+            .with("commit", &self.0.candidate.commit);
+        vec![line.with("green", self.0.is_success()).with("result", self.word()).with("left", self.0.left)]
     }
 
     fn human(&self, pen: &Styler) -> String {
-        let (glyph, ink) =
-            if self.0.is_green() { (Glyph::Passed, TextRole::Good) } else { (Glyph::Failed, TextRole::Bad) };
-        let commit: String = self.0.suspect.commit.chars().take(8).collect();
+        let (glyph, ink) = if self.0.is_success() {
+            (Glyph::Passed, TextRole::Good)
+        } else {
+            (Glyph::Failed, TextRole::Bad)
+        };
+        let commit: String = self.0.candidate.commit.chars().take(8).collect();
         let left = if self.0.left > 1 { format!(", {} left", self.0.left) } else { String::new() };
-        let line = format!("{commit} {}: {}{left}", what(&self.0.suspect), self.word());
+        let line = format!("{commit} {}: {}{left}", what(&self.0.candidate), self.word());
         format!("{} {}\n", pen.paint(ink, pen.glyph(glyph)), pen.fit(&line, pen.width.saturating_sub(2)))
     }
 }
@@ -176,8 +186,8 @@ impl CommandOutput for BlameStepOutput<'_> {
 impl BlameOutput {
     fn word(&self) -> &'static str {
         match &self.found {
-            BlameResult::NeverRed => "never_red",
-            BlameResult::AlwaysRed => "always_red",
+            BlameResult::NeverFailed => "never_red",
+            BlameResult::AlwaysFailed => "always_red",
             BlameResult::Broke { is_flaky: false, .. } => "found",
             BlameResult::Broke { is_flaky: true, .. } => "flaky",
             BlameResult::Stopped(_) => "stopped",
@@ -187,7 +197,7 @@ impl BlameOutput {
     /// What the check printed on the commit that broke it.
     fn output(&self) -> &[String] {
         let BlameResult::Broke { suspect, .. } = &self.found else { return &[] };
-        let red = self.probes.iter().rev().find(|probe| probe.suspect == *suspect && !probe.is_green());
+        let red = self.probes.iter().rev().find(|probe| probe.candidate == *suspect && !probe.is_success());
         red.map(|probe| probe.output.as_slice()).unwrap_or_default()
     }
 
@@ -227,7 +237,7 @@ impl CommandOutput for BlameOutput {
     fn json(&self) -> Value {
         let culprit = match &self.found {
             BlameResult::Broke { suspect, .. } => Some(suspect_json(suspect)),
-            BlameResult::NeverRed | BlameResult::AlwaysRed | BlameResult::Stopped(_) => None,
+            BlameResult::NeverFailed | BlameResult::AlwaysFailed | BlameResult::Stopped(_) => None,
         };
         json!({
             "schema": "runner.blame/1",
@@ -257,11 +267,11 @@ impl CommandOutput for BlameOutput {
         let command = short(&self.command.join(" "));
         match &self.found {
             BlameResult::Broke { suspect, is_flaky } => self.broke_drawn(suspect, *is_flaky, pen),
-            BlameResult::NeverRed => {
+            BlameResult::NeverFailed => {
                 let tick = pen.paint(TextRole::Good, pen.glyph(Glyph::Passed));
                 format!("\n{tick} nothing is broken: `{command}` is green at the run's newest commit\n")
             }
-            BlameResult::AlwaysRed => {
+            BlameResult::AlwaysFailed => {
                 let cross = pen.paint(TextRole::Bad, pen.glyph(Glyph::Failed));
                 let hint = "name an iteration on which it was green: --from ITER; or a machine has changed, not the code";
                 format!(
@@ -275,8 +285,8 @@ impl CommandOutput for BlameOutput {
 
     fn exit(&self) -> CommandExit {
         match self.found {
-            BlameResult::NeverRed | BlameResult::Broke { .. } => CommandExit::SUCCESS,
-            BlameResult::AlwaysRed => CommandExit::FAILURE,
+            BlameResult::NeverFailed | BlameResult::Broke { .. } => CommandExit::SUCCESS,
+            BlameResult::AlwaysFailed => CommandExit::FAILURE,
             BlameResult::Stopped(code) => CommandExit(code),
         }
     }

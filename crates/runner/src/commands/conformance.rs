@@ -70,7 +70,7 @@ pub(crate) fn run(dir: &Path, args: &ConformanceArgs, out: &Ui) -> Result<Confor
         ConformanceSubject::Player(kind) => play(&place, *kind, out)?,
         ConformanceSubject::Agent(executor) => ask(&place, executor, args.limit, out)?,
     };
-    let is_good = rows.iter().all(|row| row.verdict != CheckVerdict::Bad);
+    let is_good = rows.iter().all(|row| row.verdict != CheckVerdict::Failed);
     if is_good {
         let _ = fs::remove_dir_all(&place);
     }
@@ -150,11 +150,11 @@ fn played_row(session: &ScriptedCase, found: &ConformanceResult) -> ConformanceR
         what: session.what.to_owned(),
         expected: words(session.expected),
         found: words(&found.outcomes),
-        verdict: CheckVerdict::Good,
+        verdict: CheckVerdict::Ok,
         notes: faults(found),
     };
     if row.expected != row.found || !row.notes.is_empty() {
-        row.verdict = CheckVerdict::Bad;
+        row.verdict = CheckVerdict::Failed;
         row.notes.extend(found.notes.iter().cloned());
     }
     row
@@ -181,7 +181,7 @@ fn ask(
     let mut rows = Vec::new();
     let mut tell = |row: ConformanceRow| {
         out.print_unless_json(&row);
-        let is_bad = row.verdict == CheckVerdict::Bad;
+        let is_bad = row.verdict == CheckVerdict::Failed;
         rows.push(row);
         is_bad
     };
@@ -229,11 +229,11 @@ fn task_rows(task: &LiveCase, found: &ConformanceResult, limit_secs: u32) -> Vec
         what: task.what.to_owned(),
         expected: task.expected.as_str().to_owned(),
         found: words(&found.outcomes),
-        verdict: CheckVerdict::Good,
+        verdict: CheckVerdict::Ok,
         notes: faults(found),
     };
     if row.expected != row.found || !row.notes.is_empty() {
-        row.verdict = CheckVerdict::Bad;
+        row.verdict = CheckVerdict::Failed;
         row.notes.extend(found.notes.iter().cloned());
     }
     let mut rows = vec![row];
@@ -257,7 +257,7 @@ fn usage_row(found: &ConformanceResult) -> ConformanceRow {
         session: "usage",
         what: "reports what it used".to_owned(),
         expected: "reported".to_owned(),
-        verdict: if told.is_some() { CheckVerdict::Good } else { CheckVerdict::Doubtful },
+        verdict: if told.is_some() { CheckVerdict::Ok } else { CheckVerdict::Warning },
         notes: if told.is_some() {
             Vec::new()
         } else {
@@ -280,16 +280,8 @@ fn time_row(found: &ConformanceResult, limit_secs: u32) -> ConformanceRow {
         what: "is over in time, and so is everything it started".to_owned(),
         expected: format!("within {at_most} s"),
         found: format!("{:.1} s{left}", found.took.as_secs_f64()),
-        verdict: if is_late { CheckVerdict::Bad } else { CheckVerdict::Good },
+        verdict: if is_late { CheckVerdict::Failed } else { CheckVerdict::Ok },
         notes: Vec::new(),
-    }
-}
-
-fn verdict_word(verdict: CheckVerdict) -> &'static str {
-    match verdict {
-        CheckVerdict::Good => "good",
-        CheckVerdict::Doubtful => "doubtful",
-        CheckVerdict::Bad => "bad",
     }
 }
 
@@ -315,21 +307,21 @@ impl CommandOutput for ConformanceRow {
     fn json(&self) -> Value {
         json!({
             "session": self.session, "what": self.what, "expected": self.expected, "found": self.found,
-            "verdict": verdict_word(self.verdict), "notes": self.notes,
+            "verdict": self.verdict.as_str(), "notes": self.notes,
         })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
         let line = KeyValueLine::new().with("session", self.session).with("expected", &self.expected);
-        let line = line.with("found", &self.found).with("verdict", verdict_word(self.verdict));
+        let line = line.with("found", &self.found).with("verdict", self.verdict.as_str());
         vec![self.notes.iter().fold(line, |line, note| line.with("note", note))]
     }
 
     fn human(&self, pen: &Styler) -> String {
         let (glyph, ink) = match self.verdict {
-            CheckVerdict::Good => (Glyph::Passed, TextRole::Good),
-            CheckVerdict::Doubtful => (Glyph::Open, TextRole::Warn),
-            CheckVerdict::Bad => (Glyph::Failed, TextRole::Bad),
+            CheckVerdict::Ok => (Glyph::Passed, TextRole::Good),
+            CheckVerdict::Warning => (Glyph::Open, TextRole::Warn),
+            CheckVerdict::Failed => (Glyph::Failed, TextRole::Bad),
         };
         let mark = pen.paint(ink, pen.glyph(glyph));
         let mut text = format!("{mark} {:13} {:30} {}\n", self.session, self.expected, self.found);
@@ -343,7 +335,7 @@ impl CommandOutput for ConformanceRow {
 
 impl ConformanceOutput {
     fn bad(&self) -> usize {
-        self.rows.iter().filter(|row| row.verdict == CheckVerdict::Bad).count()
+        self.rows.iter().filter(|row| row.verdict == CheckVerdict::Failed).count()
     }
 }
 

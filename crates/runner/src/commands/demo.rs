@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use runner_core::model::tree::Tree;
 use runner_core::runs::start::StartOptions;
-use runner_host::ops::demo_repo::{ScratchFile, history, make};
+use runner_host::ops::demo_repo::{self, ScratchFile};
 use runner_host::ops::start::start;
 use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
@@ -41,7 +41,8 @@ pub(crate) fn run(args: &DemoArgs, out: &Ui) -> Result<DemoOutput, CommandError>
     let repository = place.join("roman");
     prepare(&place, &repository)?;
     let done = run_loop(&repository, &LoopArgs { max_iterations: None }, out)?;
-    let history = history(&repository, 20).map_err(|error| CommandError::from_host(WHAT, error))?;
+    let history =
+        demo_repo::recent_commits(&repository, 20).map_err(|error| CommandError::from_host(WHAT, error))?;
     Ok(DemoOutput { tree: load(&repository, WHAT)?, repository, history, done })
 }
 
@@ -57,7 +58,8 @@ fn prepare(place: &Path, repository: &Path) -> Result<(), CommandError> {
         "[executor]\nkind = \"script\"\nscenario = {}\nsandbox = \"off\"\n\n[guard]\ncommand = [\"./check\"]\nprotected = [\"check\"]\n",
         Value::from(agent.display().to_string())
     );
-    make(repository, &[ScratchFile { path: "check", text: GUARD, executable: true }]).map_err(told)?;
+    demo_repo::create(repository, &[ScratchFile { path: "check", text: GUARD, executable: true }])
+        .map_err(told)?;
     runner_host::ops::init::init(repository, runner_host::ops::init::ExistingFiles::Keep).map_err(told)?;
     let config_path = repository.join(runner_core::layout::Doc::Config.path());
     std::fs::write(&config_path, config).map_err(|error| {

@@ -7,42 +7,35 @@ use runner_term::{CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextR
 use serde_json::{Value, json};
 
 pub(crate) struct DoctorOutput {
-    points: Vec<DoctorCheck>,
+    checks: Vec<DoctorCheck>,
 }
 
 pub(crate) fn run(dir: &Path) -> DoctorOutput {
-    DoctorOutput { points: run_checks(dir) }
-}
-
-fn word(verdict: CheckVerdict) -> &'static str {
-    match verdict {
-        CheckVerdict::Good => "good",
-        CheckVerdict::Doubtful => "doubtful",
-        CheckVerdict::Bad => "bad",
-    }
+    DoctorOutput { checks: run_checks(dir) }
 }
 
 impl CommandOutput for DoctorOutput {
     fn json(&self) -> Value {
-        let points: Vec<Value> = self
-            .points
+        let checks: Vec<Value> = self
+            .checks
             .iter()
-            .map(|point| {
+            .map(|check| {
                 json!({
-                    "name": point.name, "verdict": word(point.verdict), "found": point.found, "fix": point.fix,
+                    "name": check.name, "verdict": check.verdict.as_str(), "found": check.found, "fix": check.fix,
                 })
             })
             .collect();
-        json!({ "schema": "runner.doctor/1", "points": points })
+        json!({ "schema": "runner.doctor/1", "checks": checks })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        self.points
+        self.checks
             .iter()
-            .map(|point| {
-                let line = KeyValueLine::new().with("check", point.name).with("verdict", word(point.verdict));
-                let line = line.with("found", &point.found);
-                match &point.fix {
+            .map(|check| {
+                let line =
+                    KeyValueLine::new().with("check", check.name).with("verdict", check.verdict.as_str());
+                let line = line.with("found", &check.found);
+                match &check.fix {
                     Some(fix) => line.with("fix", fix),
                     None => line,
                 }
@@ -52,33 +45,33 @@ impl CommandOutput for DoctorOutput {
 
     fn human(&self, pen: &Styler) -> String {
         let mut text = String::new();
-        for point in &self.points {
-            let (glyph, ink) = match point.verdict {
-                CheckVerdict::Good => (Glyph::Passed, TextRole::Good),
-                CheckVerdict::Doubtful => (Glyph::Open, TextRole::Warn),
-                CheckVerdict::Bad => (Glyph::Failed, TextRole::Bad),
+        for check in &self.checks {
+            let (glyph, role) = match check.verdict {
+                CheckVerdict::Ok => (Glyph::Passed, TextRole::Good),
+                CheckVerdict::Warning => (Glyph::Open, TextRole::Warn),
+                CheckVerdict::Failed => (Glyph::Failed, TextRole::Bad),
             };
             text.push_str(&format!(
                 "{} {:10}  {}\n",
-                pen.paint(ink, pen.glyph(glyph)),
-                point.name,
-                point.found
+                pen.paint(role, pen.glyph(glyph)),
+                check.name,
+                check.found
             ));
-            if let Some(fix) = &point.fix {
+            if let Some(fix) = &check.fix {
                 text.push_str(&format!("  {:10}  {} {fix}\n", "", pen.glyph(Glyph::Arrow)));
             }
         }
-        let bad = self.points.iter().filter(|point| point.verdict == CheckVerdict::Bad).count();
-        let verdict = match bad {
-            0 => pen.paint(TextRole::Good, "everything a run needs is here"),
-            1 => pen.paint(TextRole::Bad, "1 thing keeps a run from working"),
-            n => pen.paint(TextRole::Bad, &format!("{n} things keep a run from working")),
+        let failed = self.checks.iter().filter(|check| check.verdict == CheckVerdict::Failed).count();
+        let verdict = match failed {
+            0 => pen.paint(TextRole::Good, "Ready to run"),
+            1 => pen.paint(TextRole::Bad, "1 problem"),
+            n => pen.paint(TextRole::Bad, &format!("{n} problems")),
         };
         text + &format!("\n{verdict}\n")
     }
 
     fn exit(&self) -> CommandExit {
-        let bad = self.points.iter().any(|point| point.verdict == CheckVerdict::Bad);
-        if bad { CommandExit::FAILURE } else { CommandExit::SUCCESS }
+        let has_failed = self.checks.iter().any(|check| check.verdict == CheckVerdict::Failed);
+        if has_failed { CommandExit::FAILURE } else { CommandExit::SUCCESS }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn run(dir: &Path, args: &ShowArgs) -> Result<Box<dyn CommandOutput>,
         TargetArg::Node(id) => Ok(Box::new(ShowNodeOutput::new(&look, &id))),
         TargetArg::Iteration(iter) => {
             let seen = seen(iter, &look, SHOW)?.clone();
-            let numbers = look.diff(&seen, DiffFormat::Numbers, &[]).map_err(told)?;
+            let numbers = look.diff(&seen, DiffFormat::Stat, &[]).map_err(told)?;
             let state = look.state_after(&seen).map_err(told)?;
             let summary = state.and_then(|state| state.last_summary).unwrap_or_else(|| seen.body.clone());
             Ok(Box::new(ShowIterationOutput { seen, summary, files: files(&numbers) }))

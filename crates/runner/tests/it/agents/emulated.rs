@@ -145,7 +145,8 @@ fn an_agent_that_cannot_be_started_is_told_with_its_cure() {
         RunBuilder::new(RUNNER).executor("kind = \"claude\"\nprogram = \"/no/such/claude\"").start();
     let told = missing.runner(&["step"]).ok();
     assert!(
-        told.stdout.contains("`/no/such/claude` is no program: check [executor] program"),
+        told.stdout
+            .contains("`/no/such/claude` does not exist or is not executable: check [executor] program"),
         "{}",
         told.stdout
     );

@@ -53,10 +53,10 @@ fn the_scripted_agent_conforms_however_it_is_started() {
     let told = sandbox.runner(&["conformance", "--json", "--agent", "command"]);
     assert_eq!(told.code, Some(0), "{}{}", told.stdout, told.stderr);
     let rows = rows(&told);
-    assert!(rows.len() == 19 && rows.iter().all(|(_, verdict)| verdict == "good"), "{rows:?}");
+    assert!(rows.len() == 19 && rows.iter().all(|(_, verdict)| verdict == "ok"), "{rows:?}");
     let plain = sandbox.runner(&["conformance"]).ok();
     assert!(
-        plain.stdout.starts_with("session=honest expected=passed found=passed verdict=good\n"),
+        plain.stdout.starts_with("session=honest expected=passed found=passed verdict=ok\n"),
         "{}",
         plain.stdout
     );
@@ -82,7 +82,7 @@ fn the_real_agents_conform() {
         let rows = rows(&told);
         let names: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["program", "work", "usage", "split", "stop", "end"], "{kind}");
-        assert!(rows.iter().all(|(_, verdict)| verdict == "good"), "{kind}: {}", told.stdout);
+        assert!(rows.iter().all(|(_, verdict)| verdict == "ok"), "{kind}: {}", told.stdout);
     }
 }
 
@@ -95,7 +95,7 @@ fn an_agent_that_does_not_conform_is_found_out_and_its_work_is_kept_to_look_at()
     let told = run(command.env("TMPDIR", sandbox.outside()));
     assert_eq!(told.code, Some(1), "{}{}", told.stdout, told.stderr);
     let bad: Vec<String> =
-        rows(&told).into_iter().filter(|(_, verdict)| verdict == "bad").map(|(name, _)| name).collect();
+        rows(&told).into_iter().filter(|(_, verdict)| verdict == "failed").map(|(name, _)| name).collect();
     assert_eq!(bad, ["work", "split", "stop"]);
     let told: Value = serde_json::from_str(&told.stdout).unwrap();
     assert!(std::path::Path::new(told["kept"].as_str().unwrap()).join("work/.git").is_dir());
@@ -109,7 +109,7 @@ fn an_agent_that_is_not_there_is_told_with_what_installs_it() {
     assert_eq!(told.code, Some(1), "{}{}", told.stdout, told.stderr);
     assert!(
         told.stdout.contains(
-            "session=program expected=found found=\"`no-such-agent` is not on the PATH\" verdict=bad"
+            "session=program expected=found found=\"`no-such-agent` is not on PATH\" verdict=failed"
         )
     );
 }

@@ -78,7 +78,7 @@ fn a_repository_that_is_not_set_up_is_told_how() {
         assert!(sandbox.runner(&[command]).refused(2).contains("runner init"), "{command}");
     }
     let doctor = sandbox.runner(&["doctor"]);
-    assert!(doctor.stdout.contains("check=set-up verdict=doubtful"), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains("check=setup verdict=warning"), "{}", doctor.stdout);
 }
 
 #[test]
@@ -94,12 +94,12 @@ fn doctor_says_what_is_missing_and_how_to_get_it() {
     let told = sandbox.runner(&["doctor"]);
     assert_eq!(told.code, Some(1));
     assert!(
-        told.stdout.contains("check=guard verdict=bad found=\"`no-such-guard` is not on the PATH\""),
+        told.stdout.contains("check=guard verdict=failed found=\"`no-such-guard` is not on PATH\""),
         "{}",
         told.stdout
     );
-    assert!(told.stdout.contains("check=agent verdict=good"), "{}", told.stdout);
-    assert!(told.stdout.contains("check=identity verdict=doubtful"), "{}", told.stdout);
+    assert!(told.stdout.contains("check=agent verdict=ok"), "{}", told.stdout);
+    assert!(told.stdout.contains("check=author verdict=warning"), "{}", told.stdout);
     let fresh = started();
     // Nothing but git is there, whatever this machine has.
     let tools = fresh.outside().join("tools");
@@ -107,12 +107,12 @@ fn doctor_says_what_is_missing_and_how_to_get_it() {
     let git = testkit::test_repo::run(fresh.command("sh").args(["-c", "command -v git"])).ok().stdout;
     std::os::unix::fs::symlink(git.trim(), tools.join("git")).unwrap();
     let fresh = testkit::test_repo::run(fresh.runner_command(&["doctor"]).env("PATH", &tools));
-    let found = "check=agent verdict=bad found=\"`codex` is not on the PATH\" fix=\"install it with 'npm install -g @openai/codex'";
+    let found = "check=agent verdict=failed found=\"`codex` is not on PATH\" fix=\"install it with 'npm install -g @openai/codex'";
     assert!(fresh.code == Some(1) && fresh.stdout.contains(found), "{}", fresh.stdout);
     assert!(fresh.stdout.contains("'codex login'"), "{}", fresh.stdout);
     let nowhere = TestRepo::empty(RUNNER).runner(&["doctor"]);
     assert!(
-        nowhere.code == Some(1) && nowhere.stdout.contains("check=repository verdict=bad"),
+        nowhere.code == Some(1) && nowhere.stdout.contains("check=repository verdict=failed"),
         "{}",
         nowhere.stdout
     );
@@ -131,13 +131,13 @@ fn doctor_looks_for_the_programs_of_hooks() {
     sandbox.write(".runner/state/config.toml", config.replace("[hooks]\n", &hooks));
     let told = sandbox.runner(&["doctor"]).stdout;
     for found in [
-        "check=hook verdict=good found=\"on_pass: /",
-        "check=hook verdict=doubtful found=\"on_stuck: `/no/such` is not there, or no program\"",
-        "check=hook verdict=doubtful found=\"on_complete: `no-such` is not on the PATH\" fix=\"check [hooks] on_complete in",
+        "check=hook verdict=ok found=\"on_pass: /",
+        "check=hook verdict=warning found=\"on_stuck: `/no/such` is missing or not executable\"",
+        "check=hook verdict=warning found=\"on_complete: `no-such` is not on PATH\" fix=\"check [hooks] on_complete in",
     ] {
         assert!(told.contains(found), "{told}");
     }
-    assert!(told.contains("/tell` lies in the repository, where agents write\""), "{told}");
+    assert!(told.contains("/tell` is inside the repository, where agents can change it\""), "{told}");
 }
 
 #[test]
@@ -145,10 +145,10 @@ fn doctor_knows_the_versions_of_agents() {
     let sandbox = started();
     let config = sandbox.read(".runner/state/config.toml").replace("[\"just\", \"ci\"]", "[\"true\"]");
     for (kind, package, says, verdict) in [
-        ("codex", "@openai/codex", "codex-cli 0.166.0", "good"),
-        ("codex", "@openai/codex", "codex-cli 9.0.0", "doubtful"),
-        ("claude", "@anthropic-ai/claude-code", "2.1.197 (Claude Code)", "good"),
-        ("claude", "@anthropic-ai/claude-code", "3.0.0 (Claude Code)", "doubtful"),
+        ("codex", "@openai/codex", "codex-cli 0.166.0", "ok"),
+        ("codex", "@openai/codex", "codex-cli 9.0.0", "warning"),
+        ("claude", "@anthropic-ai/claude-code", "2.1.197 (Claude Code)", "ok"),
+        ("claude", "@anthropic-ai/claude-code", "3.0.0 (Claude Code)", "warning"),
     ] {
         let program = crate::agents::emulated::program(&sandbox, &format!("echo '{says}'"));
         let line = format!("kind = \"{kind}\"\nprogram = \"{program}\"");
@@ -161,7 +161,7 @@ fn doctor_knows_the_versions_of_agents() {
         let expected = format!("check=agent verdict={verdict} found=\"{says}");
         assert!(told.stdout.contains(&expected), "{}", told.stdout);
         let warns = told.stdout.contains(&format!("npm install -g {package}@"));
-        assert_eq!(warns, verdict == "doubtful", "{}", told.stdout);
+        assert_eq!(warns, verdict == "warning", "{}", told.stdout);
     }
 }
 
