@@ -24,17 +24,7 @@ pub enum CheckVerdict {
     /// A run works, with a restriction.
     Warning,
     /// A run would fail.
-    Failed,
-}
-
-impl CheckVerdict {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warning => "warning",
-            Self::Failed => "failed",
-        }
-    }
+    Problem,
 }
 
 /// One check and its result.
@@ -55,15 +45,15 @@ impl DoctorCheck {
         Self { name, verdict: CheckVerdict::Warning, found: found.into(), fix: Some(fix.into()) }
     }
 
-    fn failed(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { name, verdict: CheckVerdict::Failed, found: found.into(), fix: Some(fix.into()) }
+    fn problem(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { name, verdict: CheckVerdict::Problem, found: found.into(), fix: Some(fix.into()) }
     }
 }
 
-/// Runs all checks. A check that cannot run has failed; this function never does.
+/// Runs all checks. A check that cannot run is a problem, not an error.
 pub fn run_checks(dir: &Path) -> Vec<DoctorCheck> {
     let Some(program) = executables::find("git", None) else {
-        return vec![DoctorCheck::failed("git", "not found", GIT_FIX)];
+        return vec![DoctorCheck::problem("git", "not found", GIT_FIX)];
     };
     let git = match Git::open(dir) {
         Ok(git) => git,
@@ -89,7 +79,7 @@ pub fn run_checks(dir: &Path) -> Vec<DoctorCheck> {
         }
         Ok(Some(Err(_))) | Err(_) => {
             let fix = "run 'runner validate' to list all errors";
-            checks.push(DoctorCheck::failed("setup", "the configuration is invalid", fix));
+            checks.push(DoctorCheck::problem("setup", "the configuration is invalid", fix));
         }
     }
     checks
@@ -97,7 +87,7 @@ pub fn run_checks(dir: &Path) -> Vec<DoctorCheck> {
 
 fn repository_check(error: &Error) -> DoctorCheck {
     let fix = "change to a repository, or create one with 'git init'";
-    DoctorCheck::failed("repository", error.to_string(), fix)
+    DoctorCheck::problem("repository", error.to_string(), fix)
 }
 
 fn git_check(git: &Git) -> DoctorCheck {
@@ -105,8 +95,8 @@ fn git_check(git: &Git) -> DoctorCheck {
         Ok((version, text)) if version >= OLDEST => {
             DoctorCheck::ok("git", format!("{text}, {}", git.program().display()))
         }
-        Ok((_, text)) => DoctorCheck::failed("git", text, GIT_FIX),
-        Err(error) => DoctorCheck::failed("git", error.to_string(), GIT_FIX),
+        Ok((_, text)) => DoctorCheck::problem("git", text, GIT_FIX),
+        Err(error) => DoctorCheck::problem("git", error.to_string(), GIT_FIX),
     }
 }
 
@@ -241,7 +231,7 @@ fn sandbox_check(git: &Git, config: &Config) -> DoctorCheck {
     let without_sandbox = |why: &str, fix: &str| {
         let found = format!("none ({why}): the agent can write wherever you can");
         if config.executor.sandbox == SandboxMode::Require {
-            DoctorCheck::failed("sandbox", found, fix)
+            DoctorCheck::problem("sandbox", found, fix)
         } else {
             DoctorCheck::warning("sandbox", found, fix)
         }
@@ -267,7 +257,7 @@ fn program_check(root: &Path, name: &'static str, program: &str, fix: String) ->
 /// A program that prints its version for `--version`.
 fn versioned_program_check(root: &Path, name: &'static str, program: &str, fix: String) -> DoctorCheck {
     let Some(path) = executables::find(program, Some(root)) else {
-        return DoctorCheck::failed(name, format!("`{program}` is not on PATH"), fix);
+        return DoctorCheck::problem(name, format!("`{program}` is not on PATH"), fix);
     };
     let version = version_of(&path).map(|version| format!("{version}, ")).unwrap_or_default();
     DoctorCheck::ok(name, format!("{version}{}", path.display()))

@@ -95,7 +95,7 @@ fn an_agent_that_does_not_conform_is_found_out_and_its_work_is_kept_to_look_at()
     let told = run(command.env("TMPDIR", sandbox.outside()));
     assert_eq!(told.code, Some(1), "{}{}", told.stdout, told.stderr);
     let bad: Vec<String> =
-        rows(&told).into_iter().filter(|(_, verdict)| verdict == "failed").map(|(name, _)| name).collect();
+        rows(&told).into_iter().filter(|(_, verdict)| verdict == "problem").map(|(name, _)| name).collect();
     assert_eq!(bad, ["work", "split", "stop"]);
     let told: Value = serde_json::from_str(&told.stdout).unwrap();
     assert!(std::path::Path::new(told["kept"].as_str().unwrap()).join("work/.git").is_dir());
@@ -109,7 +109,7 @@ fn an_agent_that_is_not_there_is_told_with_what_installs_it() {
     assert_eq!(told.code, Some(1), "{}{}", told.stdout, told.stderr);
     assert!(
         told.stdout.contains(
-            "session=program expected=found found=\"`no-such-agent` is not on PATH\" verdict=failed"
+            "session=program expected=found found=\"`no-such-agent` is not on PATH\" verdict=problem"
         )
     );
 }

@@ -94,7 +94,7 @@ fn doctor_says_what_is_missing_and_how_to_get_it() {
     let told = sandbox.runner(&["doctor"]);
     assert_eq!(told.code, Some(1));
     assert!(
-        told.stdout.contains("check=guard verdict=failed found=\"`no-such-guard` is not on PATH\""),
+        told.stdout.contains("check=guard verdict=problem found=\"`no-such-guard` is not on PATH\""),
         "{}",
         told.stdout
     );
@@ -107,12 +107,12 @@ fn doctor_says_what_is_missing_and_how_to_get_it() {
     let git = testkit::test_repo::run(fresh.command("sh").args(["-c", "command -v git"])).ok().stdout;
     std::os::unix::fs::symlink(git.trim(), tools.join("git")).unwrap();
     let fresh = testkit::test_repo::run(fresh.runner_command(&["doctor"]).env("PATH", &tools));
-    let found = "check=agent verdict=failed found=\"`codex` is not on PATH\" fix=\"install it with 'npm install -g @openai/codex'";
+    let found = "check=agent verdict=problem found=\"`codex` is not on PATH\" fix=\"install it with 'npm install -g @openai/codex'";
     assert!(fresh.code == Some(1) && fresh.stdout.contains(found), "{}", fresh.stdout);
     assert!(fresh.stdout.contains("'codex login'"), "{}", fresh.stdout);
     let nowhere = TestRepo::empty(RUNNER).runner(&["doctor"]);
     assert!(
-        nowhere.code == Some(1) && nowhere.stdout.contains("check=repository verdict=failed"),
+        nowhere.code == Some(1) && nowhere.stdout.contains("check=repository verdict=problem"),
         "{}",
         nowhere.stdout
     );

@@ -231,7 +231,7 @@ fn a_required_sandbox_that_is_not_there_stops_the_step_before_it_begins() {
     );
     let doctor = without(&["doctor"]);
     assert!(
-        doctor.code == Some(1) && doctor.stdout.contains("check=sandbox verdict=failed"),
+        doctor.code == Some(1) && doctor.stdout.contains("check=sandbox verdict=problem"),
         "{}",
         doctor.stdout
     );
