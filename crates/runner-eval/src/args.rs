@@ -8,8 +8,8 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use runner_term::GlobalArgs;
 
-use crate::agent::EvalAgent;
 use crate::plan::Partition;
+use crate::plan::agent::EvalAgent;
 pub(crate) use analysis::{CompareArgs, GateArgs, ReportArgs, ReportFormat};
 
 /// Evaluate agents: real loops over declarative cases, with honest statistics

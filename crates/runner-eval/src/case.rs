@@ -2,6 +2,7 @@
 
 mod check;
 mod config;
+pub(crate) mod suite;
 
 use std::collections::BTreeMap;
 

@@ -18,7 +18,7 @@ use runner_term::cli_docs::{completions, man};
 use runner_term::{CommandError, CommandExit, CommandOutput, Ui};
 
 use crate::args::{CaseArgs, EvalCli, EvalCommand};
-use crate::suite::CaseFilter;
+use crate::case::suite::CaseFilter;
 
 /// Somebody stopped it.
 const INTERRUPTED: CommandExit = CommandExit(130);

@@ -3,31 +3,17 @@
 //! The runner under test is started like any user starts it; nothing here decides about runs. What a trial leaves is
 //! [`result`], a folder of them is read by [`results`].
 
-mod agent;
 pub mod args;
 pub mod case;
 mod commands;
-mod comparison;
+mod execution;
 mod files;
-mod grade;
-mod junit;
 mod plan;
-mod pool;
-mod process;
-mod progress;
 mod report;
 pub mod result;
-pub mod results;
-mod run_folder;
-mod runner_under_test;
-mod selection;
-mod signature;
 mod stats;
-mod suite;
-mod trial;
-mod verdict;
-pub mod worker;
-mod workspace;
+
+pub use execution::worker;
 
 use std::process::ExitCode;
 

@@ -1,14 +1,16 @@
 //! What a run of the evaluation is made of: units, each one case, one agent and the number of a trial; and shares of them.
 
+pub(crate) mod agent;
+
 use std::fmt;
 use std::str::FromStr;
 
 use runner_core::model::digest::Sha256;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::EvalAgent;
+use crate::case::suite::LoadedCase;
+use crate::plan::agent::EvalAgent;
 use crate::result::RunnerVersion;
-use crate::suite::LoadedCase;
 
 /// The version of [`Plan`].
 pub(crate) const PLAN_SCHEMA: &str = "runner.eval.plan/1";

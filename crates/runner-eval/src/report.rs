@@ -11,8 +11,8 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::results::StoredTrial;
-use crate::trial::ITERATIONS;
+use crate::execution::trial::ITERATIONS;
+use crate::result::stored_trial::StoredTrial;
 
 /// How much of a log is shown.
 const TAIL_BYTES: u64 = 12_000;

@@ -3,6 +3,11 @@
 //! Reading is strict: an unknown key, a missing one and a value of another kind are faults with their line. The types
 //! only ever grow: what is added later is optional, so that old results stay readable.
 
+pub(crate) mod run_folder;
+pub(crate) mod selection;
+pub(crate) mod signature;
+pub mod stored_trial;
+
 use std::collections::BTreeMap;
 use std::fmt;
 

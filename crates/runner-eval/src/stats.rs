@@ -1,5 +1,6 @@
 //! What results say, with how sure that is: pure functions of counts.
 
+pub(crate) mod comparison;
 pub(crate) mod gate;
 pub(crate) mod paired;
 mod random;

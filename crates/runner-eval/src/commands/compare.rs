@@ -4,8 +4,8 @@ use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
 use crate::args::{CompareArgs, EvalGlobalArgs};
-use crate::comparison::PairedComparison;
-use crate::selection::ResultSelection;
+use crate::result::selection::ResultSelection;
+use crate::stats::comparison::PairedComparison;
 use crate::stats::paired::{MeanDifference, difference};
 
 /// How many draws the sign-flip test makes where there are too many cases to count all.

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::compare::{DRAWS, drawn, line, words};
 use crate::args::{EvalGlobalArgs, GateArgs};
-use crate::comparison::{PairedComparison, by_case, counts};
-use crate::selection::ResultSelection;
+use crate::result::selection::ResultSelection;
+use crate::stats::comparison::{PairedComparison, by_case, counts};
 use crate::stats::gate::{CaseModel, GateRule, GateVerdict, VerdictTally, judge, simulate};
 use crate::stats::paired::{MeanDifference, difference};
 

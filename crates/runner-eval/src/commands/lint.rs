@@ -9,15 +9,15 @@ use supervise::signals::SignalListener;
 
 use super::run::find_runner;
 use super::{INTERRUPTED, choice};
-use crate::agent::EvalAgent;
 use crate::args::{EvalGlobalArgs, LintArgs};
+use crate::case::suite::{LoadedCase, choose, read_all};
+use crate::execution::pool::{self, PoolEnd, PoolEvent, PoolSettings};
+use crate::execution::progress::EvalProgress;
 use crate::files;
 use crate::plan::PlanScope;
-use crate::pool::{self, PoolEnd, PoolEvent, PoolSettings};
-use crate::progress::EvalProgress;
+use crate::plan::agent::EvalAgent;
+use crate::result::run_folder::RunFolder;
 use crate::result::{TrialMeta, TrialOutcome};
-use crate::run_folder::RunFolder;
-use crate::suite::{LoadedCase, choose, read_all};
 
 /// What was found about each case.
 pub(crate) struct LintOutput {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::choice;
 use crate::args::{EvalGlobalArgs, ListArgs};
-use crate::suite::{LoadedCase, choose, read_all};
+use crate::case::suite::{LoadedCase, choose, read_all};
 
 /// The cases.
 pub(crate) struct ListOutput(Vec<LoadedCase>);

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::run::newest;
 use crate::args::{EvalGlobalArgs, MergeArgs};
+use crate::execution::progress::mark;
 use crate::files;
 use crate::plan::TrialUnit;
-use crate::progress::mark;
+use crate::result::run_folder::RunFolder;
 use crate::result::{TrialMeta, TrialOutcome};
-use crate::run_folder::RunFolder;
 
 /// A run, put together from what all its shares left.
 pub(crate) struct MergeOutput {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::run::{new_run, scope_of};
 use crate::args::{EvalGlobalArgs, EvalPlanArgs};
 use crate::plan::TrialUnit;
-use crate::run_folder::RunFolder;
+use crate::result::run_folder::RunFolder;
 
 /// The plan, on record.
 pub(crate) struct EvalPlanOutput {

@@ -12,15 +12,15 @@ use supervise::signals::SignalListener;
 use super::choice;
 use super::run::{find_runner, newest};
 use crate::args::{EvalGlobalArgs, RegradeArgs};
+use crate::case::suite::{LoadedCase, choose, read_all};
+use crate::execution::grade::Grader;
+use crate::execution::process::CommandRunner;
+use crate::execution::verdict::{LoopEnd, RunnerReport, judge};
+use crate::execution::workspace::Workspace;
 use crate::files;
-use crate::grade::Grader;
-use crate::process::CommandRunner;
+use crate::result::run_folder::RunFolder;
+use crate::result::stored_trial::StoredTrial;
 use crate::result::{CheckResult, TrialOutcome};
-use crate::results::StoredTrial;
-use crate::run_folder::RunFolder;
-use crate::suite::{LoadedCase, choose, read_all};
-use crate::verdict::{LoopEnd, RunnerReport, judge};
-use crate::workspace::Workspace;
 
 /// What the checks of today say about trials of then.
 pub(crate) struct RegradeOutput {

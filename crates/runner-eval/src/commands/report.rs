@@ -11,8 +11,8 @@ use crate::args::{EvalGlobalArgs, ReportArgs, ReportFormat};
 use crate::files;
 use crate::plan::TrialUnit;
 use crate::report::{atif, html, inspect, junit, rows};
-use crate::results::StoredTrial;
-use crate::selection::ResultSelection;
+use crate::result::selection::ResultSelection;
+use crate::result::stored_trial::StoredTrial;
 use crate::stats::Interval;
 use crate::stats::score::{ScoreRow, ScoreTable, scores, table};
 

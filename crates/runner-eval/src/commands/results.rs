@@ -7,11 +7,11 @@ use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler
 use serde_json::{Value, json};
 
 use crate::args::{EvalGlobalArgs, ResultsArgs};
+use crate::execution::progress::mark;
 use crate::plan::EvalPlan;
-use crate::progress::mark;
+use crate::result::run_folder::RunFolder;
+use crate::result::stored_trial::{StoredTrial, UnreadableResult, last_attempts, load};
 use crate::result::{TrialMeta, TrialOutcome};
-use crate::results::{StoredTrial, UnreadableResult, last_attempts, load};
-use crate::run_folder::RunFolder;
 
 /// What is on record.
 pub(crate) struct ResultsOutput {

@@ -10,17 +10,17 @@ use supervise::CancelHandle;
 use supervise::signals::{ShutdownSignal, SignalListener};
 
 use super::{INTERRUPTED, choice};
-use crate::agent::EvalAgent;
 use crate::args::{EvalGlobalArgs, ExecutionArgs, RunArgs, ScopeArgs};
+use crate::case::suite::{LoadedCase, choose, read_all};
+use crate::execution::pool::{self, PoolEnd, PoolEvent, PoolSettings};
+use crate::execution::process::CommandRunner;
+use crate::execution::progress::{EvalProgress, ProgressLine, mark};
+use crate::execution::runner_under_test::RunnerUnderTest;
+use crate::plan::agent::EvalAgent;
 use crate::plan::{Partition, PlanScope, TrialUnit};
-use crate::pool::{self, PoolEnd, PoolEvent, PoolSettings};
-use crate::process::CommandRunner;
-use crate::progress::{EvalProgress, ProgressLine, mark};
+use crate::result::run_folder::RunFolder;
+use crate::result::stored_trial::StoredTrial;
 use crate::result::{TrialMeta, TrialOutcome};
-use crate::results::StoredTrial;
-use crate::run_folder::RunFolder;
-use crate::runner_under_test::RunnerUnderTest;
-use crate::suite::{LoadedCase, choose, read_all};
 
 /// How it ended.
 pub(crate) struct EvalRunOutput {

@@ -9,9 +9,9 @@ use supervise::executables;
 
 use super::run::{new_run, scope_of};
 use crate::args::{ClusterEngine, EvalGlobalArgs, K8sArgs, SlurmArgs, SubmitArgs, SubmitScope};
+use crate::execution::process::{CommandRunner, CommandSpec};
 use crate::plan::SHARDS;
-use crate::process::{CommandRunner, CommandSpec};
-use crate::run_folder::RunFolder;
+use crate::result::run_folder::RunFolder;
 
 /// What was written, and submitted if it was to be.
 pub(crate) struct SubmitOutput {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::transcript::{AgentAction, TranscriptSession, sessions};
-use crate::results::StoredTrial;
+use crate::result::stored_trial::StoredTrial;
 
 const VERSION: &str = "ATIF-v1.7";
 

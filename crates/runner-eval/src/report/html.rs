@@ -6,12 +6,12 @@ use runner_core::text::head;
 
 use super::transcript::{AgentAction, TranscriptSession, sessions};
 use super::{TrialHistory, by_trial, escape, tail};
+use crate::execution::trial::{LOOP_LOG, START_LOG};
+use crate::result::selection::ResultSelection;
+use crate::result::stored_trial::StoredTrial;
 use crate::result::{TrialMeta, TrialOutcome};
-use crate::results::StoredTrial;
-use crate::selection::ResultSelection;
 use crate::stats::Interval;
 use crate::stats::score::{ScoreRow, ScoreTable};
-use crate::trial::{LOOP_LOG, START_LOG};
 
 const STYLE: &str = include_str!("page.css");
 /// How much is shown of each thing that was said or done.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::transcript::{AgentAction, goal, sessions};
 use super::{TrialHistory, by_trial};
 use crate::result::TrialOutcome;
-use crate::results::StoredTrial;
+use crate::result::stored_trial::StoredTrial;
 use crate::stats::score::ScoreRow;
 
 /// What Inspect calls the scorer.

@@ -1,9 +1,9 @@
 //! JUnit, with nextest's marks for what passed or failed after more than one attempt.
 
 use super::{TrialHistory, by_trial, escape, tail};
+use crate::execution::trial::LOOP_LOG;
+use crate::result::stored_trial::StoredTrial;
 use crate::result::{TrialMeta, TrialOutcome};
-use crate::results::StoredTrial;
-use crate::trial::LOOP_LOG;
 
 /// How a trial counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{TrialHistory, by_trial};
-use crate::results::StoredTrial;
+use crate::result::stored_trial::StoredTrial;
 
 /// The columns of CSV, which are keys of the JSON lines too.
 const COLUMNS: [&str; 20] = [

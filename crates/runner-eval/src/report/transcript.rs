@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::iterations;
-use crate::results::StoredTrial;
+use crate::result::stored_trial::StoredTrial;
 
 /// No more of a file is taken into a report.
 const BYTES_MAX: u64 = 16_000_000;

@@ -8,7 +8,7 @@ use runner_core::model::digest::Sha256;
 use runner_core::strict::canonical_json;
 
 use crate::result::TrialInputs;
-use crate::results::{CHECKS, META, StoredTrial};
+use crate::result::stored_trial::{CHECKS, META, StoredTrial};
 
 /// The files of a result that its lock holds fingerprints of.
 const SEALED: [&str; 4] = [META, CHECKS, "tree.json", "run_state.json"];

@@ -11,13 +11,13 @@ use runner_term::CommandError;
 use rustix::process::{Pid, Signal, kill_process};
 use supervise::{CancelHandle, StopRequest};
 
+use crate::case::suite::LoadedCase;
+use crate::execution::runner_under_test::RunnerUnderTest;
+use crate::execution::trial::{WorkerJob, WorkerMessage};
+use crate::execution::worker::WorkerProcess;
 use crate::plan::TrialUnit;
+use crate::result::run_folder::RunFolder;
 use crate::result::{FailureCause, TrialMeta};
-use crate::run_folder::RunFolder;
-use crate::runner_under_test::RunnerUnderTest;
-use crate::suite::LoadedCase;
-use crate::trial::{WorkerJob, WorkerMessage};
-use crate::worker::WorkerProcess;
 
 /// How often wishes are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

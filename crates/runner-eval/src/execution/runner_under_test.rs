@@ -9,7 +9,7 @@ use runner_term::{CommandError, CommandExit};
 use supervise::TimeLimits;
 use supervise::executables;
 
-use crate::process::{CommandRunner, CommandSpec};
+use crate::execution::process::{CommandRunner, CommandSpec};
 use crate::result::{MachineInfo, RunnerVersion};
 
 /// The runner under test.

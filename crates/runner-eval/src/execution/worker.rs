@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use runner_term::{CommandError, CommandExit};
 use supervise::signals::SignalListener;
 
-use crate::process::CommandRunner;
-use crate::trial::{WorkerJob, WorkerMessage, work};
+use crate::execution::process::CommandRunner;
+use crate::execution::trial::{WorkerJob, WorkerMessage, work};
 
 /// The word after the program's name that makes this binary a worker.
 const WORK: &str = "__work";

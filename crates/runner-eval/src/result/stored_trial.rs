@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
+use crate::result::signature::SigningKey;
 use crate::result::{CHECKS_SCHEMA, CheckResults, LOCK_SCHEMA, META_SCHEMA, TrialInputs, TrialMeta};
-use crate::signature::SigningKey;
 
 /// The files of one result that are read here.
 pub const META: &str = "meta.json";

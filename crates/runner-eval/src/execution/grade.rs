@@ -9,12 +9,12 @@ use regex::Regex;
 use runner_core::text::one_line;
 use supervise::{ExitReason, TimeLimits};
 
+use crate::case::suite::LoadedCase;
 use crate::case::{Check, CheckCommand, CheckKind, ExpectedOutput};
+use crate::execution::junit_counts;
+use crate::execution::process::{CommandResult, CommandRunner, CommandSpec, resolved};
 use crate::files;
-use crate::junit;
-use crate::process::{CommandResult, CommandRunner, CommandSpec, resolved};
 use crate::result::{CHECKS_SCHEMA, CheckResult, CheckResults};
-use crate::suite::LoadedCase;
 
 /// The most bytes of a file that a check looks into.
 const FILE_MAX_BYTES: u64 = 64 << 20;
@@ -179,7 +179,7 @@ impl Grader<'_> {
             Some(Ok(ended)) => Some(ended.tail()),
             None => None,
         };
-        let counted = self.text(path).and_then(|text| junit::count(&text));
+        let counted = self.text(path).and_then(|text| junit_counts::count(&text));
         let found = counted.and_then(|counts| {
             let run = counts.tests.saturating_sub(counts.skipped);
             if counts.failed > 0 {

@@ -14,8 +14,8 @@ use rustix::fs::FlockOperation;
 use crate::files;
 use crate::plan::{EvalPlan, PLAN_SCHEMA, PlanScope, TrialUnit};
 use crate::result::FailureCause;
-use crate::results::{StoredTrial, read};
-use crate::signature::SigningKey;
+use crate::result::signature::SigningKey;
+use crate::result::stored_trial::{StoredTrial, read};
 
 /// A run's folder, with its plan.
 #[derive(Clone, Debug)]

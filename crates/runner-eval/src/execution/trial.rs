@@ -18,21 +18,21 @@ use serde_json::Value;
 use supervise::executables;
 use supervise::{ExitReason, StopRequest, TimeLimits};
 
-use crate::agent::EvalAgent;
+use crate::case::suite::LoadedCase;
+use crate::execution::grade::Grader;
+use crate::execution::process::{CommandRunner, CommandSpec};
+use crate::execution::runner_under_test::host;
+use crate::execution::verdict::{LoopEnd, RunnerReport, TrialVerdict, judge};
+use crate::execution::workspace::{Workspace, environment};
 use crate::files;
-use crate::grade::Grader;
 use crate::plan::TrialUnit;
-use crate::process::{CommandRunner, CommandSpec};
+use crate::plan::agent::EvalAgent;
+use crate::result::run_folder::RunFolder;
+use crate::result::signature::fingerprints;
+use crate::result::stored_trial::{CHECKS, LOCK, META, StoredTrial};
 use crate::result::{
     CHECKS_SCHEMA, CheckResults, LOCK_SCHEMA, META_SCHEMA, RunnerVersion, TrialCost, TrialInputs, TrialMeta,
 };
-use crate::results::{CHECKS, LOCK, META, StoredTrial};
-use crate::run_folder::RunFolder;
-use crate::runner_under_test::host;
-use crate::signature::fingerprints;
-use crate::suite::LoadedCase;
-use crate::verdict::{LoopEnd, RunnerReport, TrialVerdict, judge};
-use crate::workspace::{Workspace, environment};
 
 /// How long `runner init` and `runner start` may take.
 const START_WITHIN: Duration = Duration::from_secs(300);

@@ -8,8 +8,8 @@ use runner_term::CommandError;
 use crate::args::EvalGlobalArgs;
 use crate::plan::TrialUnit;
 use crate::result::FailureCause;
-use crate::results::{StoredTrial, UnreadableResult, last_attempts, load};
-use crate::run_folder::RunFolder;
+use crate::result::run_folder::RunFolder;
+use crate::result::stored_trial::{StoredTrial, UnreadableResult, last_attempts, load};
 
 /// Results that were chosen.
 pub(crate) struct ResultSelection {

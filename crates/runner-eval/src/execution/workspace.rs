@@ -8,11 +8,11 @@ use runner_core::layout::Doc;
 use runner_host::ops::demo_repo;
 use supervise::executables;
 
-use crate::agent::{EvalAgent, NOP};
 use crate::case::CheckCommand;
+use crate::case::suite::LoadedCase;
+use crate::execution::process::{CommandRunner, CommandSpec, resolved};
 use crate::files;
-use crate::process::{CommandRunner, CommandSpec, resolved};
-use crate::suite::LoadedCase;
+use crate::plan::agent::{EvalAgent, NOP};
 
 /// Where a trial works.
 pub(crate) struct Workspace {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use runner_term::CommandError;
 use serde_json::{Value, json};
 
-use crate::results::StoredTrial;
-use crate::selection::ResultSelection;
+use crate::result::selection::ResultSelection;
+use crate::result::stored_trial::StoredTrial;
 use crate::stats::paired::{ScoredCounts, ScoredPair};
 use crate::stats::score::{Score, scores};
 

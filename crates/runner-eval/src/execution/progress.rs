@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use runner_term::{CommandOutput, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
 
+use crate::execution::pool::PoolEvent;
+use crate::execution::trial::WorkerMessage;
 use crate::plan::TrialUnit;
-use crate::pool::PoolEvent;
 use crate::result::{TrialMeta, TrialOutcome};
-use crate::trial::WorkerMessage;
 
 /// How often a table is drawn anew.
 const DRAW_EVERY: Duration = Duration::from_millis(120);
