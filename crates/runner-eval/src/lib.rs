@@ -1,7 +1,8 @@
-//! Evaluation: real loops over declarative cases, and what their results say.
+//! `runner-eval`: runs real loops over declarative cases and computes statistics of the results.
 //!
-//! The runner under test is started like any user starts it; nothing here decides about runs. What a trial leaves is
-//! [`result`], a folder of them is read by [`results`].
+//! Data flows through the folders in this order: [`case`] (what to try) → `plan` (which trials) → `execution` (workers that
+//! start `runner` as a user would) → [`result`] (signed documents on disk) → `stats` → `report`. `args` and `commands` are the
+//! command line around them.
 
 pub mod args;
 pub mod case;
@@ -22,15 +23,14 @@ use runner_term::{Ui, print_clap_error};
 
 use args::EvalCli;
 
-/// Runs the program.
 pub fn main() -> ExitCode {
     let cli = match EvalCli::try_parse() {
         Ok(cli) => cli,
-        Err(told) => return print_clap_error(&told),
+        Err(error) => return print_clap_error(&error),
     };
-    let out = Ui::new(&cli.global.manner);
-    match commands::run(&cli, &out) {
-        Ok(reply) => out.print(reply.as_ref()),
-        Err(report) => out.print_error(&report),
+    let ui = Ui::new(&cli.global.shared);
+    match commands::run(&cli, &ui) {
+        Ok(output) => ui.print(output.as_ref()),
+        Err(error) => ui.print_error(&error),
     }
 }

@@ -1,4 +1,4 @@
-//! The cases of a folder, with everything that belongs to each, in memory and as fingerprints.
+//! Loads the cases of a folder with all their files, computes their digests, and filters them for a command.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,178 +12,188 @@ use runner_term::CommandError;
 use crate::case::Case;
 use crate::files::{self, FixtureFile};
 
-/// The name of a case's file in a folder of its own.
+/// The name of the case file in a case's own folder.
 const CASE_FILE: &str = "case.toml";
 
-/// A case and all that it depends on.
+/// A case with everything that it depends on.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadedCase {
     pub(crate) case: Case,
-    /// Where its file is.
     pub(crate) file: PathBuf,
-    /// The folder that its paths begin at.
+    /// The folder that its paths are relative to.
     pub(crate) folder: PathBuf,
     pub(crate) digests: CaseDigests,
     fixture: Vec<FixtureFile>,
     hidden: Vec<FixtureFile>,
 }
 
-/// Fingerprints of a case's parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CaseDigests {
+    /// Of the case file.
     pub(crate) case: Sha256,
     pub(crate) fixture: Option<Sha256>,
+    /// Of the checks and the hidden files.
     pub(crate) checks: Sha256,
-    /// Of everything.
+    /// Of everything that belongs to the case.
     pub(crate) whole: Sha256,
 }
 
 impl LoadedCase {
-    /// Reads a case and what it names.
-    pub(crate) fn read(file: &Path) -> Result<Self, CommandError> {
+    pub(crate) fn load(file: &Path) -> Result<Self, CommandError> {
         let what = || format!("could not read the case `{}`", file.display());
         let bytes = fs::read(file).map_err(|error| CommandError::io(what(), file, &error))?;
         let case = Case::decode(&bytes).map_err(|problems| {
-            let report = CommandError::refused("case", what());
-            let report = problems.iter().fold(report, |report, problem| report.cause(problem.to_string()));
-            report.hint("mend the file; docs/guide/evaluation.md lists every key")
+            let error = CommandError::refused("case", what());
+            let error = problems.iter().fold(error, |error, problem| error.cause(problem.to_string()));
+            error.hint("fix the file; docs/guide/evaluation.md lists every key")
         })?;
         let folder = file.parent().unwrap_or(Path::new(".")).to_owned();
-        let hold = |path: &Option<String>| match path {
+        let read_tree =
+            |path: &Path| files::read_tree(path).map_err(|error| CommandError::io(what(), path, &error));
+        let read_attachment = |path: &Option<String>| match path {
             None => Ok(Vec::new()),
-            Some(path) => {
-                let path = folder.join(path);
-                files::hold(&path).map_err(|error| CommandError::io(what(), &path, &error))
-            }
+            Some(path) => read_tree(&folder.join(path)),
         };
-        let (fixture, hidden) = (hold(&case.fixture)?, hold(&case.hidden)?);
+        let fixture = read_attachment(&case.fixture)?;
+        let hidden = read_attachment(&case.hidden)?;
         let mut whole = format!("case {}\n", Sha256::of(&bytes));
         for name in case.attachments() {
-            let path = folder.join(name);
-            let held = files::hold(&path).map_err(|error| CommandError::io(what(), &path, &error))?;
-            whole.push_str(&format!("{name} {}\n", files::digest(&held)));
+            whole.push_str(&format!("{name} {}\n", files::digest(&read_tree(&folder.join(name))?)));
         }
         if file.file_name().is_some_and(|name| name == CASE_FILE) {
-            let held = files::hold(&folder).map_err(|error| CommandError::io(what(), &folder, &error))?;
-            whole.push_str(&format!("folder {}\n", files::digest(&held)));
+            whole.push_str(&format!("folder {}\n", files::digest(&read_tree(&folder)?)));
         }
-        let checks = serde_json::to_vec(&case.checks).unwrap_or_default();
-        let checks = [checks, files::digest(&hidden).to_string().into_bytes()].concat();
+        let mut checks = serde_json::to_vec(&case.checks).unwrap_or_default();
+        checks.extend(files::digest(&hidden).to_string().bytes());
         let digests = CaseDigests {
             case: Sha256::of(&bytes),
             fixture: case.fixture.as_ref().map(|_| files::digest(&fixture)),
             checks: Sha256::of(&checks),
             whole: Sha256::of(whole.as_bytes()),
         };
-        let kit = Self { case, file: file.to_owned(), folder, digests, fixture, hidden };
-        kit.check_scenarios()?;
-        Ok(kit)
+        let loaded = Self { case, file: file.to_owned(), folder, digests, fixture, hidden };
+        loaded.check_scenarios()?;
+        Ok(loaded)
     }
 
-    /// A scenario that cannot be played is a fault of the case, not of a trial.
+    /// An invalid scenario is an error of the case, so it is reported before any trial starts.
     fn check_scenarios(&self) -> Result<(), CommandError> {
-        let named = [&self.case.solution, &self.case.cheat].into_iter().flatten().map(String::as_str);
-        for name in named.chain(self.case.config.scenario()) {
+        let names = [&self.case.solution, &self.case.cheat].into_iter().flatten().map(String::as_str);
+        for name in names.chain(self.case.config.scenario()) {
             let path = self.folder.join(name);
             let what = || format!("could not read the scenario `{}`", path.display());
             let text = fs::read_to_string(&path).map_err(|error| CommandError::io(what(), &path, &error))?;
             Scenario::decode(&text)
-                .map_err(|fault| CommandError::refused("scenario", what()).cause(fault.to_string()))?;
+                .map_err(|error| CommandError::refused("scenario", what()).cause(error.to_string()))?;
         }
         Ok(())
     }
 
-    /// The git bundle that the repository begins with, if it does.
+    /// The git bundle that the repository is cloned from, if the fixture is one.
     pub(crate) fn bundle(&self) -> Option<PathBuf> {
         let fixture = self.case.fixture.as_ref()?;
         fixture.ends_with(".bundle").then(|| self.folder.join(fixture))
     }
 
-    /// The files that the repository begins with.
+    /// The initial files of the repository; none if it is cloned from a bundle.
     pub(crate) fn fixture(&self) -> &[FixtureFile] {
         if self.bundle().is_some() { &[] } else { &self.fixture }
     }
 
-    /// The files that come in for hidden checks.
+    /// The files for hidden checks.
     pub(crate) fn hidden(&self) -> &[FixtureFile] {
         &self.hidden
     }
 }
 
-/// All cases of a folder, ordered by id. Each is `<id>/case.toml`, or a file `<id>.toml`.
-pub(crate) fn read_all(folder: &Path) -> Result<Vec<LoadedCase>, CommandError> {
+/// Loads all cases of a folder, ordered by id. A case is `<id>/case.toml` or `<id>.toml`.
+pub(crate) fn load_cases(folder: &Path) -> Result<Vec<LoadedCase>, CommandError> {
     let what = "could not read the cases";
     let entries = fs::read_dir(folder).map_err(|error| {
         CommandError::io(what, folder, &error)
-            .hint("name their folder: runner eval --cases DIR, or go to it: -C DIR")
+            .hint("name their folder with --cases DIR, or the folder that holds eval/ with -C DIR")
     })?;
-    let mut found: Vec<PathBuf> = Vec::new();
+    let mut case_files: Vec<PathBuf> = Vec::new();
     for entry in entries.flatten() {
         let path = entry.path();
         let inner = path.join(CASE_FILE);
         if inner.is_file() {
-            found.push(inner);
+            case_files.push(inner);
         } else if path.extension().is_some_and(|extension| extension == "toml") && path.is_file() {
-            found.push(path);
+            case_files.push(path);
         }
     }
-    let mut kits = found.iter().map(|file| LoadedCase::read(file)).collect::<Result<Vec<_>, _>>()?;
-    kits.sort_by(|a, b| a.case.id.cmp(&b.case.id));
-    if let Some([first, second]) = kits.array_windows().find(|[a, b]| a.case.id == b.case.id) {
-        return Err(CommandError::refused("case_twice", what).cause(format!(
+    let mut cases = case_files.iter().map(|file| LoadedCase::load(file)).collect::<Result<Vec<_>, _>>()?;
+    cases.sort_by(|a, b| a.case.id.cmp(&b.case.id));
+    if let Some([first, second]) = cases.array_windows().find(|[a, b]| a.case.id == b.case.id) {
+        return Err(CommandError::refused("duplicate_case", what).cause(format!(
             "`{}` and `{}` have the same id `{}`",
             first.file.display(),
             second.file.display(),
             first.case.id
         )));
     }
-    Ok(kits)
+    Ok(cases)
 }
 
-/// Which cases are meant.
+/// Which cases a command is about.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CaseFilter {
-    /// These ids; all, if none is named.
+    /// Empty for all cases.
     pub(crate) ids: Vec<String>,
-    /// With all of these tags.
+    /// A case must have all of these.
     pub(crate) tags: Vec<String>,
-    /// With an id like this: `*` stands for anything, `?` for one character.
-    pub(crate) filter: Option<String>,
-    /// So many of them, chosen by a seed.
-    pub(crate) sample: Option<(usize, u64)>,
+    /// A pattern for the id, with `*` and `?`.
+    pub(crate) pattern: Option<String>,
+    pub(crate) sample: Option<CaseSample>,
 }
 
-/// The cases that are meant, ordered by id.
-pub(crate) fn choose(kits: Vec<LoadedCase>, choice: &CaseFilter) -> Result<Vec<LoadedCase>, CommandError> {
-    let known: Vec<&str> = kits.iter().map(|kit| kit.case.id.as_str()).collect();
-    if let Some(unknown) = choice.ids.iter().find(|id| !known.contains(&id.as_str())) {
-        let report = CommandError::refused("no_such_case", format!("there is no case `{unknown}`"));
-        let near = nearest(unknown, &known).map(|near| format!("did you mean `{near}`?"));
-        return Err(report.hint(near.unwrap_or_else(|| "list the cases: runner eval list".to_owned())));
+/// A pseudo-random choice of `count` cases, the same for the same seed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CaseSample {
+    pub(crate) count: usize,
+    pub(crate) seed: u64,
+}
+
+/// The cases that match the filter, ordered by id.
+pub(crate) fn filter_cases(
+    cases: Vec<LoadedCase>,
+    filter: &CaseFilter,
+) -> Result<Vec<LoadedCase>, CommandError> {
+    let ids: Vec<&str> = cases.iter().map(|loaded| loaded.case.id.as_str()).collect();
+    if let Some(unknown) = filter.ids.iter().find(|id| !ids.contains(&id.as_str())) {
+        let hint = match nearest(unknown, &ids) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "list the cases: runner eval list".to_owned(),
+        };
+        return Err(CommandError::refused("no_such_case", format!("no such case: `{unknown}`")).hint(hint));
     }
-    let glob = choice.filter.as_deref().map(glob);
-    let is_meant = |kit: &LoadedCase| {
-        let case = &kit.case;
-        (choice.ids.is_empty() || choice.ids.contains(&case.id))
-            && choice.tags.iter().all(|tag| case.tags.contains(tag))
-            && glob.as_ref().is_none_or(|glob| glob.as_ref().is_some_and(|glob| glob.is_match(&case.id)))
+    let glob = filter.pattern.as_deref().map(glob_regex);
+    let matches_glob = |id: &str| match &glob {
+        None => true,
+        Some(None) => false,
+        Some(Some(glob)) => glob.is_match(id),
     };
-    let mut chosen: Vec<LoadedCase> = kits.into_iter().filter(is_meant).collect();
-    if let Some((count, seed)) = choice.sample {
-        let rank = |kit: &LoadedCase| Sha256::of(format!("{seed} {}", kit.case.id).as_bytes());
-        chosen.sort_by_key(rank);
+    let mut chosen = cases;
+    chosen.retain(|loaded| {
+        let case = &loaded.case;
+        let is_named = filter.ids.is_empty() || filter.ids.contains(&case.id);
+        let has_tags = filter.tags.iter().all(|tag| case.tags.contains(tag));
+        is_named && has_tags && matches_glob(&case.id)
+    });
+    if let Some(CaseSample { count, seed }) = filter.sample {
+        chosen.sort_by_key(|loaded| Sha256::of(format!("{seed} {}", loaded.case.id).as_bytes()));
         chosen.truncate(count);
         chosen.sort_by(|a, b| a.case.id.cmp(&b.case.id));
     }
     if chosen.is_empty() {
-        return Err(CommandError::refused("no_cases", "no case fits what was asked for")
+        return Err(CommandError::refused("no_cases", "no case matches these options")
             .hint("list the cases and their tags: runner eval list"));
     }
     Ok(chosen)
 }
 
-/// A pattern with `*` and `?`.
-fn glob(pattern: &str) -> Option<Regex> {
+fn glob_regex(pattern: &str) -> Option<Regex> {
     let escaped = regex::escape(pattern).replace("\\*", ".*").replace("\\?", ".");
     Regex::new(&format!("^(?:{escaped})$")).ok()
 }
@@ -192,64 +202,62 @@ fn glob(pattern: &str) -> Option<Regex> {
 mod tests {
     use super::*;
 
-    fn suite(folder: &Path) -> Vec<LoadedCase> {
+    fn three_cases(folder: &Path) -> Vec<LoadedCase> {
         for (id, tag) in [("alpha", "fast"), ("beta", "slow"), ("gamma", "fast")] {
             let text = format!(
                 "[case]\nid = \"{id}\"\ngoal = \"g\"\ntags = [\"{tag}\"]\n[[checks]]\ntype = \"git_clean\"\n"
             );
             fs::write(folder.join(format!("{id}.toml")), text).unwrap();
         }
-        read_all(folder).unwrap()
+        load_cases(folder).unwrap()
     }
 
-    fn chosen(kits: &[LoadedCase], choice: &CaseFilter) -> Vec<String> {
-        choose(kits.to_vec(), choice).unwrap().into_iter().map(|kit| kit.case.id).collect()
+    fn ids(cases: &[LoadedCase], filter: &CaseFilter) -> Vec<String> {
+        filter_cases(cases.to_vec(), filter).unwrap().into_iter().map(|loaded| loaded.case.id).collect()
     }
 
     #[test]
-    fn cases_are_chosen_by_name_tag_pattern_and_seed() {
+    fn cases_are_filtered_by_id_tag_pattern_and_sample() {
         let folder = tempfile::tempdir().unwrap();
-        let kits = suite(folder.path());
-        assert_eq!(chosen(&kits, &CaseFilter::default()), ["alpha", "beta", "gamma"]);
-        assert_eq!(
-            chosen(&kits, &CaseFilter { ids: vec!["beta".into()], ..CaseFilter::default() }),
-            ["beta"]
-        );
-        assert_eq!(
-            chosen(&kits, &CaseFilter { tags: vec!["fast".into()], ..CaseFilter::default() }),
-            ["alpha", "gamma"]
-        );
-        assert_eq!(
-            chosen(&kits, &CaseFilter { filter: Some("*m?a".into()), ..CaseFilter::default() }),
-            ["gamma"]
-        );
-        let sample = |seed| chosen(&kits, &CaseFilter { sample: Some((2, seed)), ..CaseFilter::default() });
+        let cases = three_cases(folder.path());
+        assert_eq!(ids(&cases, &CaseFilter::default()), ["alpha", "beta", "gamma"]);
+        let by_id = CaseFilter { ids: vec!["beta".into()], ..CaseFilter::default() };
+        assert_eq!(ids(&cases, &by_id), ["beta"]);
+        let by_tag = CaseFilter { tags: vec!["fast".into()], ..CaseFilter::default() };
+        assert_eq!(ids(&cases, &by_tag), ["alpha", "gamma"]);
+        let by_pattern = CaseFilter { pattern: Some("*m?a".into()), ..CaseFilter::default() };
+        assert_eq!(ids(&cases, &by_pattern), ["gamma"]);
+        let sample = |seed| {
+            let sample = Some(CaseSample { count: 2, seed });
+            ids(&cases, &CaseFilter { sample, ..CaseFilter::default() })
+        };
         assert_eq!(sample(7).len(), 2);
         assert_eq!(sample(7), sample(7));
         assert!((0..20).any(|seed| sample(seed) != sample(7)));
     }
 
     #[test]
-    fn a_case_that_is_not_there_is_told_with_what_was_meant() {
+    fn unknown_case_is_reported_with_a_suggestion() {
         let folder = tempfile::tempdir().unwrap();
-        let kits = suite(folder.path());
-        let wrong = CaseFilter { ids: vec!["betta".into()], ..CaseFilter::default() };
-        assert!(choose(kits, &wrong).unwrap_err().json()["hints"][0].as_str().unwrap().contains("`beta`"));
+        let cases = three_cases(folder.path());
+        let filter = CaseFilter { ids: vec!["betta".into()], ..CaseFilter::default() };
+        let error = filter_cases(cases, &filter).unwrap_err().json();
+        assert!(error["hints"][0].as_str().unwrap().contains("`beta`"));
     }
 
     #[test]
-    fn a_changed_file_of_a_case_changes_its_fingerprint() {
-        let place = tempfile::tempdir().unwrap();
-        let folder = place.path().join("one");
+    fn changed_file_of_a_case_changes_its_digest() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("one");
         fs::create_dir_all(folder.join("hidden")).unwrap();
         fs::write(folder.join("hidden/t"), "1").unwrap();
         let text =
             "[case]\nid = \"one\"\ngoal = \"g\"\nhidden = \"hidden\"\n[[checks]]\ntype = \"git_clean\"\n";
         fs::write(folder.join("case.toml"), text).unwrap();
-        let read = || LoadedCase::read(&folder.join("case.toml")).unwrap().digests;
-        let before = read();
+        let digests = || LoadedCase::load(&folder.join("case.toml")).unwrap().digests;
+        let before = digests();
         fs::write(folder.join("hidden/t"), "2").unwrap();
-        let after = read();
+        let after = digests();
         assert_eq!(before.case, after.case);
         assert_ne!(before.checks, after.checks);
         assert_ne!(before.whole, after.whole);

@@ -1,200 +1,218 @@
-//! Running a case's checks on a copy of the repository that a trial left.
+//! Runs a case's checks on a copy of the repository that a trial left.
 
-use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use regex::Regex;
 use runner_core::text::one_line;
-use supervise::{ExitReason, TimeLimits};
+use runner_host::ops::demo_repo;
+use supervise::ExitReason;
 
 use crate::case::suite::LoadedCase;
 use crate::case::{Check, CheckCommand, CheckKind, ExpectedOutput};
 use crate::execution::junit_counts;
-use crate::execution::process::{CommandResult, CommandRunner, CommandSpec, resolved};
+use crate::execution::process::{CommandResult, CommandRunner, CommandSpec, resolve_argv};
+use crate::execution::workspace::case_variables;
 use crate::files;
-use crate::result::{CHECKS_SCHEMA, CheckResult, CheckResults};
+use crate::result::{CheckResult, CheckResults};
 
-/// The most bytes of a file that a check looks into.
+/// The largest file that a check reads.
 const FILE_MAX_BYTES: u64 = 64 << 20;
-/// How long `runner verify` may take.
-const VERIFY_WITHIN: Duration = Duration::from_secs(600);
+const VERIFY_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What the checks need.
 pub(crate) struct Grader<'a> {
-    pub(crate) kit: &'a LoadedCase,
-    pub(crate) launcher: &'a CommandRunner,
+    pub(crate) loaded: &'a LoadedCase,
+    pub(crate) commands: &'a CommandRunner,
+    /// The runner under test, for `verify_passes`.
     pub(crate) runner: &'a Path,
-    /// The copy that is checked.
-    pub(crate) folder: &'a Path,
-    /// Whether `runner loop` ended with 0.
-    pub(crate) completed: bool,
+    /// The copy that the checks run on.
+    pub(crate) copy: &'a Path,
+    /// Whether `runner loop` exited with 0.
+    pub(crate) is_completed: bool,
 }
 
-/// What came of one check: the last lines that its command wrote, and why it does not pass.
-type Found = (Option<String>, Result<(), String>);
+struct CheckOutcome {
+    /// The last output of the check's command.
+    output: Option<String>,
+    /// Why the check failed.
+    failure: Option<String>,
+}
+
+impl From<Result<(), String>> for CheckOutcome {
+    fn from(result: Result<(), String>) -> Self {
+        Self { output: None, failure: result.err() }
+    }
+}
 
 impl Grader<'_> {
-    /// Every check, in the order of the file; those that are hidden run after all others, with the hidden files in
-    /// place.
-    pub(crate) fn grade(&self) -> CheckResults {
-        let checks = &self.kit.case.checks;
+    /// Runs every check. Hidden ones run after all others; the results keep the order of the case file.
+    pub(crate) fn run_checks(&self) -> CheckResults {
+        let checks = &self.loaded.case.checks;
         let mut results: Vec<Option<CheckResult>> = vec![None; checks.len()];
         for hidden in [false, true] {
-            for (check, result) in checks.iter().zip(&mut results).filter(|(check, _)| check.hidden == hidden)
-            {
-                *result = Some(self.check(check));
+            for (check, result) in checks.iter().zip(&mut results) {
+                if check.hidden == hidden {
+                    *result = Some(self.run_check(check));
+                }
             }
         }
-        CheckResults { schema: CHECKS_SCHEMA.to_owned(), checks: results.into_iter().flatten().collect() }
+        CheckResults::new(results.into_iter().flatten().collect())
     }
 
-    fn check(&self, check: &Check) -> CheckResult {
+    fn run_check(&self, check: &Check) -> CheckResult {
         let started = Instant::now();
-        // The check before may have run the agent's code: the hidden files are brought in anew for each.
-        let laid_out = if check.hidden { files::lay_out(self.kit.hidden(), self.folder) } else { Ok(()) };
-        let (output, found) = match laid_out {
-            Ok(()) => self.look(&check.kind),
-            Err(error) => (None, Err(format!("the hidden files could not be brought in: {error}"))),
+        // The previous check may have run the agent's code, so the hidden files are written again for each check.
+        let written = if check.hidden { files::write_tree(self.loaded.hidden(), self.copy) } else { Ok(()) };
+        let outcome = match written {
+            Ok(()) => self.evaluate(&check.kind),
+            Err(error) => Err(format!("could not write the hidden files: {error}")).into(),
         };
         CheckResult {
             name: check.name.clone(),
             kind: check.kind.as_str().to_owned(),
             hidden: check.hidden,
-            passed: found.is_ok(),
-            why: found.err().map(|why| one_line(&why)),
+            passed: outcome.failure.is_none(),
+            why: outcome.failure.map(|why| one_line(&why)),
             seconds: started.elapsed().as_secs_f64(),
-            output: output.filter(|output| !output.is_empty()),
+            output: outcome.output.filter(|output| !output.is_empty()),
         }
     }
 
-    fn look(&self, kind: &CheckKind) -> Found {
+    fn evaluate(&self, kind: &CheckKind) -> CheckOutcome {
         match kind {
-            CheckKind::FileExists { path } => (None, self.inside(path).map(drop)),
-            CheckKind::FileContains { path, expected } => (None, self.contains(path, expected)),
+            CheckKind::FileExists { path } => self.resolve_inside(path).map(drop).into(),
+            CheckKind::FileContains { path, expected } => self.file_contains(path, expected).into(),
             CheckKind::CommandSucceeds { command, exit, stdout_matches } => {
-                let matches = stdout_matches.clone().map(ExpectedOutput::Matches);
-                self.command(command, *exit, matches.as_ref())
+                let expected = stdout_matches.clone().map(ExpectedOutput::Matches);
+                self.check_command(command, *exit, expected.as_ref())
             }
-            CheckKind::CommandOutput { command, expected } => self.command(command, 0, Some(expected)),
-            CheckKind::RunnerCompleted if self.completed => (None, Ok(())),
-            CheckKind::RunnerCompleted => (None, Err("the runner did not reach its goal".to_owned())),
-            CheckKind::GitClean => (None, self.git_clean()),
+            CheckKind::CommandOutput { command, expected } => self.check_command(command, 0, Some(expected)),
+            CheckKind::RunnerCompleted if self.is_completed => Ok(()).into(),
+            CheckKind::RunnerCompleted => Err("`runner loop` did not exit with 0".to_owned()).into(),
+            CheckKind::GitClean => self.git_clean().into(),
             CheckKind::VerifyPasses => self.verify(),
             CheckKind::Junit { path, command, min_tests } => self.junit(path, command.as_ref(), *min_tests),
         }
     }
 
-    /// Where a file is, if it is one and really lies inside: a link of the agent's leads nowhere.
-    fn inside(&self, path: &str) -> Result<PathBuf, String> {
-        let gone = |error: std::io::Error| format!("`{path}`: {error}");
-        let root = self.folder.canonicalize().map_err(gone)?;
-        let found = self.folder.join(path).canonicalize().map_err(gone)?;
-        if !found.starts_with(&root) {
+    /// The absolute path of an existing file. Fails if a link, perhaps the agent's, leads out of the repository.
+    fn resolve_inside(&self, path: &str) -> Result<PathBuf, String> {
+        let fail = |error: io::Error| format!("`{path}`: {error}");
+        let root = self.copy.canonicalize().map_err(fail)?;
+        let resolved = self.copy.join(path).canonicalize().map_err(fail)?;
+        if !resolved.starts_with(&root) {
             return Err(format!("`{path}` leads out of the repository"));
         }
-        Ok(found)
+        Ok(resolved)
     }
 
-    fn text(&self, path: &str) -> Result<String, String> {
-        let found = self.inside(path)?;
-        let size = fs::metadata(&found).map(|found| found.len()).unwrap_or_default();
+    fn read_text(&self, path: &str) -> Result<String, String> {
+        let resolved = self.resolve_inside(path)?;
+        let size = fs::metadata(&resolved).map(|metadata| metadata.len()).unwrap_or_default();
         if size > FILE_MAX_BYTES {
-            return Err(format!("`{path}` is {size} bytes, more than a check reads"));
+            return Err(format!("`{path}` has {size} bytes, more than the limit of {FILE_MAX_BYTES}"));
         }
-        fs::read(&found)
-            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-            .map_err(|error| format!("`{path}`: {error}"))
+        let bytes = fs::read(&resolved).map_err(|error| format!("`{path}`: {error}"))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    fn contains(&self, path: &str, expected: &ExpectedOutput) -> Result<(), String> {
-        let text = self.text(path)?;
-        let is_there = match expected {
+    fn file_contains(&self, path: &str, expected: &ExpectedOutput) -> Result<(), String> {
+        let text = self.read_text(path)?;
+        let contains = match expected {
             ExpectedOutput::Text(part) => text.contains(part.as_str()),
-            ExpectedOutput::Matches(pattern) => matches(pattern, &text),
+            ExpectedOutput::Matches(pattern) => is_match(pattern, &text),
         };
-        if is_there { Ok(()) } else { Err(format!("`{path}` does not hold what is expected")) }
+        if contains { Ok(()) } else { Err(format!("`{path}` does not contain the expected text")) }
     }
 
-    fn run(&self, command: &CheckCommand) -> Result<CommandResult, String> {
-        let argv = resolved(&command.argv, self.folder)
-            .ok_or_else(|| format!("`{}` is not on the PATH", command.argv.join(" ")))?;
-        let env = &self.kit.case.env;
-        let errand = CommandSpec {
-            argv,
-            folder: self.folder.to_owned(),
-            env: env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect(),
-            limits: TimeLimits { wall: Duration::from_secs(command.timeout_secs), idle: Duration::ZERO },
+    fn run_command(&self, command: &CheckCommand) -> Result<CommandResult, String> {
+        let argv = resolve_argv(&command.argv, self.copy)
+            .ok_or_else(|| format!("`{}`: the program is not on the PATH", command.argv.join(" ")))?;
+        let spec = CommandSpec {
+            folder: self.copy.to_owned(),
+            env: case_variables(self.loaded),
+            timeout: Duration::from_secs(command.timeout_secs),
             output_max_bytes: command.output_max_bytes,
-            ..CommandSpec::default()
+            ..CommandSpec::new(argv)
         };
-        self.launcher.run(&errand).map_err(|error| error.to_string())
+        self.commands.run(&spec).map_err(|error| error.to_string())
     }
 
-    fn command(&self, command: &CheckCommand, exit: i32, expected: Option<&ExpectedOutput>) -> Found {
-        let ended = match self.run(command) {
-            Ok(ended) => ended,
-            Err(why) => return (None, Err(why)),
+    fn check_command(
+        &self,
+        command: &CheckCommand,
+        exit: i32,
+        expected: Option<&ExpectedOutput>,
+    ) -> CheckOutcome {
+        let result = match self.run_command(command) {
+            Ok(result) => result,
+            Err(why) => return Err(why).into(),
         };
-        let output = Some(ended.tail());
-        if !matches!(ended.how, ExitReason::Exited(code) if code == exit) {
-            let wanted = if exit == 0 { String::new() } else { format!(", and {exit} is expected") };
-            return (output, Err(format!("`{}` {}{wanted}", command.argv.join(" "), ended.how())));
-        }
-        let fits = match expected {
-            None => true,
-            Some(ExpectedOutput::Text(text)) => ended.stdout.trim_end() == text.trim_end(),
-            Some(ExpectedOutput::Matches(pattern)) => matches(pattern, &ended.stdout),
+        let text = command.argv.join(" ");
+        let failure = if !matches!(result.exit, ExitReason::Exited(code) if code == exit) {
+            let wanted = if exit == 0 { String::new() } else { format!(", expected {exit}") };
+            Some(format!("`{text}` {}{wanted}", result.describe_exit()))
+        } else {
+            let matches = match expected {
+                None => true,
+                Some(ExpectedOutput::Text(text)) => result.stdout.trim_end() == text.trim_end(),
+                Some(ExpectedOutput::Matches(pattern)) => is_match(pattern, &result.stdout),
+            };
+            (!matches).then(|| format!("`{text}` does not print the expected output"))
         };
-        let why = || format!("`{}` does not print what is expected", command.argv.join(" "));
-        (output, if fits { Ok(()) } else { Err(why()) })
+        CheckOutcome { output: Some(result.tail()), failure }
     }
 
+    /// Uses the host's git, which ignores the repository's own configuration: an agent may have changed it.
     fn git_clean(&self) -> Result<(), String> {
-        match runner_host::ops::demo_repo::is_clean(self.folder) {
+        match demo_repo::is_clean(self.copy) {
             Ok(true) => Ok(()),
-            Ok(false) => Err("the work tree has changes that are not committed".to_owned()),
+            Ok(false) => Err("the work tree has uncommitted changes".to_owned()),
             Err(error) => Err(error.to_string()),
         }
     }
 
-    fn verify(&self) -> Found {
-        let errand = CommandSpec {
-            argv: vec![self.runner.into(), "verify".into()],
-            folder: self.folder.to_owned(),
-            limits: TimeLimits { wall: VERIFY_WITHIN, idle: Duration::ZERO },
-            ..CommandSpec::default()
+    fn verify(&self) -> CheckOutcome {
+        let spec = CommandSpec {
+            folder: self.copy.to_owned(),
+            timeout: VERIFY_TIMEOUT,
+            ..CommandSpec::new(vec![self.runner.into(), "verify".into()])
         };
-        match self.launcher.run(&errand) {
-            Err(error) => (None, Err(error.to_string())),
-            Ok(ended) if ended.is_success() => (Some(ended.tail()), Ok(())),
-            Ok(ended) => (Some(ended.tail()), Err(format!("`runner verify` {}", ended.how()))),
+        match self.commands.run(&spec) {
+            Err(error) => Err(error.to_string()).into(),
+            Ok(result) => CheckOutcome {
+                output: Some(result.tail()),
+                failure: (!result.is_success())
+                    .then(|| format!("`runner verify` {}", result.describe_exit())),
+            },
         }
     }
 
-    fn junit(&self, path: &str, command: Option<&CheckCommand>, min_tests: u64) -> Found {
-        let output = match command.map(|command| self.run(command)) {
-            Some(Err(why)) => return (None, Err(why)),
-            Some(Ok(ended)) => Some(ended.tail()),
+    fn junit(&self, path: &str, command: Option<&CheckCommand>, min_tests: u64) -> CheckOutcome {
+        let output = match command.map(|command| self.run_command(command)) {
+            Some(Err(why)) => return Err(why).into(),
+            Some(Ok(result)) => Some(result.tail()),
             None => None,
         };
-        let counted = self.text(path).and_then(|text| junit_counts::count(&text));
-        let found = counted.and_then(|counts| {
-            let run = counts.tests.saturating_sub(counts.skipped);
-            if counts.failed > 0 {
-                return Err(format!("{} of {} tests failed", counts.failed, counts.tests));
-            }
-            if run < min_tests {
-                return Err(format!("{run} tests were run, and at least {min_tests} are expected"));
-            }
-            Ok(())
-        });
-        (output, found)
+        CheckOutcome { output, failure: self.check_junit_report(path, min_tests).err() }
+    }
+
+    fn check_junit_report(&self, path: &str, min_tests: u64) -> Result<(), String> {
+        let counts = junit_counts::count(&self.read_text(path)?)?;
+        if counts.failed > 0 {
+            return Err(format!("{} of {} tests failed", counts.failed, counts.tests));
+        }
+        let executed = counts.tests.saturating_sub(counts.skipped);
+        if executed < min_tests {
+            return Err(format!("{executed} tests ran, expected at least {min_tests}"));
+        }
+        Ok(())
     }
 }
 
-/// Patterns were tried when the case was read.
-fn matches(pattern: &str, text: &str) -> bool {
+/// Patterns are validated when the case is decoded.
+fn is_match(pattern: &str, text: &str) -> bool {
     Regex::new(pattern).is_ok_and(|regex| regex.is_match(text))
 }

@@ -1,6 +1,5 @@
-//! A JUnit report, as far as counting its tests needs it: which `testcase` elements there are and what is in them.
+//! Counts the tests of a JUnit report. It looks only at `testcase` elements and their content.
 
-/// What a report says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct JunitCounts {
     pub(crate) tests: u64,
@@ -8,49 +7,54 @@ pub(crate) struct JunitCounts {
     pub(crate) skipped: u64,
 }
 
-/// Counts the tests. The totals that a report states about itself are not believed.
+/// Counts the tests. The totals in the report's attributes are ignored: an agent's program may have written them.
 pub(crate) fn count(text: &str) -> Result<JunitCounts, String> {
     let mut counts = JunitCounts::default();
-    let (mut rest, mut is_report, mut within) = (text, false, false);
-    while let Some((_, from)) = rest.split_once('<') {
-        if let Some(after) = skipped_part(from) {
+    let mut rest = text;
+    let mut has_suite = false;
+    let mut is_in_test = false;
+    while let Some((_, markup)) = rest.split_once('<') {
+        if let Some(after) = skip_non_element(markup) {
             rest = after;
             continue;
         }
-        let Some((tag, after)) = end_of_tag(from) else {
+        let Some((tag, after)) = split_tag(markup) else {
             return Err("the report ends inside a tag".to_owned());
         };
         let name = tag.trim_start_matches('/').split([' ', '\t', '\r', '\n', '/']).next().unwrap_or_default();
-        let (closes, is_empty) = (tag.starts_with('/'), tag.ends_with('/'));
+        let is_closing = tag.starts_with('/');
+        let is_empty = tag.ends_with('/');
         match name {
-            "testsuites" | "testsuite" => is_report = true,
+            "testsuites" | "testsuite" => has_suite = true,
             "testcase" => {
-                counts.tests += u64::from(!closes);
-                within = !closes && !is_empty;
+                counts.tests += u64::from(!is_closing);
+                is_in_test = !is_closing && !is_empty;
             }
-            "failure" | "error" if within && !closes => counts.failed += 1,
-            "skipped" if within && !closes => counts.skipped += 1,
+            "failure" | "error" if is_in_test && !is_closing => counts.failed += 1,
+            "skipped" if is_in_test && !is_closing => counts.skipped += 1,
             _ => {}
         }
         rest = after;
     }
-    if is_report { Ok(counts) } else { Err("there is no test suite in the report".to_owned()) }
+    if has_suite { Ok(counts) } else { Err("the report contains no test suite".to_owned()) }
 }
 
-/// What follows a comment, a declaration or literal text that begins here, if one does.
-fn skipped_part(from: &str) -> Option<&str> {
-    let ends = [("!--", "-->"), ("![CDATA[", "]]>"), ("?", "?>")];
-    let (begin, end) = ends.into_iter().find(|(begin, _)| from.starts_with(begin))?;
-    let inner = from.strip_prefix(begin)?;
-    Some(inner.split_once(end).map_or("", |(_, after)| after))
+/// The text after a comment, a CDATA section or a declaration, if `markup` begins with one.
+fn skip_non_element(markup: &str) -> Option<&str> {
+    for (begin, end) in [("!--", "-->"), ("![CDATA[", "]]>"), ("?", "?>")] {
+        if let Some(inner) = markup.strip_prefix(begin) {
+            return Some(inner.split_once(end).map_or("", |(_, after)| after));
+        }
+    }
+    None
 }
 
-/// The tag up to its end, which is not a `>` within a value, and what follows.
-fn end_of_tag(from: &str) -> Option<(&str, &str)> {
+/// The tag and the text after it. A `>` in an attribute's value does not end the tag.
+fn split_tag(markup: &str) -> Option<(&str, &str)> {
     let mut quote = None;
-    for (at, c) in from.char_indices() {
+    for (position, c) in markup.char_indices() {
         match (quote, c) {
-            (None, '>') => return Some((from.get(..at)?, from.get(at + 1..)?)),
+            (None, '>') => return Some((markup.get(..position)?, markup.get(position + 1..)?)),
             (None, '"' | '\'') => quote = Some(c),
             (Some(open), c) if c == open => quote = None,
             _ => {}
@@ -64,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_are_counted_by_what_is_in_them() {
+    fn tests_are_counted_by_their_content_and_not_by_the_totals() {
         let text = r#"<?xml version="1.0"?><!-- <testcase/> -->
             <testsuites tests="99"><testsuite name="a > b">
             <testcase name="one"/>
@@ -76,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_report_is_no_pass() {
+    fn text_that_is_not_a_report_is_an_error() {
         assert!(count("").is_err());
         assert!(count("all good").is_err());
         assert!(count("<testsuite><testcase").is_err());

@@ -1,152 +1,164 @@
-//! Running a program to its end so that nothing of it lives on: setup, the runner, checks, teardown.
+//! Runs a program under supervision so that no process of it survives: setup, the runner, checks, teardown.
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use supervise::IoError;
-use supervise::executables;
 use supervise::{
-    self, CancelHandle, ExitReason, OutputLog, OutputTarget, ProcessInput, ProcessSpec, StopPolicy,
-    SupervisorSlot, TimeLimits,
+    CancelHandle, ExitReason, IoError, OutputLog, OutputTarget, ProcessInput, ProcessSpec, StopPolicy,
+    StopRequest, SupervisorSlot, TimeLimits, executables,
 };
 
-/// How much of what a program wrote is kept at most, where nobody says.
-const LOG_MAX_BYTES: u64 = 64 << 20;
-/// How much of its end is shown.
-const TAIL_BYTES: usize = 2_000;
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
+const DEFAULT_OUTPUT_MAX_BYTES: u64 = 64 << 20;
+/// How much of the end of the output messages quote.
+const TAIL_CHARS: usize = 2_000;
 
-/// Who hears what a program writes.
-pub(crate) type Hear<'a> = &'a dyn Fn(&[u8]);
-
-/// A program to be run.
+/// A program to run.
 pub(crate) struct CommandSpec<'a> {
     /// The program, by its absolute path, and its arguments.
     pub(crate) argv: Vec<OsString>,
     pub(crate) folder: PathBuf,
-    /// Variables beside this process's own.
+    /// Variables in addition to those of this process.
     pub(crate) env: Vec<(OsString, OsString)>,
-    pub(crate) limits: TimeLimits,
-    /// Where its output goes; none if only its end is wanted.
+    pub(crate) timeout: Duration,
+    /// A file for both output streams. Without it, they go to temporary files.
     pub(crate) log: Option<PathBuf>,
     pub(crate) output_max_bytes: u64,
-    /// Who hears its output meanwhile.
-    pub(crate) hear: Option<Hear<'a>>,
+    /// Receives output while the program runs.
+    pub(crate) on_output: Option<&'a dyn Fn(&[u8])>,
 }
 
-impl Default for CommandSpec<'_> {
-    fn default() -> Self {
+impl CommandSpec<'_> {
+    /// With default limits, in the current folder.
+    pub(crate) fn new(argv: Vec<OsString>) -> Self {
         Self {
-            argv: Vec::new(),
+            argv,
             folder: PathBuf::from("."),
             env: Vec::new(),
-            limits: TimeLimits { wall: Duration::from_secs(600), idle: Duration::ZERO },
+            timeout: DEFAULT_TIMEOUT,
             log: None,
-            output_max_bytes: LOG_MAX_BYTES,
-            hear: None,
+            output_max_bytes: DEFAULT_OUTPUT_MAX_BYTES,
+            on_output: None,
         }
     }
 }
 
-/// How it went.
 pub(crate) struct CommandResult {
-    pub(crate) how: ExitReason,
+    pub(crate) exit: ExitReason,
     pub(crate) seconds: f64,
+    /// Both streams, if they went to a log.
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
 impl CommandResult {
-    /// The end of what it wrote.
+    /// The end of the output.
     pub(crate) fn tail(&self) -> String {
-        let both = format!("{}{}", self.stdout, self.stderr);
-        let skipped = both.chars().count().saturating_sub(TAIL_BYTES);
-        both.chars().skip(skipped).collect::<String>().trim_end().to_owned()
+        let output = format!("{}{}", self.stdout, self.stderr);
+        let skipped = output.chars().count().saturating_sub(TAIL_CHARS);
+        output.chars().skip(skipped).collect::<String>().trim_end().to_owned()
     }
 
-    /// Whether it ended by itself, with 0.
     pub(crate) fn is_success(&self) -> bool {
-        matches!(self.how, ExitReason::Exited(0))
+        matches!(self.exit, ExitReason::Exited(0))
     }
 
-    /// How it ended, in words.
-    pub(crate) fn how(&self) -> String {
-        match &self.how {
-            ExitReason::Exited(code) => format!("ended with {code}"),
-            ExitReason::Signalled(signal) => format!("was ended by signal {signal}"),
+    /// The exit reason as a predicate: "exited with 1".
+    pub(crate) fn describe_exit(&self) -> String {
+        match &self.exit {
+            ExitReason::Exited(code) => format!("exited with {code}"),
+            ExitReason::Signalled(signal) => format!("was killed by signal {signal}"),
             ExitReason::CouldNotStart(error) => format!("could not be started: {error}"),
-            ExitReason::TimedOut => "took too long".to_owned(),
-            ExitReason::Idle => "did nothing for too long".to_owned(),
+            ExitReason::TimedOut => "timed out".to_owned(),
+            ExitReason::Idle => "was idle for too long".to_owned(),
             ExitReason::Stopped => "was stopped".to_owned(),
-            ExitReason::Lost => "was lost with its supervisor".to_owned(),
+            ExitReason::Lost => "lost its supervisor".to_owned(),
         }
     }
 }
 
-/// Starts programs one after the other, in a folder for their output.
+/// Runs programs one after the other. Their output goes to a scratch folder.
 pub(crate) struct CommandRunner {
-    pub(crate) control: CancelHandle,
-    supervision: SupervisorSlot,
+    pub(crate) cancel: CancelHandle,
+    supervisor: SupervisorSlot,
     scratch: PathBuf,
 }
 
 impl CommandRunner {
     pub(crate) fn new(scratch: PathBuf) -> Result<Self, IoError> {
-        Ok(Self { control: CancelHandle::new()?, supervision: SupervisorSlot::default(), scratch })
+        Ok(Self { cancel: CancelHandle::new()?, supervisor: SupervisorSlot::default(), scratch })
     }
 
-    /// Runs a program to its end.
-    pub(crate) fn run(&self, errand: &CommandSpec<'_>) -> Result<CommandResult, IoError> {
-        let fail = |error| IoError { action: "make", path: self.scratch.clone(), source: error };
-        fs::create_dir_all(&self.scratch).map_err(fail)?;
-        let log =
-            |name: &str| OutputLog { path: self.scratch.join(name), bytes_max: errand.output_max_bytes };
-        let (out, err) = (log("stdout"), log("stderr"));
-        let output = match &errand.log {
-            Some(path) => {
-                OutputTarget::Combined(OutputLog { path: path.clone(), bytes_max: errand.output_max_bytes })
+    /// Whether the user asked the evaluation to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.cancel.request() != StopRequest::None
+    }
+
+    /// Runs a program until it and all its descendants have ended.
+    pub(crate) fn run(&self, command: &CommandSpec<'_>) -> Result<CommandResult, IoError> {
+        fs::create_dir_all(&self.scratch).map_err(|source| IoError {
+            action: "create",
+            path: self.scratch.clone(),
+            source,
+        })?;
+        let log = |path: PathBuf| OutputLog { path, bytes_max: command.output_max_bytes };
+        let stdout_file = self.scratch.join("stdout");
+        let stderr_file = self.scratch.join("stderr");
+        let output = match &command.log {
+            Some(path) => OutputTarget::Combined(log(path.clone())),
+            None => {
+                OutputTarget::Separate { stdout: log(stdout_file.clone()), stderr: log(stderr_file.clone()) }
             }
-            None => OutputTarget::Separate { stdout: out.clone(), stderr: err.clone() },
         };
-        let hear = |_, bytes: &[u8]| errand.hear.iter().for_each(|hear| hear(bytes));
-        let launch = ProcessSpec {
-            argv: errand.argv.clone(),
-            working_dir: errand.folder.clone(),
-            environment: environment(&errand.env),
+        let spec = ProcessSpec {
+            argv: command.argv.clone(),
+            working_dir: command.folder.clone(),
+            environment: environment(&command.env),
             input: ProcessInput::Empty,
             output,
             stream: None,
-            limits: errand.limits,
+            limits: TimeLimits { wall: command.timeout, idle: Duration::ZERO },
             stop_policy: StopPolicy::default(),
             has_changed_files: &|| false,
-            on_output: &hear,
+            on_output: &|_, bytes| {
+                if let Some(on_output) = command.on_output {
+                    on_output(bytes);
+                }
+            },
         };
-        let ended = supervise::run(&launch, &self.control, &self.supervision)?;
-        let text = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
-        let (stdout, stderr) = match &errand.log {
-            Some(path) => (text(path), String::new()),
-            None => (text(&out.path), text(&err.path)),
+        let result = supervise::run(&spec, &self.cancel, &self.supervisor)?;
+        let (stdout, stderr) = match &command.log {
+            Some(path) => (read_text(path), String::new()),
+            None => (read_text(&stdout_file), read_text(&stderr_file)),
         };
-        Ok(CommandResult { how: ended.exit, seconds: ended.elapsed.as_secs_f64(), stdout, stderr })
+        Ok(CommandResult { exit: result.exit, seconds: result.elapsed.as_secs_f64(), stdout, stderr })
     }
 }
 
-/// This process's own variables without those that would lead git, cargo or the runner astray, and these.
-fn environment(more: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
-    let is_foreign = |name: &OsString| {
-        let name = name.to_string_lossy();
-        name.starts_with("GIT_")
-            || name.starts_with("RUNNER_")
-            || more.iter().any(|(known, _)| *known == *name)
-    };
-    let own = std::env::vars_os().filter(|(name, _)| !is_foreign(name));
-    own.chain(more.iter().cloned()).collect()
+fn read_text(path: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
 }
 
-/// The program and its arguments, with the program looked for in a folder and then on the PATH.
-pub(crate) fn resolved(words: &[String], folder: &Path) -> Option<Vec<OsString>> {
-    let (program, rest) = words.split_first()?;
+/// The variables of this process and `more`, without variables that would redirect git or the runner.
+fn environment(more: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+    let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    environment.retain(|(name, _)| {
+        let text = name.to_string_lossy();
+        let is_replaced = more.iter().any(|(other, _)| other == name);
+        !text.starts_with("GIT_") && !text.starts_with("RUNNER_") && !is_replaced
+    });
+    environment.extend(more.iter().cloned());
+    environment
+}
+
+/// The program and its arguments, with the program's absolute path: relative to `folder`, or from the PATH. None if it
+/// does not exist.
+pub(crate) fn resolve_argv(argv: &[String], folder: &Path) -> Option<Vec<OsString>> {
+    let (program, arguments) = argv.split_first()?;
     let path = if program.contains('/') { folder.join(program) } else { executables::find(program, None)? };
-    Some(std::iter::once(path.into()).chain(rest.iter().map(Into::into)).collect())
+    let mut resolved = vec![path.into_os_string()];
+    resolved.extend(arguments.iter().map(OsString::from));
+    Some(resolved)
 }

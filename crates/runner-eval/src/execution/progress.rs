@@ -1,4 +1,4 @@
-//! A run on its way: a table of cases and trials on a terminal, a line a result elsewhere.
+//! Shows the progress of an evaluation run: a table of cases and trials on a terminal, one line per result elsewhere.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -7,14 +7,13 @@ use runner_term::{CommandOutput, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
 
 use crate::execution::pool::PoolEvent;
-use crate::execution::trial::WorkerMessage;
-use crate::plan::TrialUnit;
+use crate::execution::worker::WorkerMessage;
+use crate::plan::PlannedTrial;
 use crate::result::{TrialMeta, TrialOutcome};
 
-/// How often a table is drawn anew.
-const DRAW_EVERY: Duration = Duration::from_millis(120);
+/// The least time between two redraws of the table.
+const REDRAW_INTERVAL: Duration = Duration::from_millis(120);
 
-/// Where a unit stands.
 #[derive(Clone, Debug)]
 enum TrialProgress {
     Waiting,
@@ -22,94 +21,105 @@ enum TrialProgress {
     Ended(TrialOutcome),
 }
 
-/// What is known so far.
-pub(crate) struct EvalProgress<'o> {
-    out: &'o Ui,
-    cells: BTreeMap<TrialUnit, TrialProgress>,
-    began: Instant,
+/// A trial that had its result before this command started.
+#[derive(Clone, Debug)]
+pub(crate) struct CompletedTrial {
+    pub(crate) trial: PlannedTrial,
+    pub(crate) outcome: TrialOutcome,
+}
+
+pub(crate) struct EvalProgress<'u> {
+    ui: &'u Ui,
+    trials: BTreeMap<PlannedTrial, TrialProgress>,
+    started: Instant,
     drawn_at: Option<Instant>,
     drawn_lines: usize,
-    /// What a person is to see when the table stands still.
+    /// Warnings to show below the final table.
     notes: Vec<String>,
 }
 
-impl<'o> EvalProgress<'o> {
-    /// With all units, and those that have their result already.
-    pub(crate) fn new(out: &'o Ui, units: &[TrialUnit], had: &[(TrialUnit, TrialOutcome)]) -> Self {
-        let mut cells: BTreeMap<TrialUnit, TrialProgress> =
-            units.iter().map(|unit| (unit.clone(), TrialProgress::Waiting)).collect();
-        for (unit, outcome) in had {
-            cells.insert(unit.clone(), TrialProgress::Ended(*outcome));
+impl<'u> EvalProgress<'u> {
+    pub(crate) fn new(ui: &'u Ui, trials: &[PlannedTrial], completed: &[CompletedTrial]) -> Self {
+        let mut progress: BTreeMap<PlannedTrial, TrialProgress> =
+            trials.iter().map(|trial| (trial.clone(), TrialProgress::Waiting)).collect();
+        for CompletedTrial { trial, outcome } in completed {
+            progress.insert(trial.clone(), TrialProgress::Ended(*outcome));
         }
-        Self { out, cells, began: Instant::now(), drawn_at: None, drawn_lines: 0, notes: Vec::new() }
+        let started = Instant::now();
+        Self { ui, trials: progress, started, drawn_at: None, drawn_lines: 0, notes: Vec::new() }
     }
 
-    /// Takes an event in and shows it.
-    pub(crate) fn tell(&mut self, event: &PoolEvent) {
+    /// Updates the state from an event and shows it.
+    pub(crate) fn handle(&mut self, event: &PoolEvent) {
         match event {
-            PoolEvent::Began(unit) => self.set(
-                unit,
-                TrialProgress::Running { phase: "begin".to_owned(), iterations: 0, since: Instant::now() },
-            ),
-            PoolEvent::Said(unit, WorkerMessage::Phase(said)) => {
-                if let Some(TrialProgress::Running { phase, .. }) = self.cells.get_mut(unit) {
-                    phase.clone_from(said);
-                }
+            PoolEvent::Started(trial) => {
+                let phase = "start".to_owned();
+                let running = TrialProgress::Running { phase, iterations: 0, since: Instant::now() };
+                self.trials.insert(trial.clone(), running);
             }
-            PoolEvent::Said(unit, WorkerMessage::Iterations(count)) => {
-                if let Some(TrialProgress::Running { iterations, .. }) = self.cells.get_mut(unit) {
-                    *iterations = *count;
-                }
-            }
-            PoolEvent::Said(unit, WorkerMessage::Note(note)) => self.note(unit, note),
-            PoolEvent::Said(unit, WorkerMessage::Made(meta) | WorkerMessage::Had(meta)) => {
-                self.ended(unit, meta)
-            }
+            PoolEvent::Message(trial, message) => self.handle_message(trial, message),
             PoolEvent::Tick => {}
         }
-        self.draw(false);
+        let is_recent = self.drawn_at.is_some_and(|at| at.elapsed() < REDRAW_INTERVAL);
+        if !is_recent {
+            self.draw();
+        }
     }
 
-    fn set(&mut self, unit: &TrialUnit, cell: TrialProgress) {
-        self.cells.insert(unit.clone(), cell);
+    fn handle_message(&mut self, trial: &PlannedTrial, message: &WorkerMessage) {
+        match (message, self.trials.get_mut(trial)) {
+            (WorkerMessage::Phase(new), Some(TrialProgress::Running { phase, .. })) => phase.clone_from(new),
+            (WorkerMessage::Iterations(count), Some(TrialProgress::Running { iterations, .. })) => {
+                *iterations = *count;
+            }
+            (WorkerMessage::Phase(_) | WorkerMessage::Iterations(_), _) => {}
+            (WorkerMessage::Note(note), _) => self.note(trial, note),
+            (WorkerMessage::Finished(meta) | WorkerMessage::AlreadyDone(meta), _) => {
+                self.end_trial(trial, meta)
+            }
+        }
     }
 
     fn done(&self) -> usize {
-        self.cells.values().filter(|cell| matches!(cell, TrialProgress::Ended(_))).count()
+        self.trials.values().filter(|progress| matches!(progress, TrialProgress::Ended(_))).count()
     }
 
-    fn note(&mut self, unit: &TrialUnit, note: &str) {
-        self.notes.push(format!("{unit}: {note}"));
-        let line = KeyValueLine::new().with("event", "note").with("unit", unit).with("note", note);
-        self.say(line, json!({ "event": "note", "unit": unit, "note": note }));
+    fn note(&mut self, trial: &PlannedTrial, note: &str) {
+        self.notes.push(format!("{trial}: {note}"));
+        let line = KeyValueLine::new().with("event", "note").with("trial", trial).with("note", note);
+        let value = json!({ "event": "note", "trial": trial, "note": note });
+        self.ui.print_now(&ProgressLine { line, value });
     }
 
-    fn ended(&mut self, unit: &TrialUnit, meta: &TrialMeta) {
-        self.set(unit, TrialProgress::Ended(meta.outcome));
+    fn end_trial(&mut self, trial: &PlannedTrial, meta: &TrialMeta) {
+        self.trials.insert(trial.clone(), TrialProgress::Ended(meta.outcome));
         let done = self.done();
-        let mut line = KeyValueLine::new().with("event", "ended").with("case", &meta.case_id);
-        line = line.with("agent", &meta.agent).with("trial", meta.trial).with("attempt", meta.attempt);
-        line = line.with("outcome", meta.outcome);
+        let total = self.trials.len();
+        let mut line = KeyValueLine::new()
+            .with("event", "trial")
+            .with("case", &meta.case_id)
+            .with("agent", &meta.agent)
+            .with("trial", meta.trial)
+            .with("attempt", meta.attempt)
+            .with("outcome", meta.outcome);
         if let (Some(cause), Some(why)) = (meta.cause, &meta.why) {
             line = line.with("cause", cause).with("why", why);
         }
-        line = line.with("iterations", meta.iterations).with("seconds", format!("{:.1}", meta.wall_secs));
-        let line = line.with("done", done).with("of", self.cells.len());
-        self.say(line, json!({ "event": "ended", "done": done, "of": self.cells.len(), "result": meta }));
+        let line = line
+            .with("iterations", meta.iterations)
+            .with("seconds", format!("{:.1}", meta.wall_secs))
+            .with("done", done)
+            .with("total", total);
+        let value = json!({ "event": "trial", "done": done, "total": total, "result": meta });
+        self.ui.print_now(&ProgressLine { line, value });
     }
 
-    fn say(&self, line: KeyValueLine, value: Value) {
-        self.out.print_now(&ProgressLine { line, value });
-    }
-
-    /// Draws the table, if there is a terminal and it is time.
-    fn draw(&mut self, is_last: bool) {
-        let is_soon = self.drawn_at.is_some_and(|at| at.elapsed() < DRAW_EVERY);
-        if !self.out.is_terminal() || is_soon && !is_last {
+    /// Draws the table over the previous one, on a terminal.
+    fn draw(&mut self) {
+        if !self.ui.is_terminal() {
             return;
         }
-        let pen = self.out.styler();
-        let lines = self.lines(&pen, terminal_rows().saturating_sub(2));
+        let lines = self.table(&self.ui.styler(), terminal_rows().saturating_sub(2));
         let mut text = String::new();
         if self.drawn_lines > 0 {
             text.push_str(&format!("\u{1b}[{}A\u{1b}[J", self.drawn_lines));
@@ -118,50 +128,50 @@ impl<'o> EvalProgress<'o> {
             text.push_str(line);
             text.push('\n');
         }
-        self.out.raw(&text);
+        self.ui.raw(&text);
         self.drawn_lines = lines.len();
         self.drawn_at = Some(Instant::now());
     }
 
-    /// Draws the table for the last time, and what should be seen beside it.
-    pub(crate) fn end(&mut self) {
-        self.draw(true);
-        if self.out.is_terminal() {
-            let pen = self.out.styler();
+    /// Draws the final table and the notes.
+    pub(crate) fn finish(&mut self) {
+        self.draw();
+        if self.ui.is_terminal() {
+            let styler = self.ui.styler();
             for note in &self.notes {
-                self.out.raw(&format!("{} {note}\n", pen.paint(TextRole::Warn, "note:")));
+                self.ui.raw(&format!("{} {note}\n", styler.paint(TextRole::Warn, "note:")));
             }
         }
     }
 
-    /// One line a case and agent, as many as there is room for: those at work first, then the last ones.
-    fn lines(&self, pen: &Styler, most: usize) -> Vec<String> {
+    /// One line per case and agent, and a summary. If there are more than fit, only those that are running.
+    fn table(&self, styler: &Styler, lines_max: usize) -> Vec<String> {
         let mut rows: BTreeMap<(&str, &str), Vec<&TrialProgress>> = BTreeMap::new();
-        for (unit, cell) in &self.cells {
-            rows.entry((&unit.case, &unit.agent)).or_default().push(cell);
+        for (trial, progress) in &self.trials {
+            rows.entry((&trial.case, &trial.agent)).or_default().push(progress);
         }
-        let width = rows.keys().map(|(case, agent)| case.len() + agent.len() + 3).max().unwrap_or(0);
-        let width = width.min(pen.width / 2);
-        let room = most.saturating_sub(1).max(1);
-        let is_active =
-            |cells: &[&TrialProgress]| cells.iter().any(|cell| matches!(cell, TrialProgress::Running { .. }));
-        let too_many = rows.len() > room;
-        let mut lines: Vec<String> = rows
-            .iter()
-            .filter(|(_, cells)| !too_many || is_active(cells))
-            .take(room)
-            .map(|((case, agent), cells)| row(pen, &format!("{case} ({agent})"), width, cells))
-            .collect();
+        let longest = rows.keys().map(|(case, agent)| case.len() + agent.len() + 3).max().unwrap_or(0);
+        let width = longest.min(styler.width / 2);
+        let rows_max = lines_max.saturating_sub(1).max(1);
+        let is_too_long = rows.len() > rows_max;
+        let mut lines = Vec::new();
+        for ((case, agent), trials) in &rows {
+            let is_running = trials.iter().any(|trial| matches!(trial, TrialProgress::Running { .. }));
+            if lines.len() < rows_max && (!is_too_long || is_running) {
+                lines.push(row(styler, &format!("{case} ({agent})"), width, trials));
+            }
+        }
         let running =
-            self.cells.values().filter(|cell| matches!(cell, TrialProgress::Running { .. })).count();
-        let secs = self.began.elapsed().as_secs_f64();
-        let whole = format!("{}/{} done, {running} running, {secs:.0} s", self.done(), self.cells.len());
-        lines.push(pen.fit(&whole, pen.width));
+            self.trials.values().filter(|trial| matches!(trial, TrialProgress::Running { .. })).count();
+        let seconds = self.started.elapsed().as_secs_f64();
+        let summary =
+            format!("{}/{} done, {running} running, {seconds:.0} s", self.done(), self.trials.len());
+        lines.push(styler.fit(&summary, styler.width));
         lines
     }
 }
 
-/// Something that just happened, for whoever is no person: people see the table.
+/// One event for scripts and programs; people see the table.
 pub(crate) struct ProgressLine {
     pub(crate) line: KeyValueLine,
     pub(crate) value: Value,
@@ -181,32 +191,56 @@ impl CommandOutput for ProgressLine {
     }
 }
 
-fn row(pen: &Styler, name: &str, width: usize, cells: &[&TrialProgress]) -> String {
+fn row(styler: &Styler, name: &str, width: usize, trials: &[&TrialProgress]) -> String {
     let name: String = name.chars().take(width).collect();
     let mut line = format!("{name:width$}  ");
-    let mut note = String::new();
-    for cell in cells {
-        line.push_str(&match cell {
-            TrialProgress::Waiting => pen.paint(TextRole::Faint, "·"),
+    let mut status = String::new();
+    for trial in trials {
+        line.push_str(&match trial {
+            TrialProgress::Waiting => styler.paint(TextRole::Faint, "·"),
             TrialProgress::Running { phase, iterations, since } => {
-                note = format!("  {phase} #{iterations} {:.0} s", since.elapsed().as_secs_f64());
-                pen.paint(TextRole::Active, "▸")
+                status = format!("  {phase} #{iterations} {:.0} s", since.elapsed().as_secs_f64());
+                styler.paint(TextRole::Active, "▸")
             }
-            TrialProgress::Ended(outcome) => mark(pen, *outcome),
+            TrialProgress::Ended(outcome) => outcome_glyph(styler, *outcome),
         });
     }
-    line + &pen.paint(TextRole::Faint, &note)
+    line + &styler.paint(TextRole::Faint, &status)
 }
 
-/// An outcome in one cell.
-pub(crate) fn mark(pen: &Styler, outcome: TrialOutcome) -> String {
+pub(crate) fn outcome_glyph(styler: &Styler, outcome: TrialOutcome) -> String {
     match outcome {
-        TrialOutcome::Success => pen.paint(TextRole::Good, "✓"),
-        TrialOutcome::Fail => pen.paint(TextRole::Bad, "✗"),
-        TrialOutcome::Stuck => pen.paint(TextRole::Warn, "s"),
-        TrialOutcome::Error => pen.paint(TextRole::Warn, "e"),
-        TrialOutcome::Skipped => pen.paint(TextRole::Faint, "-"),
+        TrialOutcome::Success => styler.paint(TextRole::Good, "✓"),
+        TrialOutcome::Fail => styler.paint(TextRole::Bad, "✗"),
+        TrialOutcome::Stuck => styler.paint(TextRole::Warn, "s"),
+        TrialOutcome::Error => styler.paint(TextRole::Warn, "e"),
+        TrialOutcome::Skipped => styler.paint(TextRole::Faint, "-"),
     }
+}
+
+/// How often each outcome occurs.
+pub(crate) fn outcome_counts<'m>(
+    metas: impl IntoIterator<Item = &'m TrialMeta>,
+) -> BTreeMap<TrialOutcome, usize> {
+    let mut counts = BTreeMap::new();
+    for meta in metas {
+        *counts.entry(meta.outcome).or_default() += 1;
+    }
+    counts
+}
+
+/// The same as a JSON object.
+pub(crate) fn outcome_counts_json(counts: &BTreeMap<TrialOutcome, usize>) -> Value {
+    counts.iter().map(|(outcome, count)| (outcome.to_string(), Value::from(*count))).collect()
+}
+
+/// The same for people: `✓ 3 success   ✗ 1 fail`.
+pub(crate) fn outcome_counts_line(styler: &Styler, counts: &BTreeMap<TrialOutcome, usize>) -> String {
+    let parts: Vec<String> = counts
+        .iter()
+        .map(|(outcome, count)| format!("{} {count} {outcome}", outcome_glyph(styler, *outcome)))
+        .collect();
+    parts.join("   ")
 }
 
 fn terminal_rows() -> usize {

@@ -1,8 +1,10 @@
-//! One attempt at one trial, from an empty folder to a sealed result.
+//! One attempt at one trial, from an empty folder to an unsigned result: set up, `runner start`, `runner loop`, capture,
+//! check, classify. [`super::worker`] calls it, signs the result and publishes it.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use runner_core::layout::Doc;
@@ -11,425 +13,344 @@ use runner_core::model::digest::Sha256;
 use runner_core::model::run_state::RunState;
 use runner_core::step::CostSource;
 use runner_core::strict::canonical_json;
+use runner_core::text::one_line;
 use runner_host::clock::{now_ms, utc};
-use runner_term::{CommandError, CommandExit};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use supervise::executables;
-use supervise::{ExitReason, StopRequest, TimeLimits};
+use runner_term::CommandError;
+use supervise::{ExitReason, executables};
 
 use crate::case::suite::LoadedCase;
 use crate::execution::grade::Grader;
-use crate::execution::process::{CommandRunner, CommandSpec};
-use crate::execution::runner_under_test::host;
-use crate::execution::verdict::{LoopEnd, RunnerReport, TrialVerdict, judge};
-use crate::execution::workspace::{Workspace, environment};
+use crate::execution::loop_log;
+use crate::execution::process::{CommandResult, CommandRunner, CommandSpec};
+use crate::execution::runner_under_test::machine_info;
+use crate::execution::verdict::{LoopEnd, RunnerReport, TrialVerdict, classify};
+use crate::execution::worker::{WorkerJob, WorkerMessage};
+use crate::execution::workspace::{Workspace, case_variables};
 use crate::files;
-use crate::plan::TrialUnit;
 use crate::plan::agent::EvalAgent;
-use crate::result::run_folder::RunFolder;
-use crate::result::signature::fingerprints;
-use crate::result::stored_trial::{CHECKS, LOCK, META, StoredTrial};
-use crate::result::{
-    CHECKS_SCHEMA, CheckResults, LOCK_SCHEMA, META_SCHEMA, RunnerVersion, TrialCost, TrialInputs, TrialMeta,
-};
+use crate::result::signature::file_digests;
+use crate::result::stored_trial::{CHECKS_FILE, META_FILE};
+use crate::result::{CheckResults, INPUTS_SCHEMA, META_SCHEMA, TrialCost, TrialInputs, TrialMeta};
 
-/// How long `runner init` and `runner start` may take.
-const START_WITHIN: Duration = Duration::from_secs(300);
-/// The logs of a result.
+/// The time limit of `runner init` and of `runner start`.
+const START_TIMEOUT: Duration = Duration::from_secs(300);
+
 pub(crate) const START_LOG: &str = "runner.start.log";
-/// What `runner loop` wrote: one JSON line an event.
+/// What `runner --json loop` printed.
 pub(crate) const LOOP_LOG: &str = "runner.loop.log";
-/// The folder of iterations, in a repository's own and in a result.
+/// The folder of iterations, under `.runner/` and in a result.
 pub(crate) const ITERATIONS: &str = "iterations";
 
-/// What a worker is told to do.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct WorkerJob {
-    pub(crate) unit: TrialUnit,
-    pub(crate) run: String,
-    pub(crate) case_file: PathBuf,
-    /// What the case was when the plan was made.
-    pub(crate) case_sha256: String,
-    pub(crate) runner: PathBuf,
-    pub(crate) runner_id: RunnerVersion,
-    pub(crate) results: PathBuf,
-    pub(crate) workspaces: PathBuf,
-    pub(crate) retries: u32,
-    pub(crate) jobs: u32,
-}
-
-/// What a worker says meanwhile and at its end, one JSON line each.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum WorkerMessage {
-    /// What it is at.
-    Phase(String),
-    /// So many iterations are made.
-    Iterations(u32),
-    /// Something that should be seen.
-    Note(String),
-    /// The attempt's result is on record.
-    Made(Box<TrialMeta>),
-    /// The unit had its result already.
-    Had(Box<TrialMeta>),
-}
-
-/// One attempt under way.
 pub(crate) struct TrialAttempt<'a> {
-    order: &'a WorkerJob,
-    kit: &'a LoadedCase,
-    launcher: &'a CommandRunner,
-    say: &'a dyn Fn(WorkerMessage),
+    job: &'a WorkerJob,
+    loaded: &'a LoadedCase,
+    commands: &'a CommandRunner,
+    send: &'a dyn Fn(WorkerMessage),
     workspace: Workspace,
     agent: EvalAgent,
     eval_run_id: String,
-    attempt: u32,
-    /// Where the result is put together.
-    made: PathBuf,
+    number: u32,
+    /// The folder in which the result is assembled.
+    staging: PathBuf,
 }
 
-/// What is known when the loop has ended.
+/// A result whose files are in the staging folder, except for the inputs, which are not signed yet.
+pub(crate) struct FinishedAttempt {
+    pub(crate) meta: TrialMeta,
+    pub(crate) inputs: TrialInputs,
+}
+
 struct LoopResult {
     end: LoopEnd,
     seconds: f64,
+    /// The configuration that the run started with; empty if it did not start.
     config: String,
+}
+
+impl LoopResult {
+    fn did_not_start(why: impl Into<String>) -> Self {
+        Self { end: LoopEnd::DidNotStart(why.into()), seconds: 0.0, config: String::new() }
+    }
+}
+
+struct CheckedLoop {
+    loop_result: LoopResult,
+    checks: CheckResults,
+    verdict: TrialVerdict,
 }
 
 impl<'a> TrialAttempt<'a> {
     pub(crate) fn new(
-        order: &'a WorkerJob,
-        kit: &'a LoadedCase,
-        (attempt, made): (u32, PathBuf),
-        launcher: &'a CommandRunner,
-        say: &'a dyn Fn(WorkerMessage),
+        job: &'a WorkerJob,
+        loaded: &'a LoadedCase,
+        number: u32,
+        staging: PathBuf,
+        commands: &'a CommandRunner,
+        send: &'a dyn Fn(WorkerMessage),
     ) -> Result<Self, CommandError> {
-        let agent = order.unit.agent.parse().map_err(|fault: String| {
-            CommandError::refused("agent", format!("there is no agent `{}`", order.unit.agent)).cause(fault)
+        let agent = job.trial.agent.parse().map_err(|error: String| {
+            CommandError::refused("agent", format!("no such agent: `{}`", job.trial.agent)).cause(error)
         })?;
-        let eval_run_id = order.unit.eval_run_id(&order.run, attempt);
-        let workspace = Workspace::of(&order.workspaces, &order.unit.case, &eval_run_id);
-        Ok(Self { order, kit, launcher, say, workspace, agent, eval_run_id, attempt, made })
+        let eval_run_id = job.trial.eval_run_id(&job.run, number);
+        let workspace = Workspace::new(&job.workspaces, &job.trial.case, &eval_run_id);
+        Ok(Self { job, loaded, commands, send, workspace, agent, eval_run_id, number, staging })
     }
 
-    /// Makes the attempt; the result lies in its temporary folder then, but for its lock. Nothing if the evaluation
-    /// was killed meanwhile.
-    pub(crate) fn make(&self) -> Result<(TrialMeta, TrialInputs), CommandError> {
-        let (began, started) = (Instant::now(), now_ms());
-        let fail = |error| CommandError::io("could not write the result", &self.made, &error);
-        files::clear(&self.made).and_then(|()| fs::create_dir_all(&self.made)).map_err(fail)?;
-        let nothing = || CheckResults { schema: CHECKS_SCHEMA.to_owned(), checks: Vec::new() };
-        let missing = self.missing();
-        let (looped, checks, verdict) = if missing.is_empty() {
-            let looped = self.run_loop();
-            let is_stopped = matches!(looped.end, LoopEnd::Stopped | LoopEnd::NeverBegan(_));
-            self.capture().map_err(fail)?;
-            let checks = if is_stopped { nothing() } else { self.grade(&looped).map_err(fail)? };
-            self.tear_down();
-            let verdict = judge(&looped.end, &self.told(), &checks.checks);
-            (looped, checks, verdict)
+    pub(crate) fn run(&self) -> Result<FinishedAttempt, CommandError> {
+        let started = Instant::now();
+        let started_ms = now_ms();
+        let fail = |error| CommandError::io("could not write the result", &self.staging, &error);
+        files::remove_any(&self.staging).map_err(fail)?;
+        fs::create_dir_all(&self.staging).map_err(fail)?;
+        let missing = self.missing_programs();
+        let checked = if missing.is_empty() {
+            self.run_and_check().map_err(fail)?
         } else {
-            let config = String::new();
-            let end = LoopEnd::NeverBegan(String::new());
-            (LoopResult { end, seconds: 0.0, config }, nothing(), TrialVerdict::skipped(&missing))
+            CheckedLoop {
+                loop_result: LoopResult::did_not_start(""),
+                checks: CheckResults::new(Vec::new()),
+                verdict: TrialVerdict::skipped(&missing),
+            }
         };
-        let meta = self.meta(&looped, verdict, (began, started));
-        fs::write(self.made.join(META), canonical_json(&meta)).map_err(fail)?;
-        fs::write(self.made.join(CHECKS), canonical_json(&checks)).map_err(fail)?;
-        let _ = files::clear(&self.workspace.private);
-        Ok((meta, self.lock(&looped)))
+        let inputs_config = checked.loop_result.config.clone();
+        fs::write(self.staging.join(CHECKS_FILE), canonical_json(&checked.checks)).map_err(fail)?;
+        let meta = self.meta(checked, started, started_ms);
+        fs::write(self.staging.join(META_FILE), canonical_json(&meta)).map_err(fail)?;
+        let _ = files::remove_any(&self.workspace.private);
+        Ok(FinishedAttempt { meta, inputs: self.inputs(&inputs_config) })
     }
 
-    fn missing(&self) -> Vec<&str> {
-        let requires = self.kit.case.requires.iter().map(String::as_str);
-        requires.filter(|program| executables::find(program, None).is_none()).collect()
+    fn missing_programs(&self) -> Vec<&str> {
+        let required = self.loaded.case.requires.iter().map(String::as_str);
+        required.filter(|program| executables::find(program, None).is_none()).collect()
     }
 
-    /// A fresh repository, `runner start`, `runner loop`.
+    fn run_and_check(&self) -> io::Result<CheckedLoop> {
+        let loop_result = self.run_loop();
+        self.capture()?;
+        let checks = match loop_result.end {
+            LoopEnd::Stopped | LoopEnd::DidNotStart(_) => CheckResults::new(Vec::new()),
+            LoopEnd::Exited(_) | LoopEnd::TimedOut | LoopEnd::Killed(_) => self.grade(&loop_result)?,
+        };
+        self.tear_down();
+        let verdict = classify(&loop_result.end, &self.runner_report(), &checks.checks);
+        Ok(CheckedLoop { loop_result, checks, verdict })
+    }
+
+    /// Creates the repository and runs `runner init`, `runner start` and `runner loop` in it.
     fn run_loop(&self) -> LoopResult {
-        (self.say)(WorkerMessage::Phase("setup".to_owned()));
-        let config = self
-            .workspace
-            .make(self.kit, self.launcher)
-            .and_then(|()| self.workspace.configuration(self.kit, &self.agent));
-        let begun = config.and_then(|config| self.start(&config).map(|()| config));
-        let config = match begun {
+        self.send_phase("setup");
+        let config = match self.start() {
             Ok(config) => config,
-            Err(why) => {
-                let end = if self.is_stopped() { LoopEnd::Stopped } else { LoopEnd::NeverBegan(why) };
-                return LoopResult { end, seconds: 0.0, config: String::new() };
+            Err(_) if self.commands.is_stopping() => {
+                return LoopResult { end: LoopEnd::Stopped, ..LoopResult::did_not_start("") };
+            }
+            Err(why) => return LoopResult::did_not_start(why),
+        };
+        self.send_phase("loop");
+        let counter = RefCell::new(IterationCounter::default());
+        let on_output = |bytes: &[u8]| {
+            if let Some(iterations) = counter.borrow_mut().add(bytes) {
+                (self.send)(WorkerMessage::Iterations(iterations));
             }
         };
-        (self.say)(WorkerMessage::Phase("loop".to_owned()));
-        let (line, count) = (Cell::new(Vec::new()), Cell::new(0_u32));
-        let hear = |bytes: &[u8]| {
-            let mut text = line.take();
-            text.extend_from_slice(bytes);
-            let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-            let settled = text.get(..whole).unwrap_or_default().split(|byte| *byte == b'\n');
-            let settled = settled.filter(|line| is_event(line, "decided")).count();
-            if settled > 0 {
-                count.set(count.get() + u32::try_from(settled).unwrap_or_default());
-                (self.say)(WorkerMessage::Iterations(count.get()));
-            }
-            line.set(text.split_off(whole));
+        let spec = CommandSpec {
+            on_output: Some(&on_output),
+            timeout: Duration::from_secs(self.loaded.case.limits.wall_secs.into()),
+            ..self.runner_command(&["--json", "loop"], LOOP_LOG)
         };
-        let wall = Duration::from_secs(self.kit.case.limits.wall_secs.into());
-        let errand = CommandSpec {
-            hear: Some(&hear),
-            limits: TimeLimits { wall, idle: Duration::ZERO },
-            ..self.errand(&["--json", "loop"], LOOP_LOG)
-        };
-        match self.launcher.run(&errand) {
-            Err(error) => LoopResult { end: LoopEnd::NeverBegan(error.to_string()), seconds: 0.0, config },
-            Ok(ended) => {
-                let end = match &ended.how {
-                    _ if self.is_stopped() => LoopEnd::Stopped,
-                    ExitReason::Exited(code) => LoopEnd::Exited(*code),
-                    ExitReason::TimedOut => LoopEnd::OutOfTime,
-                    ExitReason::CouldNotStart(error) => LoopEnd::NeverBegan(error.to_string()),
-                    ExitReason::Signalled(_) | ExitReason::Idle | ExitReason::Stopped | ExitReason::Lost => {
-                        LoopEnd::Killed(ended.how())
-                    }
-                };
-                LoopResult { end, seconds: ended.seconds, config }
+        match self.commands.run(&spec) {
+            Err(error) => LoopResult { config, ..LoopResult::did_not_start(error.to_string()) },
+            Ok(result) => LoopResult { end: self.loop_end(&result), seconds: result.seconds, config },
+        }
+    }
+
+    fn loop_end(&self, result: &CommandResult) -> LoopEnd {
+        if self.commands.is_stopping() {
+            return LoopEnd::Stopped;
+        }
+        match &result.exit {
+            ExitReason::Exited(code) => LoopEnd::Exited(*code),
+            ExitReason::TimedOut => LoopEnd::TimedOut,
+            ExitReason::CouldNotStart(error) => LoopEnd::DidNotStart(error.to_string()),
+            ExitReason::Signalled(_) | ExitReason::Idle | ExitReason::Stopped | ExitReason::Lost => {
+                LoopEnd::Killed(result.describe_exit())
             }
         }
     }
 
-    fn is_stopped(&self) -> bool {
-        self.launcher.control.request() != StopRequest::None
+    fn send_phase(&self, phase: &str) {
+        (self.send)(WorkerMessage::Phase(phase.to_owned()));
     }
 
-    fn errand(&self, words: &[&str], log: &str) -> CommandSpec<'a> {
-        let argv = std::iter::once(self.order.runner.clone().into()).chain(words.iter().map(Into::into));
+    /// A command of the runner under test in the repository.
+    fn runner_command(&self, arguments: &[&str], log: &str) -> CommandSpec<'a> {
+        let mut argv = vec![self.job.runner.clone().into_os_string()];
+        argv.extend(arguments.iter().map(Into::into));
         CommandSpec {
-            argv: argv.collect(),
             folder: self.workspace.repository.clone(),
-            env: environment(self.kit, false),
-            limits: TimeLimits { wall: START_WITHIN, idle: Duration::ZERO },
-            log: Some(self.made.join(log)),
-            ..CommandSpec::default()
+            env: case_variables(self.loaded),
+            timeout: START_TIMEOUT,
+            log: Some(self.staging.join(log)),
+            ..CommandSpec::new(argv)
         }
     }
 
-    /// Sets the repository up, configures it and begins the run.
-    fn start(&self, config: &str) -> Result<(), String> {
-        self.call(&["init"])?;
+    /// Creates the repository, configures it, starts the run, and returns its configuration. The configuration is written
+    /// before `runner start`, because the rules of a run are those that `start` commits.
+    fn start(&self) -> Result<String, String> {
+        self.workspace.create(self.loaded, self.commands)?;
+        let config = self.workspace.configuration(self.loaded, &self.agent)?;
+        self.run_start_command(&["init"])?;
         let path = self.workspace.document(Doc::Config);
-        fs::write(&path, config).map_err(|error| format!("`{}`: {error}", path.display()))?;
+        fs::write(&path, &config).map_err(|error| format!("`{}`: {error}", path.display()))?;
         let goal = self.workspace.private.join("goal.md");
-        fs::write(&goal, &self.kit.case.goal).map_err(|error| format!("`{}`: {error}", goal.display()))?;
-        self.call(&["start", "--goal-file", &goal.to_string_lossy()])
+        fs::write(&goal, &self.loaded.case.goal).map_err(|error| format!("`{}`: {error}", goal.display()))?;
+        self.run_start_command(&["start", "--goal-file", &goal.to_string_lossy()])?;
+        Ok(config)
     }
 
-    fn call(&self, words: &[&str]) -> Result<(), String> {
-        let ended = self.launcher.run(&self.errand(words, START_LOG)).map_err(|error| error.to_string())?;
-        if ended.is_success() {
+    fn run_start_command(&self, arguments: &[&str]) -> Result<(), String> {
+        let result = self
+            .commands
+            .run(&self.runner_command(arguments, START_LOG))
+            .map_err(|error| error.to_string())?;
+        if result.is_success() {
             return Ok(());
         }
-        Err(format!("`runner {}` {}: {}", words.join(" "), ended.how(), ended.tail()))
+        Err(format!("`runner {}` {}: {}", arguments.join(" "), result.describe_exit(), result.tail()))
     }
 
-    /// Copies what the run left: its documents and the folders of its iterations.
-    fn capture(&self) -> std::io::Result<()> {
+    /// Copies what the run left into the result: its documents and the folders of its iterations. Links, which an agent
+    /// may have created, are not followed.
+    fn capture(&self) -> io::Result<()> {
         for (doc, name) in [(Doc::Tree, "tree.json"), (Doc::RunState, "run_state.json")] {
             let path = self.workspace.document(doc);
-            if fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
-                fs::copy(path, self.made.join(name))?;
+            if fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
+                fs::copy(path, self.staging.join(name))?;
             }
         }
         let folder = self.workspace.document(Doc::Goal).with_file_name(ITERATIONS);
-        if fs::symlink_metadata(&folder).is_ok_and(|found| found.is_dir()) {
-            files::copy(&folder, &self.made.join(ITERATIONS))?;
+        if fs::symlink_metadata(&folder).is_ok_and(|metadata| metadata.is_dir()) {
+            files::copy_tree(&folder, &self.staging.join(ITERATIONS))?;
         }
         Ok(())
     }
 
-    /// Runs the checks on a copy: the workspace stays as the run left it, and sees nothing hidden.
-    fn grade(&self, looped: &LoopResult) -> std::io::Result<CheckResults> {
-        (self.say)(WorkerMessage::Phase("checks".to_owned()));
+    /// Runs the checks on a copy: the workspace stays as the run left it and never contains hidden files.
+    fn grade(&self, loop_result: &LoopResult) -> io::Result<CheckResults> {
+        self.send_phase("checks");
         let copy = self.workspace.private.join("checked");
-        files::clear(&copy)?;
-        files::copy(&self.workspace.repository, &copy)?;
+        files::remove_any(&copy)?;
+        files::copy_tree(&self.workspace.repository, &copy)?;
         let grader = Grader {
-            kit: self.kit,
-            launcher: self.launcher,
-            runner: &self.order.runner,
-            folder: &copy,
-            completed: looped.end == LoopEnd::Exited(0),
+            loaded: self.loaded,
+            commands: self.commands,
+            runner: &self.job.runner,
+            copy: &copy,
+            is_completed: loop_result.end == LoopEnd::Exited(0),
         };
-        Ok(grader.grade())
+        Ok(grader.run_checks())
     }
 
     fn tear_down(&self) {
-        if let Some(teardown) = &self.kit.case.teardown
-            && let Err(why) = self.workspace.errand(self.kit, teardown, "teardown", self.launcher)
-        {
-            (self.say)(WorkerMessage::Note(runner_core::text::one_line(&why)));
+        let Some(teardown) = &self.loaded.case.teardown else { return };
+        let result = self.workspace.run_case_command(self.loaded, teardown, "teardown", self.commands);
+        if let Err(why) = result {
+            (self.send)(WorkerMessage::Note(one_line(&why)));
         }
     }
 
-    fn state(&self) -> Option<RunState> {
-        RunState::decode(&fs::read(self.made.join("run_state.json")).ok()?).ok()
+    fn run_state(&self) -> Option<RunState> {
+        RunState::decode(&fs::read(self.staging.join("run_state.json")).ok()?).ok()
     }
 
-    fn told(&self) -> RunnerReport {
-        let log = fs::read(self.made.join(LOOP_LOG)).unwrap_or_default();
-        RunnerReport { last: self.state().and_then(|state| state.last_outcome), why: why(&log) }
+    fn runner_report(&self) -> RunnerReport {
+        let log = fs::read(self.staging.join(LOOP_LOG)).unwrap_or_default();
+        RunnerReport {
+            last_outcome: self.run_state().and_then(|state| state.last_outcome),
+            why: loop_log::stop_reason(&log),
+        }
     }
 
-    fn meta(
-        &self,
-        looped: &LoopResult,
-        verdict: TrialVerdict,
-        (began, started): (Instant, u64),
-    ) -> TrialMeta {
-        let state = self.state();
+    fn meta(&self, checked: CheckedLoop, started: Instant, started_ms: u64) -> TrialMeta {
+        let CheckedLoop { loop_result, verdict, .. } = checked;
+        let state = self.run_state();
         let spent = state.as_ref().map(|state| state.spent);
-        let known = |amount: u64, blind: u64| if amount == 0 && blind > 0 { None } else { Some(amount) };
-        let tokens = spent.and_then(|s| known(number(s.tokens), number(s.sessions_without_tokens)));
-        let microdollars = spent.and_then(|s| known(number(s.microdollars), number(s.sessions_without_cost)));
+        let tokens =
+            spent.and_then(|spent| known_amount(number(spent.tokens), number(spent.sessions_without_tokens)));
+        let microdollars = spent
+            .and_then(|spent| known_amount(number(spent.microdollars), number(spent.sessions_without_cost)));
+        let source = spent.map_or(CostSource::Unknown, |spent| spent.basis());
         TrialMeta {
             schema: META_SCHEMA.to_owned(),
-            case_id: self.order.unit.case.clone(),
-            tags: self.kit.case.tags.clone(),
-            agent: self.order.unit.agent.clone(),
-            trial: self.order.unit.trial,
-            attempt: self.attempt,
-            run: self.order.run.clone(),
+            case_id: self.job.trial.case.clone(),
+            tags: self.loaded.case.tags.clone(),
+            agent: self.job.trial.agent.clone(),
+            trial: self.job.trial.trial,
+            attempt: self.number,
+            run: self.job.run.to_string(),
             eval_run_id: self.eval_run_id.clone(),
             outcome: verdict.outcome,
             cause: verdict.cause,
-            why: verdict.why.map(|why| runner_core::text::one_line(&why)),
-            expected: self.kit.case.expect.filter(|_| self.agent == EvalAgent::Case),
-            runner_exit: match looped.end {
-                LoopEnd::Exited(code) => Some(code),
-                LoopEnd::OutOfTime | LoopEnd::Stopped | LoopEnd::Killed(_) | LoopEnd::NeverBegan(_) => None,
-            },
-            wall_secs: rounded(began.elapsed().as_secs_f64()),
-            loop_secs: rounded(looped.seconds),
+            why: verdict.why.map(|why| one_line(&why)),
+            expected: self.loaded.case.expect.filter(|_| self.agent == EvalAgent::Case),
+            runner_exit: loop_result.end.exit_code(),
+            wall_secs: rounded(started.elapsed().as_secs_f64()),
+            loop_secs: rounded(loop_result.seconds),
             iterations: state.as_ref().map_or(0, |state| state.next_iter.get().saturating_sub(1)),
             tokens,
-            cost: TrialCost { microdollars, basis: spent.map_or(CostSource::Unknown, |spent| spent.basis()) },
-            runner: self.order.runner_id.clone(),
-            started_at: utc(started).unwrap_or_default(),
+            cost: TrialCost { microdollars, source },
+            runner: self.job.runner_version.clone(),
+            started_at: utc(started_ms).unwrap_or_default(),
             ended_at: utc(now_ms()).unwrap_or_default(),
         }
     }
 
-    fn lock(&self, looped: &LoopResult) -> TrialInputs {
-        let digests = &self.kit.digests;
+    fn inputs(&self, config: &str) -> TrialInputs {
+        let digests = &self.loaded.digests;
         TrialInputs {
-            schema: LOCK_SCHEMA.to_owned(),
+            schema: INPUTS_SCHEMA.to_owned(),
             case_sha256: digests.case.to_string(),
             fixture_sha256: digests.fixture.map(|digest| digest.to_string()),
             checks_sha256: digests.checks.to_string(),
-            config_sha256: Sha256::of(looped.config.as_bytes()).to_string(),
-            runner: self.order.runner_id.clone(),
-            host: host(self.order.jobs),
-            files: fingerprints(&self.made),
-            seal: String::new(),
+            config_sha256: Sha256::of(config.as_bytes()).to_string(),
+            runner: self.job.runner_version.clone(),
+            host: machine_info(self.job.jobs),
+            files: file_digests(&self.staging),
+            signature: String::new(),
         }
     }
 }
 
-/// Makes an attempt at a unit, unless it has its result already, and puts the result in its place in one move.
-pub(crate) fn work(
-    order: &WorkerJob,
-    launcher: &CommandRunner,
-    is_orphaned: &dyn Fn() -> bool,
-    say: &dyn Fn(WorkerMessage),
-) -> Result<(), CommandError> {
-    let run = RunFolder::open(&order.results, &order.run)?;
-    let fail = |error| CommandError::io("could not write the result", &order.results, &error);
-    let _lock = run.lock(&order.unit).map_err(fail)?;
-    let attempts = true_attempts(order, &run, say).map_err(fail)?;
-    if RunFolder::is_done(&attempts, order.retries)
-        && let Some(last) = attempts.last()
-    {
-        say(WorkerMessage::Had(Box::new(last.meta.clone())));
-        return Ok(());
-    }
-    let kit = LoadedCase::read(&order.case_file)?;
-    if kit.digests.whole.to_string() != order.case_sha256 {
-        return Err(CommandError::new(
-            "case_changed",
-            CommandExit::FAILURE,
-            format!("case `{}` is not what it was", order.unit.case),
-        )
-        .cause("its files were changed after the run began, by you or by an agent")
-        .hint("look at what changed: git status; then put it back, or begin a new run: --new"));
-    }
-    let attempt = u32::try_from(attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
-    let place = run.result(&order.unit, attempt);
-    let made = place.with_file_name(format!(".{}", order.unit.eval_run_id(&order.run, attempt)));
-    let (meta, lock) = TrialAttempt::new(order, &kit, (attempt, made.clone()), launcher, say)?.make()?;
-    if is_orphaned() {
-        return files::clear(&made).map_err(fail);
-    }
-    fs::write(made.join(LOCK), canonical_json(&run.key.sealed(lock))).map_err(fail)?;
-    if place.exists() {
-        // Nobody else has this unit's lock: what is there was put there by the agent.
-        set_aside(&order.results, &place, say).map_err(fail)?;
-    }
-    fs::rename(&made, &place).map_err(fail)?;
-    true_attempts(order, &run, say).map_err(fail)?;
-    say(WorkerMessage::Made(Box::new(meta)));
-    Ok(())
+/// A sum over sessions; none if it is 0 because no session reported its part.
+fn known_amount(sum: u64, sessions_without: u64) -> Option<u64> {
+    if sum == 0 && sessions_without > 0 { None } else { Some(sum) }
 }
 
-/// The attempts at a unit; what only looks like one is set aside.
-fn true_attempts(
-    order: &WorkerJob,
-    run: &RunFolder,
-    say: &dyn Fn(WorkerMessage),
-) -> std::io::Result<Vec<StoredTrial>> {
-    loop {
-        let (attempts, forged) = run.attempts(&order.unit);
-        if forged.is_empty() {
-            return Ok(attempts);
-        }
-        for folder in &forged {
-            set_aside(&order.results, folder, say)?;
-        }
-    }
-}
-
-/// Moves what pretends to be a result to where it counts for nothing and can be looked at.
-fn set_aside(results: &Path, folder: &Path, say: &dyn Fn(WorkerMessage)) -> std::io::Result<()> {
-    let forged = results.join("_forged");
-    fs::create_dir_all(&forged)?;
-    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let place = forged.join(format!("{name}.{}", now_ms()));
-    fs::rename(folder, &place)?;
-    say(WorkerMessage::Note(format!("{name} was not made by this evaluation: it is in {}", place.display())));
-    Ok(())
-}
-
+/// Rounded to milliseconds.
 fn rounded(seconds: f64) -> f64 {
     (seconds * 1000.0).round() / 1000.0
 }
 
-fn is_event(line: &[u8], name: &str) -> bool {
-    let event: Option<Value> = serde_json::from_slice(line).ok();
-    event.is_some_and(|event| event.get("event").and_then(Value::as_str) == Some(name))
+/// Counts iterations in the output of the loop, which arrives in arbitrary pieces.
+#[derive(Default)]
+struct IterationCounter {
+    partial_line: Vec<u8>,
+    iterations: u32,
 }
 
-/// Why the loop stopped, in its own words: from its last event, or from the error that it ended with.
-fn why(log: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(log);
-    let end = text.lines().rev().find(|line| is_event(line.as_bytes(), "end"));
-    if let Some(end) = end {
-        let end: Value = serde_json::from_str(end).ok()?;
-        return end.get("why").and_then(Value::as_str).map(str::to_owned);
+impl IterationCounter {
+    /// The new number of iterations, if it changed.
+    fn add(&mut self, bytes: &[u8]) -> Option<u32> {
+        self.partial_line.extend_from_slice(bytes);
+        let complete = self.partial_line.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let rest = self.partial_line.split_off(complete);
+        let lines = std::mem::replace(&mut self.partial_line, rest);
+        let decided = loop_log::count_iterations(&lines);
+        self.iterations += u32::try_from(decided).unwrap_or_default();
+        (decided > 0).then_some(self.iterations)
     }
-    let at = text.rfind("{\n")?;
-    let error: Value = serde_json::from_str(text.get(at..)?).ok()?;
-    let mut words = vec![error.get("message")?.as_str()?.to_owned()];
-    let causes = error.get("causes").and_then(Value::as_array).into_iter().flatten();
-    words.extend(causes.filter_map(Value::as_str).map(str::to_owned));
-    Some(words.join(": "))
 }
 
 #[cfg(test)]
@@ -437,11 +358,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_runner_says_why_it_stopped() {
-        let log = b"{\"event\":\"settled\"}\n{\"event\":\"end\",\"why\":\"no attempts left\"}\n";
-        assert_eq!(why(log).as_deref(), Some("no attempts left"));
-        let log = b"{\"event\":\"x\"}\n{\n  \"message\": \"could not\",\n  \"causes\": [\"why\"]\n}\n";
-        assert_eq!(why(log).as_deref(), Some("could not: why"));
-        assert_eq!(why(b"killed"), None);
+    fn iterations_are_counted_across_pieces_of_output() {
+        let mut counter = IterationCounter::default();
+        assert_eq!(counter.add(b"{\"event\":\"dec"), None);
+        assert_eq!(counter.add(b"ided\"}\n{\"event\":\"decided\"}\n{\"ev"), Some(2));
+        assert_eq!(counter.add(b"ent\":\"agent\"}\n"), None);
+    }
+
+    #[test]
+    fn amount_is_unknown_only_if_no_session_reported_it() {
+        assert_eq!(known_amount(0, 2), None);
+        assert_eq!((known_amount(0, 0), known_amount(5, 1)), (Some(0), Some(5)));
     }
 }

@@ -1,34 +1,41 @@
-//! How a trial ended and why, from what is known about it. Decides; touches nothing.
+//! Classifies a trial: outcome, cause and reason, from how the loop ended, what the runner reported and what the checks
+//! found. Pure.
 
-use runner_core::step::{Outcome as Ending, OutcomeClass};
+use runner_core::step::{Outcome as IterationOutcome, OutcomeClass};
 
 use crate::result::{CheckResult, FailureCause, TrialOutcome};
 
-/// How `runner loop` ended, as the evaluation saw it from outside.
+/// How `runner loop` ended, seen from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LoopEnd {
-    /// By itself, with this code.
     Exited(i32),
-    /// The case's wall limit was over.
-    OutOfTime,
-    /// The evaluation was asked to stop.
+    /// It reached the wall time limit of the case.
+    TimedOut,
+    /// The user stopped the evaluation.
     Stopped,
-    /// By a signal that the evaluation did not send, or with its supervisor.
+    /// By a signal that the evaluation did not send, or together with its supervisor.
     Killed(String),
-    /// It never began, for this reason.
-    NeverBegan(String),
+    DidNotStart(String),
 }
 
-/// What the runner itself said about its end.
+impl LoopEnd {
+    pub(crate) fn exit_code(&self) -> Option<i32> {
+        match self {
+            Self::Exited(code) => Some(*code),
+            Self::TimedOut | Self::Stopped | Self::Killed(_) | Self::DidNotStart(_) => None,
+        }
+    }
+}
+
+/// What the runner reported about the end of the loop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RunnerReport {
-    /// How the last iteration ended.
-    pub(crate) last: Option<Ending>,
-    /// Why the loop stopped, in its own words.
+    /// The outcome of the last iteration.
+    pub(crate) last_outcome: Option<IterationOutcome>,
+    /// Why the loop stopped.
     pub(crate) why: Option<String>,
 }
 
-/// The verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TrialVerdict {
     pub(crate) outcome: TrialOutcome,
@@ -41,113 +48,94 @@ impl TrialVerdict {
         Self { outcome, cause: Some(cause), why: Some(why.into()) }
     }
 
-    /// A trial that was not made because something is not there.
+    /// A trial that did not start because required programs are missing.
     pub(crate) fn skipped(missing: &[&str]) -> Self {
-        Self::new(
-            TrialOutcome::Skipped,
-            FailureCause::MissingTool,
-            format!("not on this machine: {}", missing.join(", ")),
-        )
+        let why = format!("missing on this machine: {}", missing.join(", "));
+        Self::new(TrialOutcome::Skipped, FailureCause::MissingTool, why)
     }
 
-    /// A trial that the evaluation itself spoiled.
-    pub(crate) fn harness(why: impl Into<String>) -> Self {
-        Self::new(TrialOutcome::Error, FailureCause::Harness, why)
+    fn error(cause: FailureCause, why: impl Into<String>) -> Self {
+        Self::new(TrialOutcome::Error, cause, why)
     }
 }
 
-/// The verdict on a loop that ended this way.
-pub(crate) fn judge(end: &LoopEnd, told: &RunnerReport, checks: &[CheckResult]) -> TrialVerdict {
-    let why = |otherwise: &str| told.why.clone().unwrap_or_else(|| otherwise.to_owned());
+/// Classifies a trial whose loop ended this way.
+pub(crate) fn classify(end: &LoopEnd, report: &RunnerReport, checks: &[CheckResult]) -> TrialVerdict {
+    let reason = |default: &str| report.why.clone().unwrap_or_else(|| default.to_owned());
     match end {
-        LoopEnd::Exited(0) => completed(checks),
+        LoopEnd::Exited(0) => classify_completed(checks),
         LoopEnd::Exited(3) => {
-            let cause = if told.last == Some(Ending::GuardFailed) {
-                FailureCause::Guard
-            } else {
-                FailureCause::Agent
-            };
-            TrialVerdict::new(TrialOutcome::Stuck, cause, why("the runner was stuck"))
+            let is_guard = report.last_outcome == Some(IterationOutcome::GuardFailed);
+            let cause = if is_guard { FailureCause::Guard } else { FailureCause::Agent };
+            TrialVerdict::new(TrialOutcome::Stuck, cause, reason("the run was stuck"))
         }
-        LoopEnd::Exited(4) => {
-            TrialVerdict::new(TrialOutcome::Error, FailureCause::Limit, why("a limit was reached"))
+        LoopEnd::Exited(4) => TrialVerdict::error(FailureCause::Limit, reason("a limit was reached")),
+        LoopEnd::Exited(1) => {
+            let cause = report.last_outcome.map_or(FailureCause::Harness, cause_of_failure);
+            TrialVerdict::error(cause, reason("the runner failed"))
         }
-        LoopEnd::Exited(1) => TrialVerdict::new(
-            TrialOutcome::Error,
-            told.last.map_or(FailureCause::Harness, cause_of_failure),
-            why("the runner failed"),
-        ),
-        // Nobody here asked it to stop, so whatever did was started by it: no way out of being counted.
-        LoopEnd::Exited(code @ (129 | 130 | 143)) => TrialVerdict::new(
-            TrialOutcome::Error,
+        // The evaluation did not send this signal, so the agent or a process of it did. The trial counts.
+        LoopEnd::Exited(code @ (129 | 130 | 143)) => TrialVerdict::error(
             FailureCause::Agent,
-            format!("something other than the evaluation stopped the runner, which ended with {code}"),
+            format!("the runner exited with {code}: it was stopped, but not by the evaluation"),
         ),
-        LoopEnd::Exited(code) => TrialVerdict::new(
-            TrialOutcome::Error,
+        LoopEnd::Exited(code) => TrialVerdict::error(
             FailureCause::Harness,
-            format!("the runner ended with {code}: {}", why("no reason given")),
+            format!("the runner exited with {code}: {}", reason("no reason given")),
         ),
-        LoopEnd::OutOfTime => {
-            let waits =
-                |last: Ending| matches!(last.class(), OutcomeClass::Transient | OutcomeClass::UsageLimit);
-            let cause =
-                if told.last.is_some_and(waits) { FailureCause::Provider } else { FailureCause::Limit };
-            TrialVerdict::new(TrialOutcome::Error, cause, "the case's wall limit was reached")
+        LoopEnd::TimedOut => {
+            let is_waiting = report.last_outcome.is_some_and(|outcome| {
+                matches!(outcome.class(), OutcomeClass::Transient | OutcomeClass::UsageLimit)
+            });
+            let cause = if is_waiting { FailureCause::Provider } else { FailureCause::Limit };
+            TrialVerdict::error(cause, "the wall time limit of the case was reached")
         }
-        LoopEnd::Stopped => {
-            TrialVerdict::new(TrialOutcome::Error, FailureCause::Interrupted, "the evaluation was stopped")
+        LoopEnd::Stopped => TrialVerdict::error(FailureCause::Interrupted, "the evaluation was stopped"),
+        LoopEnd::Killed(exit) => {
+            TrialVerdict::error(FailureCause::Agent, format!("the runner {exit}, but not by the evaluation"))
         }
-        LoopEnd::Killed(how) => TrialVerdict::new(
-            TrialOutcome::Error,
-            FailureCause::Agent,
-            format!("the runner {how}, and the evaluation did not do that"),
-        ),
-        LoopEnd::NeverBegan(reason) => TrialVerdict::harness(reason.clone()),
+        LoopEnd::DidNotStart(why) => TrialVerdict::error(FailureCause::Harness, why.clone()),
     }
 }
 
-fn completed(checks: &[CheckResult]) -> TrialVerdict {
+fn classify_completed(checks: &[CheckResult]) -> TrialVerdict {
     let failed: Vec<&str> =
         checks.iter().filter(|check| !check.passed).map(|check| check.name.as_str()).collect();
     if failed.is_empty() {
         return TrialVerdict { outcome: TrialOutcome::Success, cause: None, why: None };
     }
-    TrialVerdict::new(
-        TrialOutcome::Fail,
-        FailureCause::Agent,
-        format!("checks that do not pass: {}", failed.join(", ")),
-    )
+    let why = format!("failed checks: {}", failed.join(", "));
+    TrialVerdict::new(TrialOutcome::Fail, FailureCause::Agent, why)
 }
 
-/// Whose doing a failure is that stopped the loop.
-fn cause_of_failure(last: Ending) -> FailureCause {
+/// The cause of a failure that stopped the loop.
+fn cause_of_failure(last: IterationOutcome) -> FailureCause {
     match last {
-        Ending::AgentNotStarted | Ending::GuardNotStarted => FailureCause::MissingTool,
-        Ending::ProviderRefused
-        | Ending::NotLoggedIn
-        | Ending::RateLimited
-        | Ending::Overloaded
-        | Ending::Disconnected
-        | Ending::UsageLimit => FailureCause::Provider,
-        Ending::AgentCrashed
-        | Ending::NoAnswer
-        | Ending::ContextFull
-        | Ending::Passed
-        | Ending::GuardFailed
-        | Ending::Retry
-        | Ending::Decomposed
-        | Ending::RuleViolation
-        | Ending::InvalidTree
-        | Ending::Repaired
-        | Ending::RepairFailed
-        | Ending::RepairAbandoned
-        | Ending::Replanned
-        | Ending::ReplanRefused
-        | Ending::TimedOut
-        | Ending::IdleTimeout
-        | Ending::GuardTimedOut
-        | Ending::Interrupted => FailureCause::Agent,
+        IterationOutcome::AgentNotStarted | IterationOutcome::GuardNotStarted => FailureCause::MissingTool,
+        IterationOutcome::ProviderRefused
+        | IterationOutcome::NotLoggedIn
+        | IterationOutcome::RateLimited
+        | IterationOutcome::Overloaded
+        | IterationOutcome::Disconnected
+        | IterationOutcome::UsageLimit => FailureCause::Provider,
+        IterationOutcome::AgentCrashed
+        | IterationOutcome::NoAnswer
+        | IterationOutcome::ContextFull
+        | IterationOutcome::Passed
+        | IterationOutcome::GuardFailed
+        | IterationOutcome::Retry
+        | IterationOutcome::Decomposed
+        | IterationOutcome::RuleViolation
+        | IterationOutcome::InvalidTree
+        | IterationOutcome::Repaired
+        | IterationOutcome::RepairFailed
+        | IterationOutcome::RepairAbandoned
+        | IterationOutcome::Replanned
+        | IterationOutcome::ReplanRefused
+        | IterationOutcome::TimedOut
+        | IterationOutcome::IdleTimeout
+        | IterationOutcome::GuardTimedOut
+        | IterationOutcome::Interrupted => FailureCause::Agent,
     }
 }
 
@@ -167,55 +155,68 @@ mod tests {
         }
     }
 
-    fn verdict(end: &LoopEnd, last: Option<Ending>, passed: bool) -> (TrialOutcome, Option<FailureCause>) {
-        let verdict = judge(end, &RunnerReport { last, why: None }, &[check(passed)]);
+    fn verdict(
+        end: &LoopEnd,
+        last_outcome: Option<IterationOutcome>,
+        passed: bool,
+    ) -> (TrialOutcome, Option<FailureCause>) {
+        let verdict = classify(end, &RunnerReport { last_outcome, why: None }, &[check(passed)]);
         assert_eq!(verdict.cause.is_none(), verdict.why.is_none());
         (verdict.outcome, verdict.cause)
     }
 
     #[test]
-    fn the_table_of_the_contract_holds() {
+    fn outcomes_follow_the_table_of_exit_codes_and_checks() {
         for passed in [true, false] {
-            let at = |end| verdict(&end, None, passed).0;
+            let outcome = |end| verdict(&end, None, passed).0;
             assert_eq!(
-                at(LoopEnd::Exited(0)),
+                outcome(LoopEnd::Exited(0)),
                 if passed { TrialOutcome::Success } else { TrialOutcome::Fail }
             );
-            assert_eq!(at(LoopEnd::Exited(3)), TrialOutcome::Stuck);
+            assert_eq!(outcome(LoopEnd::Exited(3)), TrialOutcome::Stuck);
             for end in [
                 LoopEnd::Exited(1),
                 LoopEnd::Exited(2),
                 LoopEnd::Exited(4),
                 LoopEnd::Exited(130),
-                LoopEnd::OutOfTime,
+                LoopEnd::TimedOut,
                 LoopEnd::Stopped,
                 LoopEnd::Killed("x".to_owned()),
-                LoopEnd::NeverBegan("x".to_owned()),
+                LoopEnd::DidNotStart("x".to_owned()),
             ] {
-                assert_eq!(at(end), TrialOutcome::Error);
+                assert_eq!(outcome(end), TrialOutcome::Error);
             }
         }
     }
 
     #[test]
-    fn a_cause_names_whose_doing_it_was() {
-        let cause = |end, last| verdict(&end, last, false).1;
+    fn cause_follows_the_last_outcome() {
+        let cause = |end, last_outcome| verdict(&end, last_outcome, false).1;
         assert_eq!(cause(LoopEnd::Exited(0), None), Some(FailureCause::Agent));
-        assert_eq!(cause(LoopEnd::Exited(3), Some(Ending::GuardFailed)), Some(FailureCause::Guard));
-        assert_eq!(cause(LoopEnd::Exited(3), Some(Ending::Retry)), Some(FailureCause::Agent));
+        assert_eq!(cause(LoopEnd::Exited(3), Some(IterationOutcome::GuardFailed)), Some(FailureCause::Guard));
+        assert_eq!(cause(LoopEnd::Exited(3), Some(IterationOutcome::Retry)), Some(FailureCause::Agent));
         assert_eq!(cause(LoopEnd::Exited(4), None), Some(FailureCause::Limit));
-        assert_eq!(cause(LoopEnd::Exited(1), Some(Ending::AgentNotStarted)), Some(FailureCause::MissingTool));
-        assert_eq!(cause(LoopEnd::Exited(1), Some(Ending::NotLoggedIn)), Some(FailureCause::Provider));
-        assert_eq!(cause(LoopEnd::Exited(1), Some(Ending::NoAnswer)), Some(FailureCause::Agent));
+        assert_eq!(
+            cause(LoopEnd::Exited(1), Some(IterationOutcome::AgentNotStarted)),
+            Some(FailureCause::MissingTool)
+        );
+        assert_eq!(
+            cause(LoopEnd::Exited(1), Some(IterationOutcome::NotLoggedIn)),
+            Some(FailureCause::Provider)
+        );
+        assert_eq!(cause(LoopEnd::Exited(1), Some(IterationOutcome::NoAnswer)), Some(FailureCause::Agent));
         assert_eq!(cause(LoopEnd::Exited(1), None), Some(FailureCause::Harness));
-        assert_eq!(cause(LoopEnd::OutOfTime, Some(Ending::Passed)), Some(FailureCause::Limit));
-        assert_eq!(cause(LoopEnd::OutOfTime, Some(Ending::Overloaded)), Some(FailureCause::Provider));
+        assert_eq!(cause(LoopEnd::TimedOut, Some(IterationOutcome::Passed)), Some(FailureCause::Limit));
+        assert_eq!(
+            cause(LoopEnd::TimedOut, Some(IterationOutcome::Overloaded)),
+            Some(FailureCause::Provider)
+        );
         assert_eq!(cause(LoopEnd::Stopped, None), Some(FailureCause::Interrupted));
     }
 
     #[test]
-    fn an_agent_that_ends_the_runner_is_counted_all_the_same() {
-        for end in [LoopEnd::Exited(143), LoopEnd::Killed("was ended by signal 9".to_owned())] {
+    fn agent_that_kills_the_runner_is_scored() {
+        for end in [LoopEnd::Exited(143), LoopEnd::Killed("was killed by signal 9".to_owned())] {
             let (_, cause) = verdict(&end, None, true);
             assert!(cause.is_some_and(FailureCause::is_scored));
         }

@@ -1,7 +1,8 @@
-//! The repository of a trial: made from the case's fixture, prepared, and found under a name that stays.
+//! The workspace of a trial: a repository created from the case's fixture, and a private folder beside it.
 
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use runner_core::layout::Doc;
@@ -10,132 +11,131 @@ use supervise::executables;
 
 use crate::case::CheckCommand;
 use crate::case::suite::LoadedCase;
-use crate::execution::process::{CommandRunner, CommandSpec, resolved};
+use crate::execution::process::{CommandRunner, CommandSpec, resolve_argv};
 use crate::files;
-use crate::plan::agent::{EvalAgent, NOP};
+use crate::plan::agent::{EvalAgent, NOP_SCENARIO};
 
-/// Where a trial works.
 pub(crate) struct Workspace {
-    /// The repository.
     pub(crate) repository: PathBuf,
-    /// What belongs to the trial and is not the agent's: its scenario, a copy to be checked, output.
+    /// Files that are not the agent's: its scenario, the checked copy, output.
     pub(crate) private: PathBuf,
 }
 
-/// Setup and teardown find the case's own files there.
-const CASE_DIR: &str = "EVAL_CASE_DIR";
+/// The variable with the case's folder, for setup and teardown.
+const CASE_DIR_VARIABLE: &str = "EVAL_CASE_DIR";
 
 impl Workspace {
-    /// The place of an attempt; nothing is made yet.
-    pub(crate) fn of(workspaces: &Path, case: &str, eval_run_id: &str) -> Self {
+    /// The paths of an attempt's workspace; creates nothing.
+    pub(crate) fn new(workspaces: &Path, case: &str, eval_run_id: &str) -> Self {
         let folder = workspaces.join(case);
         Self { repository: folder.join(eval_run_id), private: folder.join(format!("{eval_run_id}.trial")) }
     }
 
-    /// Makes the repository as the case has it, with one commit, and points the case's link at it.
-    pub(crate) fn make(&self, kit: &LoadedCase, launcher: &CommandRunner) -> Result<(), String> {
-        let fail = |error: std::io::Error| format!("could not make the workspace: {error}");
-        files::clear(&self.repository).map_err(fail)?;
+    /// Creates the repository with one commit, and points the case's `_latest` link at it.
+    pub(crate) fn create(&self, loaded: &LoadedCase, commands: &CommandRunner) -> Result<(), String> {
+        let fail = |error: io::Error| format!("could not create the workspace: {error}");
+        files::remove_any(&self.repository).map_err(fail)?;
         fs::create_dir_all(&self.private).map_err(fail)?;
-        match kit.bundle() {
-            Some(bundle) => self.clone_bundle(&bundle, launcher)?,
+        match loaded.bundle() {
+            Some(bundle) => self.clone_bundle(&bundle, commands)?,
             None => {
                 fs::create_dir_all(&self.repository).map_err(fail)?;
-                files::lay_out(kit.fixture(), &self.repository).map_err(fail)?;
+                files::write_tree(loaded.fixture(), &self.repository).map_err(fail)?;
             }
         }
-        if let Some(justfile) = &kit.case.justfile {
-            fs::copy(kit.folder.join(justfile), self.repository.join("justfile")).map_err(fail)?;
+        if let Some(justfile) = &loaded.case.justfile {
+            fs::copy(loaded.folder.join(justfile), self.repository.join("justfile")).map_err(fail)?;
         }
-        if let Some(setup) = &kit.case.setup {
-            self.errand(kit, setup, "setup", launcher)?;
+        if let Some(setup) = &loaded.case.setup {
+            self.run_case_command(loaded, setup, "setup", commands)?;
         }
-        let kept = if kit.bundle().is_some() {
+        let committed = if loaded.bundle().is_some() {
             demo_repo::settle(&self.repository)
         } else {
             demo_repo::adopt(&self.repository)
         };
-        kept.map_err(|error| format!("could not commit the starting point: {error}"))?;
-        self.link(&kit.case.id).map_err(fail)
+        committed.map_err(|error| format!("could not commit the initial files: {error}"))?;
+        self.link_as_latest(&loaded.case.id).map_err(fail)
     }
 
-    /// `<case>_latest` leads to the newest workspace, for people and for the page.
-    fn link(&self, case: &str) -> std::io::Result<()> {
+    /// Points `<case>_latest` at this workspace, for people and for the web UI.
+    fn link_as_latest(&self, case: &str) -> io::Result<()> {
         let Some(folder) = self.repository.parent().and_then(Path::parent) else { return Ok(()) };
         let target = self.repository.strip_prefix(folder).unwrap_or(&self.repository);
-        files::link(target, &folder.join(format!("{case}_latest")))
+        files::replace_link(target, &folder.join(format!("{case}_latest")))
     }
 
-    fn clone_bundle(&self, bundle: &Path, launcher: &CommandRunner) -> Result<(), String> {
-        let git = executables::find("git", None).ok_or("git is not on the PATH")?;
-        let call = |words: Vec<OsString>, folder: &Path| {
-            let argv = std::iter::once(git.clone().into()).chain(words).collect();
-            let errand = CommandSpec { argv, folder: folder.to_owned(), ..CommandSpec::default() };
-            let ended = launcher.run(&errand).map_err(|error| error.to_string())?;
-            if ended.is_success() { Ok(()) } else { Err(format!("git {}: {}", ended.how(), ended.tail())) }
-        };
-        let words = ["clone", "-q", "--no-hardlinks"].map(OsString::from).into_iter();
-        let words = words.chain([bundle.into(), self.repository.clone().into()]).collect();
-        call(words, &self.private)?;
-        // The bundle is the case's, and its place is nobody's business in the workspace.
-        call(["remote", "remove", "origin"].map(OsString::from).into(), &self.repository)
+    fn clone_bundle(&self, bundle: &Path, commands: &CommandRunner) -> Result<(), String> {
+        let mut clone: Vec<OsString> = ["clone", "-q", "--no-hardlinks"].map(OsString::from).into();
+        clone.push(bundle.into());
+        clone.push(self.repository.clone().into());
+        run_git(commands, clone, &self.private)?;
+        // The remote would name the case's folder.
+        run_git(commands, ["remote", "remove", "origin"].map(OsString::from).into(), &self.repository)
     }
 
     /// Runs setup or teardown.
-    pub(crate) fn errand(
+    pub(crate) fn run_case_command(
         &self,
-        kit: &LoadedCase,
+        loaded: &LoadedCase,
         command: &CheckCommand,
         name: &str,
-        launcher: &CommandRunner,
+        commands: &CommandRunner,
     ) -> Result<(), String> {
-        let words = command.argv.join(" ");
-        let argv = resolved(&command.argv, &kit.folder)
-            .ok_or_else(|| format!("{name}: `{words}` is not on the PATH"))?;
-        let errand = CommandSpec {
-            argv,
+        let text = command.argv.join(" ");
+        let argv = resolve_argv(&command.argv, &loaded.folder)
+            .ok_or_else(|| format!("{name}: `{text}`: the program is not on the PATH"))?;
+        let mut env = case_variables(loaded);
+        env.push((CASE_DIR_VARIABLE.into(), files::absolute(&loaded.folder).into()));
+        let spec = CommandSpec {
             folder: self.repository.clone(),
-            env: environment(kit, true),
+            env,
             output_max_bytes: command.output_max_bytes,
-            ..CommandSpec::default()
+            ..CommandSpec::new(argv)
         };
-        let ended = launcher.run(&errand).map_err(|error| error.to_string())?;
-        if ended.is_success() {
+        let result = commands.run(&spec).map_err(|error| error.to_string())?;
+        if result.is_success() {
             return Ok(());
         }
-        Err(format!("{name}: `{words}` {}: {}", ended.how(), ended.tail()))
+        Err(format!("{name}: `{text}` {}: {}", result.describe_exit(), result.tail()))
     }
 
-    /// Lays the agent's scenario out, if it plays one, and gives the configuration of the trial.
-    pub(crate) fn configuration(&self, kit: &LoadedCase, agent: &EvalAgent) -> Result<String, String> {
-        let text = match (agent, agent.scenario(&kit.case)) {
-            (EvalAgent::Nop, _) => Some(NOP.to_owned()),
+    /// Writes the scenario that the agent plays, if it plays one, and returns the trial's configuration.
+    pub(crate) fn configuration(&self, loaded: &LoadedCase, agent: &EvalAgent) -> Result<String, String> {
+        let fail = |path: &Path, error: io::Error| format!("`{}`: {error}", path.display());
+        let scenario = match (agent, agent.scenario(&loaded.case)) {
+            (EvalAgent::Nop, _) => Some(NOP_SCENARIO.to_owned()),
             (_, None) => None,
             (_, Some(name)) => {
-                let path = kit.folder.join(name);
-                Some(fs::read_to_string(&path).map_err(|error| format!("`{}`: {error}", path.display()))?)
+                let path = loaded.folder.join(name);
+                Some(fs::read_to_string(&path).map_err(|error| fail(&path, error))?)
             }
         };
-        let scenario = match text {
-            None => None,
-            Some(text) => {
-                let path = self.private.join("scenario.toml");
-                fs::write(&path, text).map_err(|error| format!("`{}`: {error}", path.display()))?;
-                Some(path)
-            }
-        };
-        Ok(agent.configuration(&kit.case, scenario))
+        let Some(scenario) = scenario else { return Ok(agent.configuration(&loaded.case, None)) };
+        let path = self.private.join("scenario.toml");
+        fs::write(&path, scenario).map_err(|error| fail(&path, error))?;
+        Ok(agent.configuration(&loaded.case, Some(path)))
     }
 
-    /// A document of the run.
+    /// The path of one of the runner's documents in the repository.
     pub(crate) fn document(&self, doc: Doc) -> PathBuf {
         self.repository.join(doc.path())
     }
 }
 
-/// The variables of a case; its own folder is among them for setup and teardown alone.
-pub(crate) fn environment(kit: &LoadedCase, with_folder: bool) -> Vec<(OsString, OsString)> {
-    let own = kit.case.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    let folder = std::path::absolute(&kit.folder).unwrap_or_else(|_| kit.folder.clone());
-    own.chain(with_folder.then(|| (CASE_DIR.into(), folder.into()))).collect()
+fn run_git(commands: &CommandRunner, arguments: Vec<OsString>, folder: &Path) -> Result<(), String> {
+    let git = executables::find("git", None).ok_or("git is not on the PATH")?;
+    let mut argv = vec![git.into_os_string()];
+    argv.extend(arguments);
+    let spec = CommandSpec { folder: folder.to_owned(), ..CommandSpec::new(argv) };
+    let result = commands.run(&spec).map_err(|error| error.to_string())?;
+    if result.is_success() {
+        return Ok(());
+    }
+    Err(format!("git {}: {}", result.describe_exit(), result.tail()))
+}
+
+/// The variables in `[env]` of a case.
+pub(crate) fn case_variables(loaded: &LoadedCase) -> Vec<(OsString, OsString)> {
+    loaded.case.env.iter().map(|(name, value)| (name.into(), value.into())).collect()
 }

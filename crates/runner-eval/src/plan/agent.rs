@@ -1,35 +1,48 @@
-//! Who does the work in a trial, and the configuration that follows.
+//! The agent of a trial, as `--agent` names it, and the runner configuration that follows from it.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use runner_core::agents::{AgentKind, Preset};
 use toml::{Table, Value};
 
 use crate::case::{Case, toml_text};
 
-/// A scenario for an agent that says that it is done and does nothing.
-pub(crate) const NOP: &str =
+/// The scenario of an agent that answers "done" and changes nothing.
+pub(crate) const NOP_SCENARIO: &str =
     "[[session]]\nanswer = { status = \"done\", summary = \"nothing was done, on purpose\" }\n";
 
-/// The programs that are agents of kind `command` with a preset.
-const PRESETS: [&str; 5] = ["opencode", "gemini", "qwen", "copilot", "pi"];
-/// The agents that have a kind of their own.
-const KINDS: [&str; 2] = ["codex", "claude"];
+/// Agents that are not programs: the case's own, its solution, one that does nothing, its cheat.
+const BUILT_IN: [&str; 4] = ["case", "oracle", "nop", "cheat"];
 
-/// An agent as people ask for it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EvalAgent {
-    /// The one that the case's own configuration names.
+    /// The agent in the case's own configuration.
     Case,
     /// Plays the case's solution.
     Oracle,
-    /// Says that it is done, and does nothing.
+    /// Answers "done" and does nothing.
     Nop,
     /// Plays the case's cheat.
     Cheat,
-    /// A real one, with or without a model.
+    /// An agent program, with or without a model.
     Real { kind: String, model: Option<String> },
+}
+
+/// Agents that are a `kind` of the configuration.
+fn kinds() -> impl Iterator<Item = &'static str> {
+    AgentKind::ALL.into_iter().map(|kind| kind.facts().program)
+}
+
+/// Agents that are a `preset` of kind `command`.
+fn presets() -> impl Iterator<Item = &'static str> {
+    Preset::ALL.into_iter().map(|preset| preset.facts().program)
+}
+
+/// Every value of `--agent`, without models.
+pub(crate) fn agent_names() -> Vec<&'static str> {
+    kinds().chain(presets()).chain(BUILT_IN).collect()
 }
 
 impl FromStr for EvalAgent {
@@ -37,24 +50,20 @@ impl FromStr for EvalAgent {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (kind, model) = match text.split_once(':') {
-            Some((kind, model)) if !model.is_empty() => (kind, Some(model.to_owned())),
-            Some((_, _)) => return Err("no model behind the colon".to_owned()),
+            Some((_, "")) => return Err("the model after the colon is missing".to_owned()),
+            Some((kind, model)) => (kind, Some(model.to_owned())),
             None => (text, None),
         };
-        let agent = match (kind, &model) {
-            ("case", None) => Self::Case,
-            ("oracle", None) => Self::Oracle,
-            ("nop", None) => Self::Nop,
-            ("cheat", None) => Self::Cheat,
-            _ if KINDS.contains(&kind) || PRESETS.contains(&kind) => {
-                Self::Real { kind: kind.to_owned(), model }
+        match (kind, &model) {
+            ("case", None) => Ok(Self::Case),
+            ("oracle", None) => Ok(Self::Oracle),
+            ("nop", None) => Ok(Self::Nop),
+            ("cheat", None) => Ok(Self::Cheat),
+            _ if kinds().chain(presets()).any(|name| name == kind) => {
+                Ok(Self::Real { kind: kind.to_owned(), model })
             }
-            _ => {
-                let known = [&KINDS[..], &PRESETS, &["case", "oracle", "nop", "cheat"]].concat();
-                return Err(format!("there are {}", known.join(", ")));
-            }
-        };
-        Ok(agent)
+            _ => Err(format!("the agents are {}", agent_names().join(", "))),
+        }
     }
 }
 
@@ -72,7 +81,7 @@ impl fmt::Display for EvalAgent {
 }
 
 impl EvalAgent {
-    /// The name in file names: a model's may hold anything.
+    /// The name in file names, where the characters of some model names are not allowed.
     pub(crate) fn slug(&self) -> String {
         let name = self.to_string();
         name.chars()
@@ -80,7 +89,7 @@ impl EvalAgent {
             .collect()
     }
 
-    /// The scenario that it plays, by the case's own name for it; none if it plays none, or the case has none.
+    /// The scenario file that the agent plays, if it plays one and the case has it.
     pub(crate) fn scenario<'c>(&self, case: &'c Case) -> Option<&'c str> {
         match self {
             Self::Case => case.config.scenario(),
@@ -90,8 +99,8 @@ impl EvalAgent {
         }
     }
 
-    /// Whether a case can be given to it.
-    pub(crate) fn fits(&self, case: &Case) -> bool {
+    /// Whether the case has what this agent needs.
+    pub(crate) fn can_run(&self, case: &Case) -> bool {
         match self {
             Self::Oracle => case.solution.is_some(),
             Self::Cheat => case.cheat.is_some(),
@@ -100,8 +109,8 @@ impl EvalAgent {
         }
     }
 
-    /// The configuration of a trial: the case's own, its limits, and this agent. `scenario` is where the scenario that
-    /// it plays lies.
+    /// The runner's configuration for a trial: the case's own, its limits, and this agent. `scenario` is the path of the
+    /// scenario that the agent plays.
     pub(crate) fn configuration(&self, case: &Case, scenario: Option<PathBuf>) -> String {
         let mut config = case.config.table().clone();
         if let Some(iterations) = case.limits.iterations {
@@ -119,25 +128,28 @@ impl EvalAgent {
         }
         config.insert("executor".to_owned(), Value::Table(self.executor(case, scenario)));
         if *self != Self::Case {
-            // Further agents would do what this one is measured by.
+            // Only this agent is measured: the ladder would bring in others.
             config.remove("ladder");
         }
         toml_text(&config)
     }
 
     fn executor(&self, case: &Case, scenario: Option<PathBuf>) -> Table {
-        let own = table_of(case.config.table(), "executor");
+        let case_executor = table_of(case.config.table(), "executor");
         let text = |text: &str| Value::String(text.to_owned());
-        let own_kind = own.get("kind").and_then(Value::as_str);
-        let is_own = matches!(self, Self::Real { kind, .. } if own_kind == Some(kind));
-        // What a case says of an agent holds for that agent by name, too: its program, its provider.
-        let mut executor = if *self == Self::Case || is_own {
-            own
-        } else {
-            own.into_iter().filter(|(key, _)| matches!(key.as_str(), "sandbox" | "writable")).collect()
+        let case_kind = case_executor.get("kind").and_then(Value::as_str);
+        let is_case_agent = match self {
+            Self::Case => true,
+            Self::Real { kind, .. } => case_kind == Some(kind),
+            Self::Oracle | Self::Nop | Self::Cheat => false,
         };
+        // The case's settings for an agent (its program, its provider) also apply if `--agent` names that agent.
+        let mut executor = case_executor;
+        if !is_case_agent {
+            executor.retain(|key, _| matches!(key, "sandbox" | "writable"));
+        }
         if let Self::Real { kind, model } = self {
-            if KINDS.contains(&kind.as_str()) {
+            if kinds().any(|name| name == kind) {
                 executor.insert("kind".to_owned(), text(kind));
                 executor.remove("sandbox");
                 executor.remove("writable");
@@ -174,33 +186,44 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_named_as_it_was_asked_for() {
+    fn agent_name_round_trips() {
         for name in ["case", "oracle", "nop", "cheat", "codex", "claude:opus-5", "opencode:x/y"] {
             assert_eq!(name.parse::<EvalAgent>().unwrap().to_string(), name);
         }
-        for wrong in ["oracle:x", "codex:", "script", ""] {
-            assert!(wrong.parse::<EvalAgent>().is_err(), "{wrong}");
+        for invalid in ["oracle:x", "codex:", "script", ""] {
+            assert!(invalid.parse::<EvalAgent>().is_err(), "{invalid}");
         }
         assert_eq!("opencode:x/y".parse::<EvalAgent>().unwrap().slug(), "opencode_x_y");
     }
 
     #[test]
-    fn what_a_case_says_of_an_agent_holds_for_that_agent_alone() {
+    fn agents_of_the_registry_are_known() {
+        assert_eq!(
+            agent_names(),
+            [
+                "codex", "claude", "opencode", "gemini", "qwen", "copilot", "pi", "case", "oracle", "nop",
+                "cheat"
+            ]
+        );
+    }
+
+    #[test]
+    fn executor_settings_of_a_case_apply_only_to_the_same_agent() {
         let text = "[case]\nid = \"a\"\ngoal = \"g\"\n[config.executor]\nkind = \"codex\"\nmodel = \"m\"\n\
                     base_url = \"http://127.0.0.1:1/v1\"\n[[checks]]\ntype = \"git_clean\"\n";
         let case = Case::decode(text.as_bytes()).unwrap();
-        let of = |name: &str| {
+        let executor_of = |name: &str| {
             let text = name.parse::<EvalAgent>().unwrap().configuration(&case, None);
             let executor = Config::decode(text.as_bytes()).unwrap().executor;
             (executor.base_url.is_some(), executor.model)
         };
-        assert_eq!(of("codex"), (true, Some("m".to_owned())));
-        assert_eq!(of("codex:other"), (true, Some("other".to_owned())));
-        assert_eq!(of("claude"), (false, None));
+        assert_eq!(executor_of("codex"), (true, Some("m".to_owned())));
+        assert_eq!(executor_of("codex:other"), (true, Some("other".to_owned())));
+        assert_eq!(executor_of("claude"), (false, None));
     }
 
     #[test]
-    fn every_agent_gets_a_configuration_that_the_runner_takes() {
+    fn configuration_of_every_agent_is_valid() {
         for (name, kind) in [
             ("case", ExecutorKind::Script),
             ("oracle", ExecutorKind::Script),
@@ -209,10 +232,10 @@ mod tests {
             ("qwen", ExecutorKind::Command),
         ] {
             let agent: EvalAgent = name.parse().unwrap();
-            let plays = !matches!(agent, EvalAgent::Real { .. });
-            let text = agent.configuration(&case(), plays.then(|| "/x/scenario.toml".into()));
+            let has_scenario = !matches!(agent, EvalAgent::Real { .. });
+            let text = agent.configuration(&case(), has_scenario.then(|| "/x/scenario.toml".into()));
             let config =
-                Config::decode(text.as_bytes()).unwrap_or_else(|faults| panic!("{name}: {faults:?}"));
+                Config::decode(text.as_bytes()).unwrap_or_else(|problems| panic!("{name}: {problems:?}"));
             assert_eq!(config.executor.kind, kind, "{name}");
             assert_eq!(config.max_iterations.get(), 4);
             assert_eq!(config.budget.run_usd.map(Usd::microdollars), Some(1_500_000));

@@ -1,23 +1,25 @@
-//! The folder of a run, `<results>/_runs/<run>`: its plan, the key that seals its results, and a lock for each unit.
-//! Any number of machines may work from it at the same time.
+//! The folder of an evaluation run, `<results>/_runs/<run>`: its plan, its signing key, and a lock per trial. Any number of
+//! machines may use it at the same time.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use runner_core::model::id::NodeId;
 use runner_core::strict::canonical_json;
+use runner_host::clock;
 use runner_term::CommandError;
 use rustix::fs::FlockOperation;
 
 use crate::files;
-use crate::plan::{EvalPlan, PLAN_SCHEMA, PlanScope, TrialUnit};
+use crate::plan::run_name::EvalRunName;
+use crate::plan::{EvalPlan, PLAN_SCHEMA, PlanScope, PlannedTrial};
 use crate::result::FailureCause;
 use crate::result::signature::SigningKey;
-use crate::result::stored_trial::{StoredTrial, read};
+use crate::result::stored_trial::{StoredTrial, read_result};
 
-/// A run's folder, with its plan.
+const PLAN_FILE: &str = "plan.json";
+
 #[derive(Clone, Debug)]
 pub(crate) struct RunFolder {
     results: PathBuf,
@@ -26,132 +28,160 @@ pub(crate) struct RunFolder {
     pub(crate) key: SigningKey,
 }
 
+/// The attempts at a trial.
+#[derive(Debug, Default)]
+pub(crate) struct TrialAttempts {
+    /// In order.
+    pub(crate) valid: Vec<StoredTrial>,
+    /// Folders with the name of an attempt that cannot be read or whose signature is not valid.
+    pub(crate) forged: Vec<PathBuf>,
+}
+
 impl RunFolder {
-    /// Makes the folder of a new run, or opens the one that has this name and this scope.
-    pub(crate) fn make(results: &Path, run: &str, scope: &PlanScope) -> Result<Self, CommandError> {
-        let what = || format!("could not make the run `{run}`");
-        let fits = NodeId::new(run.to_owned()).map_err(|fault| fault.to_string());
-        if let Err(fault) = fits.and_then(|_| {
-            if run.starts_with(['_', '.']) { Err("begins with `_` or `.`".to_owned()) } else { Ok(()) }
-        }) {
-            return Err(CommandError::refused("run_name", what()).cause(format!("its name {fault}")));
-        }
-        let path = folder_of(results, run);
+    /// Creates the folder of a new run, or opens the existing one if its scope is the same.
+    pub(crate) fn create_or_open(
+        results: &Path,
+        run: &EvalRunName,
+        scope: &PlanScope,
+    ) -> Result<Self, CommandError> {
+        let what = || format!("could not create the run `{run}`");
+        let path = folder_of(results, run.as_str());
         let fail = |error: io::Error| CommandError::io(what(), &path, &error);
         fs::create_dir_all(path.join("locks")).map_err(fail)?;
-        let created_at = runner_host::clock::utc(runner_host::clock::now_ms()).unwrap_or_default();
         let plan = EvalPlan {
             schema: PLAN_SCHEMA.to_owned(),
-            run: run.to_owned(),
-            created_at,
+            run: run.clone(),
+            created_at: clock::utc(clock::now_ms()).unwrap_or_default(),
             scope: scope.clone(),
         };
-        // The key comes first: whoever finds a plan finds its key.
-        let key = SigningKey::path(results, run);
-        if files::write_new(&key, random_key().map_err(fail)?.as_bytes()).map_err(fail)? {
+        // The key comes first, so that every plan that can be read has its key.
+        let key = SigningKey::path(results, run.as_str());
+        if files::create_new(&key, random_key().map_err(fail)?.as_bytes()).map_err(fail)? {
             fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).map_err(fail)?;
         }
-        files::write_new(&path.join("plan.json"), &canonical_json(&plan)).map_err(fail)?;
-        let folder = Self::open(results, run)?;
+        files::create_new(&path.join(PLAN_FILE), &canonical_json(&plan)).map_err(fail)?;
+        let folder = Self::open(results, run.as_str())?;
         if folder.plan.scope != *scope {
             return Err(CommandError::refused("other_plan", what())
-                .cause("there is one of this name with other cases, agents or trials, or another runner")
+                .cause("a run of this name exists with other cases, agents or trials, or another runner")
                 .hint("choose another name: --run NAME"));
         }
         Ok(folder)
     }
 
-    /// Opens the folder of a run.
     pub(crate) fn open(results: &Path, run: &str) -> Result<Self, CommandError> {
         let path = folder_of(results, run);
         let what = || format!("could not open the run `{run}`");
-        let read = |name: &str| {
-            fs::read_to_string(path.join(name)).map_err(|error| {
-                CommandError::io(what(), &path.join(name), &error)
-                    .hint("list the results: runner eval results")
-            })
-        };
-        let plan: EvalPlan = serde_json::from_str(&read("plan.json")?)
-            .map_err(|error| CommandError::refused("plan", what()).cause(format!("plan.json: {error}")))?;
+        let plan_file = path.join(PLAN_FILE);
+        let plan = fs::read_to_string(&plan_file).map_err(|error| {
+            CommandError::io(what(), &plan_file, &error).hint("list the runs: runner eval results")
+        })?;
+        let plan: EvalPlan = serde_json::from_str(&plan)
+            .map_err(|error| CommandError::refused("plan", what()).cause(format!("{PLAN_FILE}: {error}")))?;
         let key = SigningKey::read(results, run).ok_or_else(|| {
             CommandError::refused("key", what())
-                .cause("its key is gone, so nobody can tell its results from others")
+                .cause("the signing key is missing, so its results cannot be verified")
         })?;
         Ok(Self { results: results.to_owned(), path, plan, key })
     }
 
     /// The plans of all runs, newest first.
     pub(crate) fn plans(results: &Path) -> Vec<EvalPlan> {
-        let entries = fs::read_dir(results.join("_runs")).into_iter().flatten().flatten();
-        let plan = |entry: fs::DirEntry| -> Option<EvalPlan> {
-            let run = entry.file_name().into_string().ok()?;
-            let plan: EvalPlan =
-                serde_json::from_slice(&fs::read(entry.path().join("plan.json")).ok()?).ok()?;
-            (plan.run == run).then_some(plan)
-        };
-        let mut plans: Vec<EvalPlan> = entries.filter_map(plan).collect();
+        let mut plans = Vec::new();
+        for entry in fs::read_dir(results.join("_runs")).into_iter().flatten().flatten() {
+            let Ok(bytes) = fs::read(entry.path().join(PLAN_FILE)) else { continue };
+            let Ok(plan) = serde_json::from_slice::<EvalPlan>(&bytes) else { continue };
+            if entry.file_name() == plan.run.as_str() {
+                plans.push(plan);
+            }
+        }
         plans.sort_by(|a, b| (&b.created_at, &b.run).cmp(&(&a.created_at, &a.run)));
         plans
     }
 
     /// The names of all runs, newest first.
-    pub(crate) fn all(results: &Path) -> Vec<String> {
+    pub(crate) fn names(results: &Path) -> Vec<EvalRunName> {
         Self::plans(results).into_iter().map(|plan| plan.run).collect()
     }
 
-    pub(crate) fn name(&self) -> &str {
+    /// All runs that can be opened, newest first.
+    pub(crate) fn all(results: &Path) -> impl Iterator<Item = Self> {
+        Self::names(results).into_iter().filter_map(move |run| Self::open(results, run.as_str()).ok())
+    }
+
+    /// The newest run.
+    pub(crate) fn newest(results: &Path) -> Result<Self, CommandError> {
+        match Self::names(results).first() {
+            Some(run) => Self::open(results, run.as_str()),
+            None => Err(no_runs(results)),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &EvalRunName {
         &self.plan.run
     }
 
-    /// Where the run's summary goes.
+    /// The path of a file in the run's folder.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Where the result of an attempt goes.
-    pub(crate) fn result(&self, unit: &TrialUnit, attempt: u32) -> PathBuf {
-        self.results.join(&unit.case).join(unit.eval_run_id(self.name(), attempt))
+    /// The folder of an attempt's result.
+    pub(crate) fn result_folder(&self, trial: &PlannedTrial, attempt: u32) -> PathBuf {
+        self.results.join(&trial.case).join(trial.eval_run_id(self.name(), attempt))
     }
 
-    /// The attempts at a unit that are on record, in order, and the folders in their places that nobody with the key
-    /// made.
-    pub(crate) fn attempts(&self, unit: &TrialUnit) -> (Vec<StoredTrial>, Vec<PathBuf>) {
-        let (mut attempts, mut forged) = (Vec::new(), Vec::new());
+    pub(crate) fn attempts(&self, trial: &PlannedTrial) -> TrialAttempts {
+        let mut attempts = TrialAttempts::default();
         for attempt in 1.. {
-            let folder = self.result(unit, attempt);
+            let folder = self.result_folder(trial, attempt);
             if !folder.exists() {
                 break;
             }
-            match read(&folder) {
-                Ok(trial) if self.key.fits(&trial) => attempts.push(trial),
-                Ok(_) | Err(_) => forged.push(folder),
+            match read_result(&folder) {
+                Ok(stored) if self.key.verify(&stored) => attempts.valid.push(stored),
+                Ok(_) | Err(_) => attempts.forged.push(folder),
             }
         }
-        (attempts, forged)
+        attempts
     }
 
-    /// Whether a unit needs no more attempts.
-    pub(crate) fn is_done(attempts: &[StoredTrial], retries: u32) -> bool {
-        let Some(last) = attempts.last() else { return false };
-        match last.meta.cause {
-            None => true,
-            Some(FailureCause::Interrupted) => false,
-            Some(cause) if cause.is_retried() => {
-                let failed =
-                    attempts.iter().filter(|trial| trial.meta.cause.is_some_and(FailureCause::is_retried));
-                failed.count() > retries as usize
-            }
-            Some(_) => true,
-        }
+    pub(crate) fn last_attempt(&self, trial: &PlannedTrial) -> Option<StoredTrial> {
+        self.attempts(trial).valid.pop()
     }
 
-    /// Takes a unit's lock, which dies with its holder; waits for whoever has it.
-    pub(crate) fn lock(&self, unit: &TrialUnit) -> io::Result<File> {
-        let name = format!("{}.{}", unit.case, unit.slug());
+    /// Whether any trial of the run still needs an attempt.
+    pub(crate) fn is_unfinished(&self, retries: u32) -> bool {
+        self.plan.scope.trials.iter().any(|trial| !is_final(&self.attempts(trial).valid, retries))
+    }
+
+    /// Takes a trial's lock; waits while another worker holds it. The kernel releases it when its holder dies.
+    pub(crate) fn lock(&self, trial: &PlannedTrial) -> io::Result<File> {
+        let name = format!("{}.{}", trial.case, trial.slug());
         let file = File::create(self.path.join("locks").join(name))?;
         rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
         Ok(file)
     }
+}
+
+/// Whether a trial with these attempts needs no more of them.
+pub(crate) fn is_final(attempts: &[StoredTrial], retries: u32) -> bool {
+    let Some(last) = attempts.last() else { return false };
+    match last.meta.cause {
+        None => true,
+        Some(FailureCause::Interrupted) => false,
+        Some(cause) if cause.is_retried() => {
+            let failed =
+                attempts.iter().filter(|stored| stored.meta.cause.is_some_and(FailureCause::is_retried));
+            failed.count() > retries as usize
+        }
+        Some(_) => true,
+    }
+}
+
+pub(crate) fn no_runs(results: &Path) -> CommandError {
+    CommandError::refused("no_runs", format!("no evaluation runs in `{}`", results.display()))
+        .hint("start one: runner eval run")
 }
 
 fn folder_of(results: &Path, run: &str) -> PathBuf {

@@ -1,4 +1,5 @@
-//! The seal of a result: a fingerprint that only who has the run's key can make.
+//! Signs results with the key of their evaluation run, and verifies them. It keeps out an agent that writes plausible
+//! results, not one that can read the key.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,45 +9,48 @@ use runner_core::model::digest::Sha256;
 use runner_core::strict::canonical_json;
 
 use crate::result::TrialInputs;
-use crate::result::stored_trial::{CHECKS, META, StoredTrial};
+use crate::result::stored_trial::{CHECKS_FILE, META_FILE, StoredTrial};
 
-/// The files of a result that its lock holds fingerprints of.
-const SEALED: [&str; 4] = [META, CHECKS, "tree.json", "run_state.json"];
+/// The files of a result whose digests are signed.
+const SIGNED_FILES: [&str; 4] = [META_FILE, CHECKS_FILE, "tree.json", "run_state.json"];
 
-/// The key of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct SigningKey(String);
 
 impl SigningKey {
-    /// The file with the key.
     pub(crate) fn path(results: &Path, run: &str) -> PathBuf {
         results.join("_runs").join(run).join("key")
     }
 
-    /// The key of a run; none if the run was not made here.
+    /// The key of a run; none if the run was not made in this folder.
     pub(crate) fn read(results: &Path, run: &str) -> Option<Self> {
         fs::read_to_string(Self::path(results, run)).ok().map(Self)
     }
 
-    /// The lock of a result with its seal.
-    pub(crate) fn sealed(&self, lock: TrialInputs) -> TrialInputs {
-        TrialInputs { seal: self.seal(&lock), ..lock }
+    pub(crate) fn sign(&self, inputs: TrialInputs) -> TrialInputs {
+        TrialInputs { signature: self.signature(&inputs), ..inputs }
     }
 
-    fn seal(&self, lock: &TrialInputs) -> String {
-        let lock = TrialInputs { seal: String::new(), ..lock.clone() };
-        let inner = [self.0.as_bytes(), &canonical_json(&lock)].concat();
+    fn signature(&self, inputs: &TrialInputs) -> String {
+        let unsigned = TrialInputs { signature: String::new(), ..inputs.clone() };
+        let inner = [self.0.as_bytes(), &canonical_json(&unsigned)].concat();
         Sha256::of(format!("{}{}", self.0, Sha256::of(&inner)).as_bytes()).to_string()
     }
 
-    /// Whether a result was made by someone who has the key, and is as it was made.
-    pub(crate) fn fits(&self, trial: &StoredTrial) -> bool {
-        trial.lock.seal == self.seal(&trial.lock) && trial.lock.files == fingerprints(&trial.folder)
+    /// Whether a result was created with this key and has not changed since.
+    pub(crate) fn verify(&self, trial: &StoredTrial) -> bool {
+        trial.inputs.signature == self.signature(&trial.inputs)
+            && trial.inputs.files == file_digests(&trial.folder)
     }
 }
 
-/// The fingerprints of a result's files.
-pub(crate) fn fingerprints(folder: &Path) -> BTreeMap<String, String> {
-    let of = |name: &str| Some((name.to_owned(), Sha256::of(&fs::read(folder.join(name)).ok()?).to_string()));
-    SEALED.into_iter().filter_map(of).collect()
+/// The digests of the signed files of a result.
+pub(crate) fn file_digests(folder: &Path) -> BTreeMap<String, String> {
+    let mut digests = BTreeMap::new();
+    for name in SIGNED_FILES {
+        if let Ok(bytes) = fs::read(folder.join(name)) {
+            digests.insert(name.to_owned(), Sha256::of(&bytes).to_string());
+        }
+    }
+    digests
 }

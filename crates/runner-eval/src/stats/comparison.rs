@@ -1,4 +1,4 @@
-//! Two selections of results, put side by side by case.
+//! Pairs two selections of results by case, for `compare` and `gate`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,106 +7,109 @@ use serde_json::{Value, json};
 
 use crate::result::selection::ResultSelection;
 use crate::result::stored_trial::StoredTrial;
-use crate::stats::paired::{ScoredCounts, ScoredPair};
+use crate::stats::paired::ScoredPair;
 use crate::stats::score::{Score, scores};
 
-/// What can be compared, and what cannot.
 pub(crate) struct PairedComparison {
     /// By case.
     pub(crate) pairs: BTreeMap<String, ScoredPair>,
-    /// Cases that only the old results have a score of.
+    /// Cases with a score only in the base results.
     pub(crate) only_base: Vec<String>,
-    /// Cases that only the new ones have a score of.
+    /// Cases with a score only in the new results.
     pub(crate) only_new: Vec<String>,
-    /// Cases whose files are not the same on both sides, or within one.
+    /// Cases whose files differ between the two sides, or within one.
     pub(crate) changed: Vec<String>,
-    /// Trials on either side that say nothing about the agent.
-    pub(crate) left_out: u32,
+    /// Trials of both sides that are not scored.
+    pub(crate) unscored: u32,
 }
 
 impl PairedComparison {
-    /// Puts two selections with one agent each side by side.
+    /// Pairs two selections with one agent each.
     pub(crate) fn new(base: &ResultSelection, new: &ResultSelection) -> Result<Self, CommandError> {
-        base.one_agent()?;
-        new.one_agent()?;
-        let (old, fresh) = (by_case(base), by_case(new));
-        let versions = versions(base.last().into_iter().chain(new.last()));
-        let mut pairing = Self {
+        base.require_one_agent()?;
+        new.require_one_agent()?;
+        let base_scores = scores_by_case(base);
+        let new_scores = scores_by_case(new);
+        let versions = case_versions(base.last_attempts().into_iter().chain(new.last_attempts()));
+        let mut comparison = Self {
             pairs: BTreeMap::new(),
             only_base: Vec::new(),
             only_new: Vec::new(),
             changed: Vec::new(),
-            left_out: old.values().chain(fresh.values()).map(|score| score.left_out).sum(),
+            unscored: base_scores.values().chain(new_scores.values()).map(|score| score.unscored).sum(),
         };
-        let names: BTreeSet<&String> = old.keys().chain(fresh.keys()).collect();
+        let names: BTreeSet<&String> = base_scores.keys().chain(new_scores.keys()).collect();
         for name in names {
-            let counts = |side: &BTreeMap<String, Score>| side.get(name).and_then(counts);
-            let is_changed = versions.get(name.as_str()).is_some_and(|list| list.len() > 1);
-            match (counts(&old), counts(&fresh)) {
-                (Some(_), Some(_)) if is_changed => pairing.changed.push(name.clone()),
+            let base_counts = base_scores.get(name).and_then(Score::counts);
+            let new_counts = new_scores.get(name).and_then(Score::counts);
+            let is_changed = versions.get(name.as_str()).is_some_and(|versions| versions.len() > 1);
+            match (base_counts, new_counts) {
+                (Some(_), Some(_)) if is_changed => comparison.changed.push(name.clone()),
                 (Some(base), Some(new)) => {
-                    pairing.pairs.insert(name.clone(), ScoredPair { base, new });
+                    comparison.pairs.insert(name.clone(), ScoredPair { base, new });
                 }
-                (Some(_), None) => pairing.only_base.push(name.clone()),
-                (None, Some(_)) => pairing.only_new.push(name.clone()),
+                (Some(_), None) => comparison.only_base.push(name.clone()),
+                (None, Some(_)) => comparison.only_new.push(name.clone()),
                 (None, None) => {}
             }
         }
-        Ok(pairing)
+        Ok(comparison)
     }
 
-    /// The pairs alone.
-    pub(crate) fn list(&self) -> Vec<ScoredPair> {
+    pub(crate) fn pairs(&self) -> Vec<ScoredPair> {
         self.pairs.values().copied().collect()
     }
 
-    /// For programs.
     pub(crate) fn json(&self) -> Value {
-        let case = |(name, pair): (&String, &ScoredPair)| json!({ "case": name, "base": pair.base, "new": pair.new, "difference": pair.difference() });
+        let mut cases = Vec::new();
+        for (case, pair) in &self.pairs {
+            let ScoredPair { base, new } = pair;
+            cases.push(json!({ "case": case, "base": base, "new": new, "difference": pair.difference() }));
+        }
         json!({
-            "cases": self.pairs.iter().map(case).collect::<Vec<_>>(),
+            "cases": cases,
             "only_base": self.only_base,
             "only_new": self.only_new,
             "changed": self.changed,
-            "left_out": self.left_out,
+            "unscored": self.unscored,
         })
     }
 
-    /// What cannot be compared, in words.
+    /// What is excluded from the comparison, in sentences.
     pub(crate) fn notes(&self) -> Vec<String> {
-        let lists = [
-            ("only the old results have a score of", &self.only_base),
-            ("only the new results have a score of", &self.only_new),
-            ("not the same case on both sides, so not compared:", &self.changed),
-        ];
-        let told = |(what, names): &(&str, &Vec<String>)| format!("{what} {}", names.join(", "));
-        let mut notes: Vec<String> = lists.iter().filter(|(_, names)| !names.is_empty()).map(told).collect();
-        if self.left_out > 0 {
-            notes.push(format!("{} trials say nothing about the agent and are left out", self.left_out));
+        let mut notes = Vec::new();
+        for (what, names) in [
+            ("scored only in the base results", &self.only_base),
+            ("scored only in the new results", &self.only_new),
+            ("not compared, because the case changed", &self.changed),
+        ] {
+            if !names.is_empty() {
+                notes.push(format!("{what}: {}", names.join(", ")));
+            }
+        }
+        if self.unscored > 0 {
+            notes.push(format!("{} trials are not scored and not counted", self.unscored));
         }
         notes
     }
 }
 
-/// The counts of a score; none without a scored trial.
-pub(crate) fn counts(score: &Score) -> Option<ScoredCounts> {
-    (score.n > 0).then_some(ScoredCounts { successes: score.successes, n: score.n })
-}
-
 /// The scores of a selection with one agent, by case.
-pub(crate) fn by_case(chosen: &ResultSelection) -> BTreeMap<String, Score> {
-    let last = chosen.last();
+pub(crate) fn scores_by_case(selection: &ResultSelection) -> BTreeMap<String, Score> {
+    let last = selection.last_attempts();
     let scores = scores(last.iter().map(|trial| &trial.meta));
     scores.into_iter().map(|((_, case), score)| (case.to_owned(), score)).collect()
 }
 
-/// What each case was when it was tried: the fingerprints of its file, fixture and checks.
-fn versions<'a>(trials: impl Iterator<Item = &'a StoredTrial>) -> BTreeMap<&'a str, BTreeSet<[&'a str; 3]>> {
+/// The versions of each case that were tried: the digests of its file, fixture and checks.
+fn case_versions<'a>(
+    trials: impl Iterator<Item = &'a StoredTrial>,
+) -> BTreeMap<&'a str, BTreeSet<[&'a str; 3]>> {
     let mut versions: BTreeMap<&str, BTreeSet<_>> = BTreeMap::new();
     for trial in trials.filter(|trial| trial.meta.is_scored()) {
-        let lock = &trial.lock;
-        let fixture = lock.fixture_sha256.as_deref().unwrap_or_default();
-        let version = [lock.case_sha256.as_str(), fixture, lock.checks_sha256.as_str()];
+        let inputs = &trial.inputs;
+        let fixture = inputs.fixture_sha256.as_deref().unwrap_or_default();
+        let version = [inputs.case_sha256.as_str(), fixture, inputs.checks_sha256.as_str()];
         versions.entry(&trial.meta.case_id).or_default().insert(version);
     }
     versions

@@ -4,7 +4,7 @@ from ledger import Ledger
 
 
 class Hidden(unittest.TestCase):
-    def test_an_empty_ledger_is_at_zero(self):
+    def test_empty_ledger_has_balance_zero(self):
         self.assertEqual(Ledger().balance(), 0)
         self.assertEqual(Ledger().statement(), [])
 
