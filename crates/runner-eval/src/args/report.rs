@@ -20,7 +20,7 @@ pub(crate) struct ReportArgs {
     pub(crate) format: ReportFormat,
     /// Run or folder, optionally with @AGENT [default: the newest run]
     #[arg(value_name = "RESULTS")]
-    pub(crate) results: Option<String>,
+    pub(crate) selection: Option<String>,
     /// The k of pass@k and pass^k [default: the fewest trials of any case]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) k: Option<u32>,

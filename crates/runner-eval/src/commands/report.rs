@@ -30,7 +30,7 @@ pub(crate) fn run(
     global: &EvalGlobalArgs,
     args: &ReportArgs,
 ) -> Result<Box<dyn CommandOutput>, CommandError> {
-    let selection = ResultSelection::load(global, args.results.as_deref())?;
+    let selection = ResultSelection::load(global, args.selection.as_deref())?;
     let last = selection.last_attempts();
     let table = table(&scores(last.iter().map(|trial| &trial.meta)), args.k);
     let text = match args.format {
