@@ -218,7 +218,7 @@ fn run_engine(global: &EvalGlobalArgs, program: &str, arguments: &[String]) -> R
         return Ok(result.stdout.lines().next().unwrap_or_default().trim().to_owned());
     }
     Err(CommandError::new("engine", CommandExit::FAILURE, what)
-        .cause(format!("`{program}` {}", result.describe_exit()))
+        .cause(format!("`{program}` {}", result.exit))
         .cause(result.tail()))
 }
 

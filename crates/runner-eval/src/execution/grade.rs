@@ -153,7 +153,7 @@ impl Grader<'_> {
         let text = command.argv.join(" ");
         let failure = if !matches!(result.exit, ExitReason::Exited(code) if code == exit) {
             let wanted = if exit == 0 { String::new() } else { format!(", expected {exit}") };
-            Some(format!("`{text}` {}{wanted}", result.describe_exit()))
+            Some(format!("`{text}` {}{wanted}", result.exit))
         } else {
             let matches = match expected {
                 None => true,
@@ -184,8 +184,7 @@ impl Grader<'_> {
             Err(error) => Err(error.to_string()).into(),
             Ok(result) => CheckOutcome {
                 output: Some(result.tail()),
-                failure: (!result.is_success())
-                    .then(|| format!("`runner verify` {}", result.describe_exit())),
+                failure: (!result.is_success()).then(|| format!("`runner verify` {}", result.exit)),
             },
         }
     }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use supervise::{
-    CancelHandle, ExitReason, IoError, OutputLog, OutputTarget, ProcessInput, ProcessSpec, StopPolicy,
-    StopRequest, SupervisorSlot, TimeLimits, executables,
+    CancelHandle, ExitReason, IoError, OutputLog, OutputTarget, ProcessSpec, StopRequest, SupervisorSlot,
+    TimeLimits, executables,
 };
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
@@ -62,20 +62,7 @@ impl CommandResult {
     }
 
     pub(crate) fn is_success(&self) -> bool {
-        matches!(self.exit, ExitReason::Exited(0))
-    }
-
-    /// The exit reason as a predicate: "exited with 1".
-    pub(crate) fn describe_exit(&self) -> String {
-        match &self.exit {
-            ExitReason::Exited(code) => format!("exited with {code}"),
-            ExitReason::Signalled(signal) => format!("was killed by signal {signal}"),
-            ExitReason::CouldNotStart(error) => format!("could not be started: {error}"),
-            ExitReason::TimedOut => "timed out".to_owned(),
-            ExitReason::Idle => "was idle for too long".to_owned(),
-            ExitReason::Stopped => "was stopped".to_owned(),
-            ExitReason::Lost => "lost its supervisor".to_owned(),
-        }
+        self.exit.is_success()
     }
 }
 
@@ -112,22 +99,15 @@ impl CommandRunner {
                 OutputTarget::Separate { stdout: log(stdout_file.clone()), stderr: log(stderr_file.clone()) }
             }
         };
-        let spec = ProcessSpec {
-            argv: command.argv.clone(),
-            working_dir: command.folder.clone(),
-            environment: environment(&command.env),
-            input: ProcessInput::Empty,
-            output,
-            stream: None,
-            limits: TimeLimits { wall: command.timeout, idle: Duration::ZERO },
-            stop_policy: StopPolicy::default(),
-            has_changed_files: &|| false,
-            on_output: &|_, bytes| {
-                if let Some(on_output) = command.on_output {
-                    on_output(bytes);
-                }
-            },
+        let on_output = |_, bytes: &[u8]| {
+            if let Some(on_output) = command.on_output {
+                on_output(bytes);
+            }
         };
+        let spec = ProcessSpec::new(command.argv.clone(), &command.folder, output)
+            .env(environment(&command.env))
+            .time_limits(TimeLimits::wall(command.timeout))
+            .on_output(&on_output);
         let result = supervise::run(&spec, &self.cancel, &self.supervisor)?;
         let (stdout, stderr) = match &command.log {
             Some(path) => (read_text(path), String::new()),

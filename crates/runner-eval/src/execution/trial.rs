@@ -173,8 +173,8 @@ impl<'a> TrialAttempt<'a> {
             ExitReason::Exited(code) => LoopEnd::Exited(*code),
             ExitReason::TimedOut => LoopEnd::TimedOut,
             ExitReason::CouldNotStart(error) => LoopEnd::DidNotStart(error.to_string()),
-            ExitReason::Signalled(_) | ExitReason::Idle | ExitReason::Stopped | ExitReason::Lost => {
-                LoopEnd::Killed(result.describe_exit())
+            exit @ (ExitReason::Signalled(_) | ExitReason::Idle | ExitReason::Stopped | ExitReason::Lost) => {
+                LoopEnd::Killed(exit.to_string())
             }
         }
     }
@@ -218,7 +218,7 @@ impl<'a> TrialAttempt<'a> {
         if result.is_success() {
             return Ok(());
         }
-        Err(format!("`runner {}` {}: {}", arguments.join(" "), result.describe_exit(), result.tail()))
+        Err(format!("`runner {}` {}: {}", arguments.join(" "), result.exit, result.tail()))
     }
 
     /// Copies what the run left into the result: its documents and the folders of its iterations. Links, which an agent

@@ -97,7 +97,7 @@ impl Workspace {
         if result.is_success() {
             return Ok(());
         }
-        Err(format!("{name}: `{text}` {}: {}", result.describe_exit(), result.tail()))
+        Err(format!("{name}: `{text}` {}: {}", result.exit, result.tail()))
     }
 
     /// Writes the scenario that the agent plays, if it plays one, and returns the trial's configuration.
@@ -132,7 +132,7 @@ fn run_git(commands: &CommandRunner, arguments: Vec<OsString>, folder: &Path) ->
     if result.is_success() {
         return Ok(());
     }
-    Err(format!("git {}: {}", result.describe_exit(), result.tail()))
+    Err(format!("git {}: {}", result.exit, result.tail()))
 }
 
 /// The variables in `[env]` of a case.

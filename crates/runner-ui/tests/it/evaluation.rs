@@ -81,9 +81,12 @@ fn the_grid_has_every_trial_and_the_very_numbers_of_the_report() {
     for rows in ["agents", "cases"] {
         let pairs = grid[rows].as_array().unwrap().iter().zip(report[rows].as_array().unwrap());
         for (shown, computed) in pairs {
-            for (key, report_key) in
-                [("rate", "pass_rate"), ("interval", "confidence_interval"), ("left_out", "unscored"), ("n", "n")]
-            {
+            for (key, report_key) in [
+                ("rate", "pass_rate"),
+                ("interval", "confidence_interval"),
+                ("left_out", "unscored"),
+                ("n", "n"),
+            ] {
                 assert_eq!(shown[key], computed[report_key], "{key}");
             }
         }
