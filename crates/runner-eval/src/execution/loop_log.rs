@@ -1,30 +1,45 @@
-//! Reads the JSON lines that `runner --json loop` prints: the events of the loop, and the error that it may end with.
+//! Reads the JSON lines that `runner --json loop` prints: the events of the loop, its final summary, and the error that it may
+//! end with. The runner under test may be of another version, so only the needed keys are read.
 
-use serde_json::Value;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct LoopLine {
+    event: String,
+    /// Only in the final summary, whose event is `end`.
+    why: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct LoopError {
+    message: String,
+    #[serde(default)]
+    causes: Vec<String>,
+}
 
 /// How many iterations were decided in these lines.
 pub(crate) fn count_iterations(lines: &[u8]) -> usize {
     lines.split(|byte| *byte == b'\n').filter(|line| is_event(line, "decided")).count()
 }
 
-/// Why the loop stopped: from its last event, or from its error.
-pub(crate) fn stop_reason(log: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(log);
-    if let Some(line) = text.lines().rev().find(|line| is_event(line.as_bytes(), "end")) {
-        let end: Value = serde_json::from_str(line).ok()?;
-        return end.get("why").and_then(Value::as_str).map(str::to_owned);
-    }
-    let start = text.rfind("{\n")?;
-    let error: Value = serde_json::from_str(text.get(start..)?).ok()?;
-    let mut parts = vec![error.get("message")?.as_str()?];
-    let causes = error.get("causes").and_then(Value::as_array).into_iter().flatten();
-    parts.extend(causes.filter_map(Value::as_str));
-    Some(parts.join(": "))
+fn is_event(line: &[u8], name: &str) -> bool {
+    serde_json::from_slice::<LoopLine>(line).is_ok_and(|line| line.event == name)
 }
 
-fn is_event(line: &[u8], name: &str) -> bool {
-    let event: Option<Value> = serde_json::from_slice(line).ok();
-    event.is_some_and(|event| event.get("event").and_then(Value::as_str) == Some(name))
+/// Why the loop stopped: from its summary, or from its error.
+pub(crate) fn stop_reason(log: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(log);
+    for line in text.lines().rev() {
+        match serde_json::from_str::<LoopLine>(line) {
+            Ok(LoopLine { event, why }) if event == "end" => return why,
+            _ => {}
+        }
+    }
+    let start = text.rfind("{\n")?;
+    let LoopError { message, causes } = serde_json::from_str(text.get(start..)?).ok()?;
+    let mut parts = vec![message];
+    parts.extend(causes);
+    Some(parts.join(": "))
 }
 
 #[cfg(test)]

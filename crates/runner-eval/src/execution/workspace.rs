@@ -50,9 +50,9 @@ impl Workspace {
             self.run_case_command(loaded, setup, "setup", commands)?;
         }
         let committed = if loaded.bundle().is_some() {
-            demo_repo::settle(&self.repository)
+            demo_repo::commit_changes(&self.repository)
         } else {
-            demo_repo::adopt(&self.repository)
+            demo_repo::init_from_folder(&self.repository)
         };
         committed.map_err(|error| format!("could not commit the initial files: {error}"))?;
         self.link_as_latest(&loaded.case.id).map_err(fail)

@@ -1,5 +1,6 @@
 //! Renders a trial as a trajectory in the Agent Trajectory Interchange Format, version 1.7, which Harbor reads.
 
+use runner_core::step::Usage;
 use serde_json::{Value, json};
 
 use super::transcript::{AgentAction, TranscriptSession, sessions};
@@ -73,19 +74,18 @@ fn add_session(steps: &mut Vec<Value>, session: &TranscriptSession) {
             }
         });
     }
-    let metrics = metrics(&session.usage);
+    let metrics = session.usage.as_ref().and_then(session_metrics);
     steps.push(without_null(json!({ "source": "agent", "message": session.answer, "metrics": metrics })));
     steps.push(json!({ "source": "system", "message": session.outcome }));
 }
 
 /// The usage of a session; none if it is unknown.
-fn metrics(usage: &Value) -> Option<Value> {
-    let number = |key: &str| usage.get(key).and_then(Value::as_u64);
+fn session_metrics(usage: &Usage) -> Option<Value> {
     let metrics = without_null(json!({
-        "prompt_tokens": number("input_tokens"),
-        "completion_tokens": number("output_tokens"),
-        "cached_tokens": number("cached_input_tokens"),
-        "cost_usd": number("cost_microdollars").map(|micro| micro as f64 / 1e6),
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "cached_tokens": usage.cached_input_tokens,
+        "cost_usd": usage.cost_microdollars.map(|micro| micro as f64 / 1e6),
     }));
     metrics.as_object().is_some_and(|keys| !keys.is_empty()).then_some(metrics)
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use runner_core::agents::AgentEventKind;
+use runner_core::step::{Event, RecordedEvent, RecordedIteration, Usage};
+use serde_json::{Value, json};
 
 use super::iteration_folders;
 use crate::result::stored_trial::StoredTrial;
@@ -20,8 +22,8 @@ pub(crate) struct TranscriptSession {
     pub(crate) answer: String,
     /// The outcome of the iteration, in a line.
     pub(crate) outcome: String,
-    /// Tokens and cost, as in the iteration's `meta.json`.
-    pub(crate) usage: Value,
+    /// Tokens and cost; none if the iteration's `meta.json` is missing.
+    pub(crate) usage: Option<Usage>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -44,14 +46,17 @@ pub(crate) fn goal(trial: &StoredTrial) -> Option<String> {
 
 fn session(folder: &Path) -> TranscriptSession {
     let text = |name: &str| read_text(&folder.join(name)).unwrap_or_default();
-    let meta: Value = serde_json::from_str(&text("meta.json")).unwrap_or_default();
-    let field = |key: &str| meta.get(key).and_then(Value::as_str).unwrap_or("unknown");
+    let recorded = RecordedIteration::from_json(text("meta.json").as_bytes()).map(|recorded| recorded.meta);
+    let outcome = match &recorded {
+        Some(meta) => format!("outcome: {}; guard: {}", meta.outcome, meta.guard.as_str()),
+        None => "outcome: unknown".to_owned(),
+    };
     TranscriptSession {
         prompt: text("prompt.md"),
         actions: actions(&text("events.jsonl")),
         answer: text("output.json"),
-        outcome: format!("outcome: {}; guard: {}", field("outcome"), field("guard")),
-        usage: meta.get("usage").cloned().unwrap_or_default(),
+        outcome,
+        usage: recorded.map(|meta| meta.usage),
     }
 }
 
@@ -68,18 +73,14 @@ fn read_text(path: &Path) -> Option<String> {
 fn actions(events: &str) -> Vec<AgentAction> {
     let mut actions: Vec<AgentAction> = Vec::new();
     let mut positions: BTreeMap<String, usize> = BTreeMap::new();
-    for line in events.lines() {
-        let Ok(event) = serde_json::from_str::<Map<String, Value>>(line) else { continue };
-        if event.get("event").and_then(Value::as_str) != Some("agent") {
-            continue;
-        }
-        let Some(action) = action(&event) else { continue };
-        let id = event.get("id").and_then(Value::as_str);
-        let earlier = id.and_then(|id| positions.get(id)).and_then(|position| actions.get_mut(*position));
-        match earlier {
+    for recorded in RecordedEvent::from_lines(events.as_bytes()) {
+        let Event::Agent { activity, .. } = recorded.event else { continue };
+        let Some(action) = action(activity.said) else { continue };
+        let earlier = activity.id.as_ref().and_then(|id| positions.get(id));
+        match earlier.and_then(|position| actions.get_mut(*position)) {
             Some(earlier) => *earlier = action,
             None => {
-                positions.extend(id.map(|id| (id.to_owned(), actions.len())));
+                positions.extend(activity.id.map(|id| (id, actions.len())));
                 actions.push(action);
             }
         }
@@ -87,22 +88,35 @@ fn actions(events: &str) -> Vec<AgentAction> {
     actions
 }
 
-fn action(event: &Map<String, Value>) -> Option<AgentAction> {
-    let text = |key: &str| event.get(key).and_then(Value::as_str).map(str::to_owned);
-    let tool_call = |name: String, input_key: &str| {
-        let input = json!({ input_key: event.get(input_key).cloned().unwrap_or_default() });
-        Some(AgentAction::ToolCall { name, input, output: text("output") })
-    };
-    let kind = text("kind")?;
-    match kind.as_str() {
-        "message" => text("text").map(AgentAction::Message),
-        "reasoning" => text("text").map(AgentAction::Reasoning),
-        "command" => tool_call(kind, "command"),
-        "edit" => tool_call(kind, "files"),
-        "read" => tool_call(kind, "path"),
-        "search" | "web" => tool_call(kind, "query"),
-        "tool" => tool_call(text("name")?, "input"),
-        _ => None,
+/// The action of an event; none for events that are not actions.
+fn action(kind: AgentEventKind) -> Option<AgentAction> {
+    let name = kind.kind().to_owned();
+    let tool_call =
+        |input: Value, output: Option<String>| Some(AgentAction::ToolCall { name, input, output });
+    match kind {
+        AgentEventKind::Message { text } => Some(AgentAction::Message(text)),
+        AgentEventKind::Reasoning { text } => Some(AgentAction::Reasoning(text)),
+        AgentEventKind::Command { command, output, .. } => {
+            tool_call(json!({ "command": command }), Some(output))
+        }
+        AgentEventKind::Edit { files, .. } => tool_call(json!({ "files": files }), None),
+        AgentEventKind::Read { path, .. } => tool_call(json!({ "path": path }), None),
+        AgentEventKind::Search { query, .. } | AgentEventKind::Web { query, .. } => {
+            tool_call(json!({ "query": query }), None)
+        }
+        AgentEventKind::Tool { name, input, output, .. } => {
+            Some(AgentAction::ToolCall { name, input: json!({ "input": input }), output: Some(output) })
+        }
+        AgentEventKind::Session { .. }
+        | AgentEventKind::Plan { .. }
+        | AgentEventKind::Retry { .. }
+        | AgentEventKind::Warning { .. }
+        | AgentEventKind::Compacted { .. }
+        | AgentEventKind::RateLimit { .. }
+        | AgentEventKind::Usage { .. }
+        | AgentEventKind::Finished
+        | AgentEventKind::Failed { .. }
+        | AgentEventKind::Unknown { .. } => None,
     }
 }
 
@@ -112,11 +126,11 @@ mod tests {
 
     #[test]
     fn finished_command_replaces_its_running_event() {
-        let events = r#"{"event":"planned","iter":1}
-{"event":"agent","iter":1,"seq":1,"kind":"message","text":"hello"}
-{"event":"agent","iter":1,"seq":2,"id":"c","kind":"command","command":"ls","state":"running","exit":null,"output":""}
-{"event":"agent","iter":1,"seq":3,"kind":"reasoning","text":"hm"}
-{"event":"agent","iter":1,"seq":4,"id":"c","kind":"command","command":"ls","state":"done","exit":0,"output":"a"}
+        let events = r#"{"t_ms":1,"event":"paused"}
+{"t_ms":2,"event":"agent","iter":1,"seq":1,"kind":"message","text":"hello"}
+{"t_ms":3,"event":"agent","iter":1,"seq":2,"id":"c","kind":"command","command":"ls","state":"started","exit":null,"output":""}
+{"t_ms":4,"event":"agent","iter":1,"seq":3,"kind":"reasoning","text":"hm"}
+{"t_ms":5,"event":"agent","iter":1,"seq":4,"id":"c","kind":"command","command":"ls","state":"done","exit":0,"output":"a"}
 not json
 "#;
         let command = AgentAction::ToolCall {

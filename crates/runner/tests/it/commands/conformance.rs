@@ -108,6 +108,6 @@ fn missing_agent_is_reported_with_its_install_command() {
     let output = run(sandbox.runner_command(&["conformance", "--yes"]).env("TMPDIR", sandbox.outside()));
     assert_eq!(output.code, Some(1), "{}{}", output.stdout, output.stderr);
     assert!(output.stdout.contains(
-        "session=program expected=found actual=\"`no-such-agent` is not on the PATH\" verdict=problem"
+        "session=program expected=found actual=\"`no-such-agent` is not on PATH\" verdict=problem"
     ));
 }

@@ -78,7 +78,7 @@ fn missing_runner_directory_is_reported_with_a_hint() {
         assert!(sandbox.runner(&[command]).refused(2).contains("runner init"), "{command}");
     }
     let doctor = sandbox.runner(&["doctor"]);
-    assert!(doctor.stdout.contains("check=set-up verdict=warning"), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains("check=setup verdict=warning"), "{}", doctor.stdout);
 }
 
 #[test]
@@ -94,12 +94,12 @@ fn doctor_reports_missing_programs_with_a_fix() {
     let output = sandbox.runner(&["doctor"]);
     assert_eq!(output.code, Some(1));
     assert!(
-        output.stdout.contains("check=guard verdict=problem found=\"`no-such-guard` is not on the PATH\""),
+        output.stdout.contains("check=guard verdict=problem found=\"`no-such-guard` is not on PATH\""),
         "{}",
         output.stdout
     );
     assert!(output.stdout.contains("check=agent verdict=ok"), "{}", output.stdout);
-    assert!(output.stdout.contains("check=identity verdict=warning"), "{}", output.stdout);
+    assert!(output.stdout.contains("check=author verdict=warning"), "{}", output.stdout);
     let fresh = started();
     // Only git is on the PATH, whatever this machine has.
     let tools = fresh.outside().join("tools");
@@ -107,7 +107,7 @@ fn doctor_reports_missing_programs_with_a_fix() {
     let git = testkit::test_repo::run(fresh.command("sh").args(["-c", "command -v git"])).ok().stdout;
     std::os::unix::fs::symlink(git.trim(), tools.join("git")).unwrap();
     let fresh = testkit::test_repo::run(fresh.runner_command(&["doctor"]).env("PATH", &tools));
-    let found = "check=agent verdict=problem found=\"`codex` is not on the PATH\" fix=\"install it with 'npm install -g @openai/codex'";
+    let found = "check=agent verdict=problem found=\"`codex` is not on PATH\" fix=\"install it with 'npm install -g @openai/codex'";
     assert!(fresh.code == Some(1) && fresh.stdout.contains(found), "{}", fresh.stdout);
     assert!(fresh.stdout.contains("'codex login'"), "{}", fresh.stdout);
     let nowhere = TestRepo::empty(RUNNER).runner(&["doctor"]);
@@ -132,12 +132,12 @@ fn doctor_checks_hook_programs() {
     let output = sandbox.runner(&["doctor"]).stdout;
     for found in [
         "check=hook verdict=ok found=\"on_pass: /",
-        "check=hook verdict=warning found=\"on_stuck: `/no/such` is not there, or no program\"",
-        "check=hook verdict=warning found=\"on_complete: `no-such` is not on the PATH\" fix=\"check [hooks] on_complete in",
+        "check=hook verdict=warning found=\"on_stuck: `/no/such` is missing or not executable\"",
+        "check=hook verdict=warning found=\"on_complete: `no-such` is not on PATH\" fix=\"check [hooks] on_complete in",
     ] {
         assert!(output.contains(found), "{output}");
     }
-    assert!(output.contains("/hook` lies in the repository, where agents write\""), "{output}");
+    assert!(output.contains("/hook` is inside the repository, where agents can change it\""), "{output}");
 }
 
 #[test]
