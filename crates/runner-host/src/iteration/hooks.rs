@@ -36,7 +36,7 @@ impl RepoWorld<'_> {
     fn run_hook(&self, word: &HookCall, hooks: &HooksConfig) -> Result<(), String> {
         let PreparedCommand { argv, environment, .. } = program(&word.argv, self.git.root())?;
         let paths = self.git.paths();
-        atomic::write_soon(&paths.hook_input(), &canonical_json(&word.payload))
+        atomic::write_no_sync(&paths.hook_input(), &canonical_json(&word.payload))
             .map_err(|error| error.to_string())?;
         let wall = Duration::from_secs(u64::try_from(hooks.timeout_secs.get()).unwrap_or(1));
         let output = OutputTarget::combined(paths.hook_log(), OUTPUT_BYTES_MAX);
@@ -48,7 +48,7 @@ impl RepoWorld<'_> {
         let ended = CancelHandle::new()
             .and_then(|control| supervise::run(&spec, &control, &self.supervision))
             .map_err(|error| error.to_string())?;
-        atomic::clear(&paths.hook_input()).map_err(|error| error.to_string())?;
+        atomic::remove_any(&paths.hook_input()).map_err(|error| error.to_string())?;
         match ended.exit {
             exit if exit.is_success() => Ok(()),
             ExitReason::TimedOut => Err(format!("it took longer than {} seconds", wall.as_secs())),
@@ -63,13 +63,13 @@ pub(crate) fn program(argv: &CommandArgv, root: &Path) -> Result<PreparedCommand
     if name.contains('/') {
         let path = Path::new(name);
         if !path.is_absolute() {
-            return Err(format!("`{name}` is no absolute path"));
+            return Err(format!("`{name}` is not an absolute path"));
         }
         if path.canonicalize().is_ok_and(|path| path.starts_with(root)) {
-            return Err(format!("`{name}` lies in the repository, where agents write"));
+            return Err(format!("`{name}` is inside the repository, where agents can change it"));
         }
     }
-    command::program(argv.words(), root)
+    command::resolve_command(argv.words(), root)
 }
 
 /// Where hooks run.

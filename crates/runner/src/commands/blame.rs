@@ -36,11 +36,11 @@ pub(crate) fn run(dir: &Path, args: &BlameArgs, ui: &Ui) -> Result<BlameOutput, 
     let mut steps = Vec::new();
     let mut status_line = None;
     let mut on_progress = |progress: BlameProgress<'_>| match progress {
-        BlameProgress::Begins { suspect, left } => {
+        BlameProgress::Started { candidate, left } => {
             let command = short(&args.command.join(" "));
             let command = if command.is_empty() { "the guard".to_owned() } else { format!("`{command}`") };
             let left = if left > 1 { format!(", {left} commits left") } else { String::new() };
-            let text = format!("running {command} on {}{left}", describe(suspect));
+            let text = format!("running {command} on {}{left}", describe(candidate));
             status_line = Some(ui.status_line(&text));
         }
         BlameProgress::Ended(step) => {
@@ -52,11 +52,11 @@ pub(crate) fn run(dir: &Path, args: &BlameArgs, ui: &Ui) -> Result<BlameOutput, 
     let result = search.search(&mut on_progress).map_err(failed)?;
     drop(status_line);
     let numstat = match &result {
-        BlameResult::Broke { suspect, .. } => search.numbers(suspect).map_err(failed)?,
-        BlameResult::NeverRed | BlameResult::AlwaysRed | BlameResult::Stopped(_) => Vec::new(),
+        BlameResult::Broke { candidate, .. } => search.diff_stat(candidate).map_err(failed)?,
+        BlameResult::NeverFailed | BlameResult::AlwaysFailed | BlameResult::Stopped(_) => Vec::new(),
     };
     let command = search.command().to_vec();
-    let first = search.suspects.first().cloned();
+    let first = search.candidates.first().cloned();
     Ok(BlameOutput { command, first, result, steps, files: parse_numstat(&numstat) })
 }
 
@@ -112,21 +112,21 @@ fn collect_leaves<'t>(node: &'t Node, leaves: &mut BTreeSet<&'t NodeId>) {
 }
 
 /// A commit in a few words: an iteration with its node, a start, an edit, or a commit of the user.
-fn describe(suspect: &BlameCandidate) -> String {
-    match &suspect.kind {
+fn describe(candidate: &BlameCandidate) -> String {
+    match &candidate.kind {
         CommitKind::Iteration { iter, target: IterationTarget::Node(node), .. } => format!("#{iter} {node}"),
         CommitKind::Iteration { iter, target: IterationTarget::Repair, .. } => format!("#{iter} repair"),
         CommitKind::Start { .. } => "start".to_owned(),
         CommitKind::Baseline { .. } => "baseline".to_owned(),
         CommitKind::Edit { edit, .. } => format!("edit: {}", short(edit)),
         CommitKind::Malformed { subject } | CommitKind::User { subject } => {
-            format!("yours: {}", short(subject))
+            format!("user commit: {}", short(subject))
         }
     }
 }
 
-fn suspect_json(suspect: &BlameCandidate) -> Value {
-    let node = match &suspect.kind {
+fn candidate_json(candidate: &BlameCandidate) -> Value {
+    let node = match &candidate.kind {
         CommitKind::Iteration { target: IterationTarget::Node(node), .. } => Some(node),
         CommitKind::Iteration { .. }
         | CommitKind::Start { .. }
@@ -135,7 +135,7 @@ fn suspect_json(suspect: &BlameCandidate) -> Value {
         | CommitKind::Malformed { .. }
         | CommitKind::User { .. } => None,
     };
-    json!({ "iter": suspect.kind.iter(), "node": node, "commit": suspect.commit, "what": describe(suspect) })
+    json!({ "iter": candidate.kind.iter(), "node": node, "commit": candidate.commit, "what": describe(candidate) })
 }
 
 /// One run of the command.
@@ -143,7 +143,7 @@ struct BlameStepOutput<'p>(&'p BisectStep);
 
 impl BlameStepOutput<'_> {
     fn word(&self) -> String {
-        match &self.0.how {
+        match &self.0.outcome {
             GuardRerunOutcome::Ended(GuardExit::Code(0)) => "passed".to_owned(),
             GuardRerunOutcome::Ended(exit) => format!("failed (exit {exit})"),
             GuardRerunOutcome::TimedOut => "failed (timed out)".to_owned(),
@@ -155,9 +155,9 @@ impl BlameStepOutput<'_> {
 
 impl CommandOutput for BlameStepOutput<'_> {
     fn json(&self) -> Value {
-        let mut step = suspect_json(&self.0.suspect);
+        let mut step = candidate_json(&self.0.candidate);
         if let Some(keys) = step.as_object_mut() {
-            keys.insert("passed".to_owned(), self.0.is_green().into());
+            keys.insert("passed".to_owned(), self.0.is_success().into());
             keys.insert("result".to_owned(), self.word().into());
             keys.insert("left".to_owned(), self.0.left.into());
         }
@@ -166,17 +166,20 @@ impl CommandOutput for BlameStepOutput<'_> {
 
     fn key_values(&self) -> Vec<KeyValueLine> {
         let line = KeyValueLine::new()
-            .with("step", describe(&self.0.suspect))
-            .with("commit", &self.0.suspect.commit);
-        vec![line.with("passed", self.0.is_green()).with("result", self.word()).with("left", self.0.left)]
+            .with("step", describe(&self.0.candidate))
+            .with("commit", &self.0.candidate.commit);
+        vec![line.with("passed", self.0.is_success()).with("result", self.word()).with("left", self.0.left)]
     }
 
     fn human(&self, styler: &Styler) -> String {
-        let (glyph, role) =
-            if self.0.is_green() { (Glyph::Passed, TextRole::Good) } else { (Glyph::Failed, TextRole::Bad) };
-        let commit: String = self.0.suspect.commit.chars().take(8).collect();
+        let (glyph, role) = if self.0.is_success() {
+            (Glyph::Passed, TextRole::Good)
+        } else {
+            (Glyph::Failed, TextRole::Bad)
+        };
+        let commit: String = self.0.candidate.commit.chars().take(8).collect();
         let left = if self.0.left > 1 { format!(", {} left", self.0.left) } else { String::new() };
-        let line = format!("{commit} {}: {}{left}", describe(&self.0.suspect), self.word());
+        let line = format!("{commit} {}: {}{left}", describe(&self.0.candidate), self.word());
         format!(
             "{} {}\n",
             styler.paint(role, styler.glyph(glyph)),
@@ -188,8 +191,8 @@ impl CommandOutput for BlameStepOutput<'_> {
 impl BlameOutput {
     fn word(&self) -> &'static str {
         match &self.result {
-            BlameResult::NeverRed => "never_failed",
-            BlameResult::AlwaysRed => "always_failed",
+            BlameResult::NeverFailed => "never_failed",
+            BlameResult::AlwaysFailed => "always_failed",
             BlameResult::Broke { is_flaky: false, .. } => "found",
             BlameResult::Broke { is_flaky: true, .. } => "flaky",
             BlameResult::Stopped(_) => "stopped",
@@ -198,17 +201,17 @@ impl BlameOutput {
 
     /// The command's output on the commit that broke it.
     fn output(&self) -> &[String] {
-        let BlameResult::Broke { suspect, .. } = &self.result else { return &[] };
-        let failure = self.steps.iter().rev().find(|step| step.suspect == *suspect && !step.is_green());
+        let BlameResult::Broke { candidate, .. } = &self.result else { return &[] };
+        let failure = self.steps.iter().rev().find(|step| step.candidate == *candidate && !step.is_success());
         failure.map(|step| step.output.as_slice()).unwrap_or_default()
     }
 
-    fn render_culprit(&self, suspect: &BlameCandidate, is_flaky: bool, styler: &Styler) -> String {
+    fn render_culprit(&self, candidate: &BlameCandidate, is_flaky: bool, styler: &Styler) -> String {
         let cross = styler.paint(TextRole::Bad, styler.glyph(Glyph::Failed));
         let mut text = format!(
             "\n{cross} {} broke it\n  commit {}\n",
-            styler.paint(TextRole::Strong, &describe(suspect)),
-            suspect.commit
+            styler.paint(TextRole::Strong, &describe(candidate)),
+            candidate.commit
         );
         for line in self.output() {
             text.push_str(&format!("    {}\n", styler.fit(line, styler.width.saturating_sub(4))));
@@ -219,7 +222,7 @@ impl BlameOutput {
                 "the command both passed and failed on this commit: it is flaky, so this may be wrong";
             text.push_str(&format!("{} {warning}\n", styler.paint(TextRole::Warn, "warning:")));
         }
-        match suspect.kind.iter().map(IterationNumber::get) {
+        match candidate.kind.iter().map(IterationNumber::get) {
             Some(iter) => {
                 text.push_str(&format!("\nNext: runner show {iter}\n      runner diff {iter}\n"));
                 if iter > 1 {
@@ -227,7 +230,7 @@ impl BlameOutput {
                 }
             }
             None => {
-                let commit: String = suspect.commit.chars().take(12).collect();
+                let commit: String = candidate.commit.chars().take(12).collect();
                 text.push_str(&format!("\nNext: git show {commit}\n"));
             }
         }
@@ -238,14 +241,14 @@ impl BlameOutput {
 impl CommandOutput for BlameOutput {
     fn json(&self) -> Value {
         let culprit = match &self.result {
-            BlameResult::Broke { suspect, .. } => Some(suspect_json(suspect)),
-            BlameResult::NeverRed | BlameResult::AlwaysRed | BlameResult::Stopped(_) => None,
+            BlameResult::Broke { candidate, .. } => Some(candidate_json(candidate)),
+            BlameResult::NeverFailed | BlameResult::AlwaysFailed | BlameResult::Stopped(_) => None,
         };
         json!({
             "schema": "runner.blame/1",
             "result": self.word(),
             "command": self.command,
-            "from": self.first.as_ref().map(suspect_json),
+            "from": self.first.as_ref().map(candidate_json),
             "culprit": culprit,
             "output": self.output(),
             "files": self.files.iter().map(FileDiffStat::json).collect::<Vec<_>>(),
@@ -255,9 +258,10 @@ impl CommandOutput for BlameOutput {
 
     fn key_values(&self) -> Vec<KeyValueLine> {
         let mut line = KeyValueLine::new().with("result", self.word()).with("steps", self.steps.len());
-        if let BlameResult::Broke { suspect, is_flaky } = &self.result {
-            let iter = suspect.kind.iter().map_or_else(|| "none".to_owned(), |iter| iter.get().to_string());
-            line = line.with("iter", iter).with("commit", &suspect.commit).with("what", describe(suspect));
+        if let BlameResult::Broke { candidate, is_flaky } = &self.result {
+            let iter = candidate.kind.iter().map_or_else(|| "none".to_owned(), |iter| iter.get().to_string());
+            line =
+                line.with("iter", iter).with("commit", &candidate.commit).with("what", describe(candidate));
             line = line.with("flaky", is_flaky);
         }
         let mut lines: Vec<KeyValueLine> = self.files.iter().map(FileDiffStat::line).collect();
@@ -269,12 +273,12 @@ impl CommandOutput for BlameOutput {
         let first = self.first.as_ref().map(describe).unwrap_or_default();
         let command = short(&self.command.join(" "));
         match &self.result {
-            BlameResult::Broke { suspect, is_flaky } => self.render_culprit(suspect, *is_flaky, styler),
-            BlameResult::NeverRed => {
+            BlameResult::Broke { candidate, is_flaky } => self.render_culprit(candidate, *is_flaky, styler),
+            BlameResult::NeverFailed => {
                 let tick = styler.paint(TextRole::Good, styler.glyph(Glyph::Passed));
                 format!("\n{tick} never failed: `{command}` succeeds on the run's last commit\n")
             }
-            BlameResult::AlwaysRed => {
+            BlameResult::AlwaysFailed => {
                 let cross = styler.paint(TextRole::Bad, styler.glyph(Glyph::Failed));
                 let hint = "name an iteration after which it succeeded: --from ITER (or this machine changed, not the code)";
                 format!(
@@ -288,8 +292,8 @@ impl CommandOutput for BlameOutput {
 
     fn exit(&self) -> CommandExit {
         match self.result {
-            BlameResult::NeverRed | BlameResult::Broke { .. } => CommandExit::SUCCESS,
-            BlameResult::AlwaysRed => CommandExit::FAILURE,
+            BlameResult::NeverFailed | BlameResult::Broke { .. } => CommandExit::SUCCESS,
+            BlameResult::AlwaysFailed => CommandExit::FAILURE,
             BlameResult::Stopped(code) => CommandExit(code),
         }
     }

@@ -66,7 +66,7 @@ pub(crate) fn run(dir: &Path, args: &ConformanceArgs, ui: &Ui) -> Result<Conform
         ConformanceSubject::Scripted(kind) => run_scripted(&folder, *kind, ui)?,
         ConformanceSubject::Agent(executor) => run_agent(&folder, executor, args.timeout_secs, ui)?,
     };
-    let is_good = rows.iter().all(|row| row.verdict != CheckVerdict::Bad);
+    let is_good = rows.iter().all(|row| row.verdict != CheckVerdict::Problem);
     if is_good {
         let _ = fs::remove_dir_all(&folder);
     }
@@ -150,7 +150,7 @@ fn session_row(
         what: what.to_owned(),
         expected,
         actual: outcome_words(&result.outcomes),
-        verdict: CheckVerdict::Good,
+        verdict: CheckVerdict::Ok,
         notes: result.audit.iter().map(|finding| format!("verify failed: {finding}")).collect(),
     };
     if result.processes_alive > 0 {
@@ -158,7 +158,7 @@ fn session_row(
         row.notes.push(format!("{count} still running after the session"));
     }
     if row.expected != row.actual || !row.notes.is_empty() {
-        row.verdict = CheckVerdict::Bad;
+        row.verdict = CheckVerdict::Problem;
         row.notes.extend(result.notes.iter().cloned());
     }
     row
@@ -177,7 +177,7 @@ fn run_agent(
 ) -> Result<Vec<ConformanceRow>, CommandError> {
     let mut rows = Vec::new();
     let check = program(folder, executor);
-    let is_missing = check.verdict == CheckVerdict::Bad;
+    let is_missing = check.verdict == CheckVerdict::Problem;
     let row = ConformanceRow {
         session: "program",
         what: "is installed in a known version and logged in".to_owned(),
@@ -235,12 +235,12 @@ fn usage_row(result: &ConformanceResult) -> ConformanceRow {
         what: "reports its usage".to_owned(),
         expected: "reported".to_owned(),
         actual: "not reported".to_owned(),
-        verdict: CheckVerdict::Doubtful,
+        verdict: CheckVerdict::Warning,
         notes: vec!["budgets of tokens or money cannot be enforced".to_owned()],
     };
     if let (Some(input), Some(output)) = (result.usage.input_tokens, result.usage.output_tokens) {
         row.actual = format!("{input} input tokens, {output} output tokens");
-        row.verdict = CheckVerdict::Good;
+        row.verdict = CheckVerdict::Ok;
         row.notes = Vec::new();
     }
     row
@@ -259,7 +259,7 @@ fn time_row(result: &ConformanceResult, timeout_secs: u32) -> ConformanceRow {
         what: "stops in time, with all its processes".to_owned(),
         expected: format!("within {max_secs} s"),
         actual: format!("{:.1} s{killed}", result.took.as_secs_f64()),
-        verdict: if is_late { CheckVerdict::Bad } else { CheckVerdict::Good },
+        verdict: if is_late { CheckVerdict::Problem } else { CheckVerdict::Ok },
         notes: Vec::new(),
     }
 }
@@ -313,7 +313,7 @@ impl CommandOutput for ConformanceRow {
 
 impl ConformanceOutput {
     fn problems(&self) -> usize {
-        self.rows.iter().filter(|row| row.verdict == CheckVerdict::Bad).count()
+        self.rows.iter().filter(|row| row.verdict == CheckVerdict::Problem).count()
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use runner_core::model::tree::Tree;
 use runner_core::runs::start::StartOptions;
-use runner_host::ops::demo_repo::{ScratchFile, history, make};
+use runner_host::ops::demo_repo::{self, ScratchFile};
 use runner_host::ops::start::start;
 use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
@@ -40,7 +40,8 @@ pub(crate) fn run(args: &DemoArgs, ui: &Ui) -> Result<DemoOutput, CommandError> 
     let repository = folder.join("roman");
     prepare(&folder, &repository)?;
     let end = run_loop::run(&repository, &LoopArgs { max_iterations: None }, ui)?;
-    let history = history(&repository, 20).map_err(|error| CommandError::from_host(WHAT, error))?;
+    let history =
+        demo_repo::recent_commits(&repository, 20).map_err(|error| CommandError::from_host(WHAT, error))?;
     Ok(DemoOutput { tree: load(&repository, WHAT)?, repository, history, end })
 }
 
@@ -56,7 +57,8 @@ fn prepare(folder: &Path, repository: &Path) -> Result<(), CommandError> {
         "[executor]\nkind = \"script\"\nscenario = {}\nsandbox = \"off\"\n\n[guard]\ncommand = [\"./check\"]\nprotected = [\"check\"]\n",
         Value::from(agent.display().to_string())
     );
-    make(repository, &[ScratchFile { path: "check", text: GUARD, executable: true }]).map_err(failed)?;
+    demo_repo::create(repository, &[ScratchFile { path: "check", text: GUARD, executable: true }])
+        .map_err(failed)?;
     runner_host::ops::init::init(repository, runner_host::ops::init::ExistingFiles::Keep).map_err(failed)?;
     let config_path = repository.join(runner_core::layout::Doc::Config.path());
     std::fs::write(&config_path, config).map_err(|error| {

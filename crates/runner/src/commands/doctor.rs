@@ -19,7 +19,7 @@ pub(crate) fn run(dir: &Path) -> DoctorOutput {
 
 impl DoctorOutput {
     fn problems(&self) -> usize {
-        self.checks.iter().filter(|check| check.verdict == CheckVerdict::Bad).count()
+        self.checks.iter().filter(|check| check.verdict == CheckVerdict::Problem).count()
     }
 }
 

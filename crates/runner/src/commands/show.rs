@@ -31,7 +31,7 @@ pub(crate) fn run(dir: &Path, args: &ShowArgs) -> Result<Box<dyn CommandOutput>,
         TargetArg::Node(id) => Ok(Box::new(ShowNodeOutput::new(&view, &id))),
         TargetArg::Iteration(iter) => {
             let iteration = committed_iteration(iter, &view, WHAT)?.clone();
-            let numstat = view.diff(&iteration, DiffFormat::Numbers, &[]).map_err(failed)?;
+            let numstat = view.diff(&iteration, DiffFormat::Stat, &[]).map_err(failed)?;
             let state = view.state_after(&iteration).map_err(failed)?;
             let summary =
                 state.and_then(|state| state.last_summary).unwrap_or_else(|| iteration.body.clone());
