@@ -113,5 +113,5 @@ fn claude_changes_no_file_outside_by_its_own_tools() {
     ran(&sandbox, &["step"]);
     let log = sandbox.logged(1, "executor.log");
     assert_eq!((outside.exists(), inside.exists()), (false, true), "{log}");
-    assert!(log.contains("lies outside of what this session may write to"), "{log}");
+    assert!(log.contains("this session may not write"), "{log}");
 }

@@ -272,7 +272,7 @@ fn where_the_commands_of_claude_cannot_be_wrapped_the_record_says_so() {
     let told = odd.runner(&["step"]);
     assert_eq!(told.code, Some(2));
     assert!(
-        told.stderr.contains("Claude Code starts no command through a path that holds ` -`"),
+        told.stderr.contains("Claude Code cannot run commands through a path that contains ` -`"),
         "{}",
         told.stderr
     );
