@@ -49,7 +49,7 @@ impl RepoWorld<'_> {
             SandboxSpec::for_commands(&self.git, job, self.at_head.as_ref().unwrap_or(&PathSet::new()))?;
         let folders = writable_folders(job).into_iter().chain(shared_temp_dirs()).collect();
         let before_files = claude_file_hook::command(self.git.root(), folders)?;
-        Ok(Some(CommandSandbox { around_commands: bubblewrap.before_commands(&room), before_files }))
+        Ok(Some(CommandSandbox { around_commands: bubblewrap.command_prefix(&room), before_files }))
     }
 
     /// The agent, inside what the bench says; none where it is not to be wrapped.
@@ -64,12 +64,12 @@ impl RepoWorld<'_> {
         else {
             return Ok((program, AgentWrapping::No));
         };
-        let room = SandboxSpec::of(&self.git, job, self.at_head.as_ref().unwrap_or(&PathSet::new()))?;
+        let room = SandboxSpec::for_agent(&self.git, job, self.at_head.as_ref().unwrap_or(&PathSet::new()))?;
         if let Some(temporary) = &room.temporary {
             atomic::remove_any(temporary)?;
             atomic::ensure_folder(temporary)?;
         }
-        Ok((bubblewrap.around(program, &room), AgentWrapping::Yes))
+        Ok((bubblewrap.wrap(program, &room), AgentWrapping::Yes))
     }
 }
 
