@@ -40,12 +40,12 @@ pub use event::{Event, GuardEnd, RecordedEvent, SessionCheck};
 pub use hooks::{HookCall, HookTrigger};
 pub use interpret::{Claim, ProtectedReport, REJECTED_BYTES_MAX, SessionFinding, interpret};
 pub use merge::{EditKind, PlanEdit, merge, plan_edits};
-pub use meta::IterationMeta;
+pub use meta::{IterationMeta, RecordedIteration};
 pub use next_state::{GUARD_OUTPUT_BYTES_MAX, SUMMARY_BYTES_MAX};
 pub use outcome::{Interruption, NextAction, Outcome, OutcomeClass, StopReason};
 pub use plan::{Job, NextStep, Ordinal, REPAIRS_MAX, SessionLimits, SessionMode, SessionTarget, plan};
 pub use settle::{AttemptCharge, FAILURES_MAX, Transition, settle};
-pub use snapshot::{Artifact, Memory, Snapshot};
+pub use snapshot::{Artifact, Memory, Snapshot, SnapshotInputs, SnapshotSource, TEXT_BYTES_MAX};
 pub use tree_rules::{Violation, tree_violations};
 
 use crate::model::cost::unenforceable_limits;
@@ -210,7 +210,7 @@ pub fn run_loop<W: LoopWorld>(
         let wait = match next {
             NextAction::Stop(stop) => break stop,
             NextAction::Wait(wait) => Some(wait),
-            NextAction::Go => None,
+            NextAction::Go | NextAction::Unknown => None,
         };
         if let Some(max) = iterations_max.filter(|max| completed >= *max) {
             break stop_at_maximum(world, max)?;

@@ -213,7 +213,8 @@ impl LiveView {
             | Event::GuardEnded { .. }
             | Event::Decided { .. }
             | Event::Committed { .. }
-            | Event::BudgetUnenforceable { .. } => {}
+            | Event::BudgetUnenforceable { .. }
+            | Event::Unknown => {}
         }
         match event {
             Event::Planned { run_id, iter, path, attempt, .. } => {
@@ -252,7 +253,8 @@ impl LiveView {
             | Event::BudgetUnenforceable { .. }
             | Event::Paused
             | Event::Resumed
-            | Event::Waiting { .. } => {}
+            | Event::Waiting { .. }
+            | Event::Unknown => {}
         }
     }
 

@@ -74,7 +74,7 @@ pub(super) struct ParsedSession {
 }
 
 /// Which session it was.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct SessionIdentity {
     /// The agent's own name for the session.
     pub session_id: Option<String>,

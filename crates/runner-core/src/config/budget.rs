@@ -13,7 +13,7 @@ use crate::strict::{BoundedInt, SAFE_INTEGER_MAX};
 pub type TokenLimit = BoundedInt<1, SAFE_INTEGER_MAX>;
 
 /// What a run may cost. A limit is checked before each session, so the session that reaches it is the last one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[serde(default)]
 pub struct Budget {

@@ -29,7 +29,7 @@ fn plus(sum: Amount, more: u64) -> Amount {
 }
 
 /// What one session cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionCost {
     /// Tokens read and written, if known.
     pub tokens: Option<u64>,
@@ -155,7 +155,7 @@ impl LeafSpending {
 }
 
 /// The limits that a budget can set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetLimit {
     RunTokens,

@@ -20,7 +20,7 @@ use crate::model::tree::Tree;
 use crate::strict::{DocumentProblem, FieldReader, text_of};
 
 /// What an agent may use on a node and below it. A key that is absent says nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[serde(default)]
 pub struct Tools {

@@ -213,7 +213,8 @@ mod tests {
         config.guard.baseline = true;
         change(&mut tree, &mut state, &mut config);
         let files = verify::Files::from([(Doc::Goal.path().into(), b"Do it.\n".to_vec())]);
-        let snapshot = verify::snapshot(&files, &run_id(), (&tree, &state, &config), 0).unwrap();
+        let docs = verify::StepDocuments { tree: &tree, state: &state, config: &config };
+        let snapshot = verify::snapshot(&files, &run_id(), docs, 0).unwrap();
         Untouched { snapshot, guard: failed(), events: Vec::new(), commits: Vec::new() }
     }
 

@@ -18,7 +18,8 @@ use runner_core::step::{
     ProviderError, SessionExit, Transition, Usage, interpret, plan, settle,
 };
 use runner_core::verify::{
-    AuditBase, AuditStart, AuditedCommit, Auditor, CommitChange, FileAfter, Files, Rule, snapshot,
+    AuditBase, AuditStart, AuditedCommit, Auditor, CommitChange, FileAfter, Files, Rule, StepDocuments,
+    snapshot,
 };
 
 const GOAL: &str = "---\nid: sim\n---\n# Goal\n\nBuild it.\n";
@@ -123,7 +124,8 @@ impl Run {
     fn settled(&self, attempt: Attempt, verdict: &GuardRun) -> Transition {
         let (tree, state) = (self.tree(), self.state());
         let config = Config::decode(self.bytes(Doc::Config)).unwrap();
-        let seen = snapshot(&self.files, &run_id(), (&tree, &state, &config), 0).unwrap();
+        let docs = StepDocuments { tree: &tree, state: &state, config: &config };
+        let seen = snapshot(&self.files, &run_id(), docs, 0).unwrap();
         let NextStep::Work(job) = plan(&seen).unwrap() else { panic!("the run is over") };
         settle(&seen, &job, &interpret(&seen, &job, attempt), verdict)
     }

@@ -138,7 +138,7 @@ fn write_logs(
         "commit_after": commit,
         "executor": job.executor.kind.as_str(),
         "sandbox": bench.sandbox,
-        "agent": bench.identity,
+        "identity": bench.identity,
         "mended": bench.mended,
         "set_aside": set_aside,
     });

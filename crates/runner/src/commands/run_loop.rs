@@ -105,7 +105,7 @@ fn work(
             StepResult::Stopped(stop) => Some(stop),
             StepResult::Iterated(it) => match it.transition.next {
                 NextAction::Stop(stop) => Some(stop),
-                NextAction::Go | NextAction::Wait(_) => None,
+                NextAction::Go | NextAction::Wait(_) | NextAction::Unknown => None,
             },
         }),
     }

@@ -97,7 +97,7 @@ impl CommandOutput for EventOutput<'_> {
                 let line = line.with("hook", hook).with("ok", fault.is_none());
                 fault.iter().fold(line, |line, fault| line.with("fault", clean(fault)))
             }
-            Event::Resumed => line,
+            Event::Resumed | Event::Unknown => line,
             Event::BudgetUnenforceable { limits, agent } => {
                 line.with("warning", blind_text(limits, &clean(agent)))
             }
@@ -140,7 +140,8 @@ impl CommandOutput for EventOutput<'_> {
             | Event::Decided { .. }
             | Event::Committed { .. }
             | Event::Resumed
-            | Event::Stopped { .. } => String::new(),
+            | Event::Stopped { .. }
+            | Event::Unknown => String::new(),
         }
     }
 }
@@ -230,5 +231,6 @@ pub(crate) fn mark_text(mark: &Annotation) -> String {
             "the tree could not be repaired: the run goes on from the last valid one".to_owned()
         }
         Annotation::NothingChanged => "the session changed nothing".to_owned(),
+        Annotation::Unknown => "an annotation of a newer runner".to_owned(),
     }
 }

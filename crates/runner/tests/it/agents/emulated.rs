@@ -72,7 +72,7 @@ fn a_session_of_codex_is_understood_recorded_and_passed() {
     );
     let meta = sandbox.meta(1);
     assert_eq!(meta["outcome"], "passed");
-    assert_eq!(meta["agent"], json!({ "session_id": "t-1", "model": null, "version": "0.166.0" }));
+    assert_eq!(meta["identity"], json!({ "session_id": "t-1", "model": null, "version": "0.166.0" }));
     let usage = &meta["usage"];
     assert_eq!((&usage["input_tokens"], &usage["cached_input_tokens"]), (&json!(20), &json!(5)));
     assert_eq!((&usage["cost_microdollars"], &usage["cost_source"]), (&Value::Null, &json!("unknown")));
@@ -90,7 +90,7 @@ fn a_session_of_claude_is_understood_recorded_and_passed() {
     step(&sandbox).ok();
     let meta = sandbox.meta(1);
     assert_eq!(meta["outcome"], "passed");
-    assert_eq!(meta["agent"], json!({ "session_id": "s-1", "model": "m-1", "version": "2.1.197" }));
+    assert_eq!(meta["identity"], json!({ "session_id": "s-1", "model": "m-1", "version": "2.1.197" }));
     let usage = &meta["usage"];
     assert_eq!((&usage["input_tokens"], &usage["cached_input_tokens"]), (&json!(20), &json!(5)));
     assert_eq!((&usage["cost_microdollars"], &usage["cost_source"]), (&json!(10_700), &json!("reported")));
