@@ -86,6 +86,7 @@ impl CommandError {
                 let hint = "finish it with the version of runner that began it";
                 ("journal", CommandExit::FAILURE, vec![path.display().to_string()], vec![hint.to_owned()])
             }
+            Error::Internal(_) => ("internal", CommandExit::FAILURE, Vec::new(), Vec::new()),
         };
         let mut causes = vec![error.to_string()];
         causes.extend(

@@ -100,7 +100,7 @@ fn a_fork_that_cannot_be_made_changes_nothing() {
     assert!(sandbox.runner(&["fork", "9"]).refused(2).contains("there is no iteration 9"));
     assert!(sandbox.runner(&["fork", "none/1"]).refused(2).contains("none/1"));
     let taken = sandbox.runner(&["fork", "1", "--id", "demo"]).refused(2);
-    assert!(taken.contains("there is a run `demo` already") && taken.contains("--id"), "{taken}");
+    assert!(taken.contains("run `demo` already exists") && taken.contains("--id"), "{taken}");
     assert_eq!(sandbox.runner(&["fork", "1", "--id", "a b"]).code, Some(2));
     for path in ["work-a", ".runner/GOAL.md", "new.txt"] {
         let text = sandbox.try_git(&["show", &format!("HEAD:{path}")]).stdout;

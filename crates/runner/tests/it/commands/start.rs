@@ -228,7 +228,10 @@ fn an_operation_under_way_is_refused_and_left_alone() {
         sandbox.try_git(begin);
         let before = (sandbox.branches(), sandbox.git(&["status", "--porcelain"]));
         let refused = sandbox.runner(&["start"]).refused(2);
-        assert!(refused.contains(&format!("a {word} is under way")) && refused.contains(abort), "{refused}");
+        assert!(
+            refused.contains(&format!("a {word} is in progress")) && refused.contains(abort),
+            "{refused}"
+        );
         assert_eq!(before, (sandbox.branches(), sandbox.git(&["status", "--porcelain"])));
         let words: Vec<&str> = abort.split(' ').skip(1).collect();
         sandbox.git(&words);
@@ -377,7 +380,7 @@ fn init_writes_what_is_missing_and_keeps_what_is_there() {
 
     sandbox.runner(&["start"]).ok();
     let refused = sandbox.runner(&["init", "--force"]).refused(2);
-    assert!(refused.contains("is under way here"), "{refused}");
+    assert!(refused.contains("is not finished"), "{refused}");
 }
 
 #[test]

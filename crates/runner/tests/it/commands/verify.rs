@@ -68,11 +68,14 @@ fn a_part_of_a_run_is_measured_by_the_commit_before_it() {
 fn what_is_no_run_is_refused() {
     let sandbox = complete();
     let told = sandbox.runner(&["verify", "dmeo"]).refused(2);
-    assert!(told.contains("no run and no commit `dmeo`") && told.contains("did you mean `demo`?"), "{told}");
-    assert!(sandbox.runner(&["verify", "main"]).refused(2).contains("`main` is no run"));
+    assert!(
+        told.contains("no such run or commit: `dmeo`") && told.contains("did you mean `demo`?"),
+        "{told}"
+    );
+    assert!(sandbox.runner(&["verify", "main"]).refused(2).contains("`main` is not a run"));
     assert!(sandbox.runner(&["verify", "nothing..HEAD"]).refused(2).contains("`nothing` names no commit"));
     let other = TestRepo::with_commit(RUNNER);
-    assert!(other.runner(&["verify"]).refused(2).contains("this repository has no run"));
+    assert!(other.runner(&["verify"]).refused(2).contains("this repository has no runs"));
 }
 
 #[test]
