@@ -72,7 +72,7 @@ impl Workspace {
             let argv = std::iter::once(git.clone().into()).chain(words).collect();
             let errand = CommandSpec { argv, folder: folder.to_owned(), ..CommandSpec::default() };
             let ended = launcher.run(&errand).map_err(|error| error.to_string())?;
-            if ended.is_success() { Ok(()) } else { Err(format!("git {}: {}", ended.how(), ended.tail())) }
+            if ended.is_success() { Ok(()) } else { Err(format!("git {}: {}", ended.exit, ended.tail())) }
         };
         let words = ["clone", "-q", "--no-hardlinks"].map(OsString::from).into_iter();
         let words = words.chain([bundle.into(), self.repository.clone().into()]).collect();
@@ -103,7 +103,7 @@ impl Workspace {
         if ended.is_success() {
             return Ok(());
         }
-        Err(format!("{name}: `{words}` {}: {}", ended.how(), ended.tail()))
+        Err(format!("{name}: `{words}` {}: {}", ended.exit, ended.tail()))
     }
 
     /// Lays the agent's scenario out, if it plays one, and gives the configuration of the trial.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     if supervise::is_supervisor() {
-        return supervise::supervise();
+        return supervise::run_supervisor();
     }
     if let Some(scenario) = runner_host::agent::scripted_agent::scenario_argument() {
         return runner_host::agent::scripted_agent::play(&scenario);

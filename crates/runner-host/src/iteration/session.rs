@@ -35,8 +35,7 @@ use runner_core::text::one_line;
 use supervise::executables;
 use supervise::signals::SignalListener;
 use supervise::{
-    self, ExitReason, OutputLog, OutputTarget, ProcessInput, ProcessSpec, SignalTarget, StopSignal,
-    TimeLimits,
+    self, ExitReason, OutputLog, OutputTarget, ProcessSpec, SignalTarget, StopSignal, TimeLimits,
 };
 
 /// The file that an agent's output goes to.
@@ -147,28 +146,26 @@ impl RepoWorld<'_> {
             let now = Some(fingerprint(&self.git, &bench.index));
             seen.replace(now.clone()) != now
         };
-        let launch = ProcessSpec {
-            argv,
-            working_dir: self.git.root().to_owned(),
-            environment,
-            input: ProcessInput::File(places.prompt.clone()),
-            output: match dialect {
-                Some(_) => OutputTarget::Separate { stdout: log(OUTPUT), stderr: log("executor.err.log") },
-                None => OutputTarget::Combined(log(OUTPUT)),
-            },
-            stream: Some(log("stream.jsonl")),
-            limits: TimeLimits {
+        let output = match dialect {
+            Some(_) => OutputTarget::Separate { stdout: log(OUTPUT), stderr: log("executor.err.log") },
+            None => OutputTarget::Combined(log(OUTPUT)),
+        };
+        let on_output = |source, bytes: &[u8]| ear.borrow_mut().hear(source, bytes);
+        let spec = ProcessSpec::new(argv, self.git.root(), output)
+            .env(environment)
+            .stdin_file(&places.prompt)
+            .jsonl_copy(log("stream.jsonl"))
+            .time_limits(TimeLimits {
                 wall: bench.deadline.saturating_duration_since(Instant::now()),
                 idle: Duration::from_secs(job.limits.idle_secs.unwrap_or(0)),
-            },
-            stop_policy: supervise::StopPolicy {
+            })
+            .stop_policy(supervise::StopPolicy {
                 is_sandboxed: wrapped == AgentWrapping::Yes,
                 ..how_to_stop(agent)
-            },
-            has_changed_files: &has_changed_files,
-            on_output: &|source, bytes| ear.borrow_mut().hear(source, bytes),
-        };
-        let ended = supervise::run(&launch, &self.control, &self.supervision)?;
+            })
+            .file_activity(&has_changed_files)
+            .on_output(&on_output);
+        let ended = supervise::run(&spec, &self.control, &self.supervision)?;
         let by = self
             .signals
             .as_ref()
@@ -293,22 +290,11 @@ impl RepoWorld<'_> {
             Ok(program) => program,
             Err(why) => return Ok((GuardRun::NotStarted { why }, None)),
         };
-        let launch = ProcessSpec {
-            argv,
-            working_dir: self.git.root().to_owned(),
-            environment,
-            input: ProcessInput::Empty,
-            output: OutputTarget::Combined(OutputLog {
-                path: path.to_owned(),
-                bytes_max: job.limits.guard_output_bytes,
-            }),
-            stream: None,
-            limits: TimeLimits { wall, idle: Duration::ZERO },
-            stop_policy: supervise::StopPolicy::default(),
-            has_changed_files: &|| false,
-            on_output: &|_, _| (),
-        };
-        let ended = supervise::run(&launch, &self.control, &self.supervision)?;
+        let output = OutputTarget::combined(path, job.limits.guard_output_bytes);
+        let spec = ProcessSpec::new(argv, self.git.root(), output)
+            .env(environment)
+            .time_limits(TimeLimits::wall(wall));
+        let ended = supervise::run(&spec, &self.control, &self.supervision)?;
         let output = || fs::read(path).unwrap_or_default();
         let verdict = match ended.exit {
             ExitReason::Exited(code) => GuardRun::Ended { exit: GuardExit::Code(code), output: output() },
