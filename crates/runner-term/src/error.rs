@@ -272,6 +272,7 @@ fn user_error_hints(refusal: &UserError) -> (&'static str, Vec<String>, Vec<Stri
             none(),
             vec![format!("choose another name with --id, or go there: git switch {}", run.branch())],
         ),
+        UserError::NoForkName(_) => ("no_fork_name", none(), hint("name the new run: --id NAME")),
         UserError::NoSuchRevision(_) => (
             "no_such_revision",
             none(),

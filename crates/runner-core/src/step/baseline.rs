@@ -20,7 +20,11 @@ pub trait BaselineWorld: World {
     fn run_baseline_guard(&mut self, run: &LoadedRun, job: &Job) -> Result<GuardRun, Self::Error>;
 
     /// Commits the result, and restores what the guard changed.
-    fn commit_baseline(&mut self, run: &LoadedRun, baseline: &BaselineCommit) -> Result<CommitId, Self::Error>;
+    fn commit_baseline(
+        &mut self,
+        run: &LoadedRun,
+        baseline: &BaselineCommit,
+    ) -> Result<CommitId, Self::Error>;
 }
 
 /// The state that `runner step` and `runner loop` begin with.

@@ -6,23 +6,23 @@ use runner_core::bisect::{Bisect, BisectNext};
 use runner_core::config::Config;
 use runner_core::layout::Doc;
 use runner_core::model::id::IterationNumber;
+use runner_core::model::object_id::CommitId;
 use runner_core::step::GuardExit;
 use runner_core::verify::{CommitKind, kind};
 
 use crate::error::{Error, UserError};
-use crate::git::Git;
+use crate::git::{DiffFormat, Git};
 use crate::ops::guard_rerun::{CommitCheck, GuardRerunOutcome, GuardRerunner, PinnedFiles};
-use crate::repo::run_history::{line, resolve};
-use crate::view::run_view::DiffFormat;
+use crate::repo::run_history::{resolve, run_history};
 
 /// A commit that may have broken the check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlameCandidate {
     /// The commit.
-    pub commit: String,
+    pub commit: CommitId,
     /// What it is.
     pub kind: CommitKind,
-    parent: Option<String>,
+    parent: Option<CommitId>,
 }
 
 /// The commits of a run from an iteration on, oldest first, and the check.
@@ -87,7 +87,7 @@ impl BlameSearch {
     ) -> Result<Self, Error> {
         let git = Git::open(dir)?;
         let target = resolve(&git, run)?;
-        let entries = line(&git, &mut git.batch()?, &target)?.entries;
+        let entries = run_history(&git, &mut git.batch()?, &target)?.entries;
         let suspects = entries.into_iter().map(|entry| BlameCandidate {
             kind: kind(&entry.message),
             commit: entry.logged.id,
@@ -145,7 +145,7 @@ impl BlameSearch {
 
     /// Added and removed lines of a commit, by file.
     pub fn numbers(&self, suspect: &BlameCandidate) -> Result<Vec<u8>, Error> {
-        let parent = suspect.parent.as_deref().ok_or(UserError::NoCommit)?;
+        let parent = suspect.parent.as_ref().ok_or(UserError::NoCommit)?;
         self.git.show_diff(parent, &suspect.commit, DiffFormat::Numbers, &[])
     }
 }

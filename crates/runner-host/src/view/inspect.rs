@@ -7,69 +7,21 @@ use runner_core::config::Config;
 use runner_core::layout::{Doc, NODES_DIR, RUNNER_DIR, tools_path};
 use runner_core::model::goal::{Goal, GoalError};
 use runner_core::model::id::{NodeId, RunId};
+use runner_core::model::object_id::BranchName;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tools::Tools;
 use runner_core::model::tree::{BYTES_MAX, Tree, TreeProblem};
 use runner_core::runs::identity::{IdentityError, IdentityInputs};
-use runner_core::runs::start::DocSet;
 use runner_core::strict::DocumentProblem;
-use runner_core::text::one_line;
 
+use crate::clock::now_ms;
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
-use crate::git::{Git, Head, lossy};
-use crate::iteration::RecoveryNote;
-use crate::iteration::iteration_dir::now_ms;
+use crate::git::{Git, Head};
 use crate::ops::pause;
+use crate::repo::documents::{SMALL_BYTES_MAX, first_paths, read_valid_docs};
 use crate::repo::journal;
-use crate::repo::paths::RUNNER_FOLDERS;
-
-/// No document but the tree has a reason to be large.
-const SMALL_BYTES_MAX: u64 = 16 << 20;
-
-/// Reads the documents as they lie in the work tree. Each is a plain file in a real folder, or not there.
-pub(crate) fn read_docs(git: &Git) -> Result<DocSet, Error> {
-    let (docs, refused) = read_what_can_be_read(git)?;
-    refused.into_iter().next().map_or(Ok(docs), |refusal| Err(refusal.into()))
-}
-
-/// The same, with the refusals beside what could be read.
-fn read_what_can_be_read(git: &Git) -> Result<(DocSet, Vec<UserError>), Error> {
-    let (mut docs, mut refused) = (DocSet::new(), Vec::new());
-    for folder in RUNNER_FOLDERS {
-        match atomic::is_folder(&git.root().join(folder)) {
-            Ok(_) => {}
-            Err(Error::Refused(refusal)) => return Ok((docs, vec![refusal])),
-            Err(error) => return Err(error),
-        }
-    }
-    for doc in Doc::ALL {
-        let max = if doc == Doc::Tree { BYTES_MAX as u64 } else { SMALL_BYTES_MAX };
-        match atomic::read(&git.paths().doc(doc), max) {
-            Ok(Some(bytes)) => drop(docs.insert(doc, bytes)),
-            Ok(None) => {}
-            Err(Error::Refused(refusal)) => refused.push(refusal),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok((docs, refused))
-}
-
-/// The documents as a commit has them.
-pub(crate) fn docs_of(git: &Git, commit: &str) -> Result<DocSet, Error> {
-    let files = git.files_of(commit, RUNNER_DIR)?;
-    let known: Vec<(Doc, &str)> =
-        files.iter().filter_map(|file| Doc::at(&file.path).map(|doc| (doc, file.object.as_str()))).collect();
-    let objects: Vec<&str> = known.iter().map(|(_, object)| *object).collect();
-    Ok(known.iter().map(|(doc, _)| *doc).zip(git.blobs(&objects)?).collect())
-}
-
-/// Paths for people: the first ten, and how many more there are.
-pub(crate) fn show_paths(paths: &[Vec<u8>]) -> (Vec<String>, usize) {
-    let shown: Vec<String> = paths.iter().take(10).map(|path| one_line(&lossy(path))).collect();
-    let more = paths.len() - shown.len();
-    (shown, more)
-}
+use crate::repo::recovery::RecoveryNote;
 
 /// A document that is there, or not, or cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,7 +101,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
     if git.root().join(RUNNER_DIR).symlink_metadata().is_err() {
         return Err(UserError::NotSetUp(git.root().to_owned()).into());
     }
-    let (docs, refused) = read_what_can_be_read(&git)?;
+    let (docs, refused) = read_valid_docs(&git)?;
     let config = LoadedDoc::of(docs.get(&Doc::Config), Config::decode);
     let filters = config.valid().map(|config| config.git.filters.clone()).unwrap_or_default();
     git.allow_filters(&filters)?;
@@ -164,7 +116,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
     let tree = LoadedDoc::of(docs.get(&Doc::Tree), Tree::decode);
     Ok(Inspection {
         root: git.root().to_owned(),
-        dirty: show_paths(&status.outside),
+        dirty: first_paths(&status.outside),
         runner_changed: !status.inside.is_empty(),
         interrupted: journal::pending(&git.paths().journal())?.is_some(),
         is_paused: pause::is_paused(git.paths()),
@@ -238,7 +190,7 @@ impl Inspection {
     /// What identity is read from. Documents that cannot be read name no run.
     fn standing(&self) -> IdentityInputs<'_> {
         IdentityInputs {
-            branch: self.head.branch(),
+            branch: self.head.branch().map(BranchName::as_str),
             has_gitignore: !self.missing.contains(&Doc::Gitignore),
             state_id: self.state.valid().and_then(|state| state.run_id.as_ref()),
             goal_id: self.goal.valid().and_then(|goal| goal.id.as_ref()),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 use runner_core::layout::Doc;
 use runner_core::model::id::{IterationNumber, NodeId, RunId};
+use runner_core::model::object_id::CommitId;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::Tree;
 use runner_core::step::Outcome;
@@ -14,9 +15,10 @@ use serde_json::Value;
 
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
+pub use crate::git::DiffFormat;
 use crate::git::Git;
 use crate::repo::paths::is_runner_path;
-use crate::repo::run_history::{RunCommit, RunSelector, line, resolve};
+use crate::repo::run_history::{RunCommit, RunSelector, resolve, run_history};
 
 /// The most bytes of a log that are read.
 const LOG_BYTES_MAX: u64 = 256 << 20;
@@ -40,9 +42,9 @@ pub struct IterationView {
     /// Its number.
     pub iter: IterationNumber,
     /// Its commit.
-    pub commit: String,
+    pub commit: CommitId,
     /// The commit before it.
-    pub parent: Option<String>,
+    pub parent: Option<CommitId>,
     /// Seconds since 1970 at which it was committed.
     pub committed: i64,
     /// What its subject says.
@@ -102,7 +104,7 @@ impl RunView {
         let git = Git::open(dir)?;
         let target = resolve(&git, wanted)?;
         let mut batch = git.batch()?;
-        let run = line(&git, &mut batch, &target)?;
+        let run = run_history(&git, &mut batch, &target)?;
         let mut iterations: Vec<IterationView> = run.entries.into_iter().filter_map(seen).collect();
         for seen in &mut iterations {
             seen.meta = meta(&git, &target, seen);
@@ -145,7 +147,7 @@ impl RunView {
 
     /// What an iteration changed, as git shows it; without paths, all but the runner's own files.
     pub fn diff(&self, seen: &IterationView, form: DiffFormat, paths: &[String]) -> Result<Vec<u8>, Error> {
-        let parent = seen.parent.as_deref().ok_or(UserError::NoCommit)?;
+        let parent = seen.parent.as_ref().ok_or(UserError::NoCommit)?;
         self.git.show_diff(parent, &seen.commit, form, paths)
     }
 }
@@ -164,17 +166,6 @@ impl TextPattern {
     pub fn is_match(&self, text: &str) -> bool {
         self.0.is_match(text)
     }
-}
-
-/// How a difference is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DiffFormat {
-    /// Line by line.
-    Patch,
-    /// Line by line, in colour.
-    Coloured,
-    /// Added and removed lines by file.
-    Numbers,
 }
 
 /// Whether a runner is at work in the repository that a folder lies in.
@@ -212,5 +203,5 @@ fn meta(git: &Git, target: &RunSelector, seen: &IterationView) -> Option<Value> 
     let run = seen.run().unwrap_or(&target.run);
     let folder = git.paths().iteration(run.as_str(), &seen.iter.to_string());
     let meta: Value = serde_json::from_slice(&fs::read(folder.join("meta.json")).ok()?).ok()?;
-    (meta.get("commit_after")?.as_str()? == seen.commit).then_some(meta)
+    (meta.get("commit_after")?.as_str()? == seen.commit.as_str()).then_some(meta)
 }

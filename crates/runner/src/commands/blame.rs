@@ -166,7 +166,7 @@ impl CommandOutput for BlameStepOutput<'_> {
     fn human(&self, pen: &Styler) -> String {
         let (glyph, ink) =
             if self.0.is_green() { (Glyph::Passed, TextRole::Good) } else { (Glyph::Failed, TextRole::Bad) };
-        let commit: String = self.0.suspect.commit.chars().take(8).collect();
+        let commit = self.0.suspect.commit.prefix(8);
         let left = if self.0.left > 1 { format!(", {} left", self.0.left) } else { String::new() };
         let line = format!("{commit} {}: {}{left}", what(&self.0.suspect), self.word());
         format!("{} {}\n", pen.paint(ink, pen.glyph(glyph)), pen.fit(&line, pen.width.saturating_sub(2)))
@@ -215,7 +215,7 @@ impl BlameOutput {
                 }
             }
             None => {
-                let commit: String = suspect.commit.chars().take(12).collect();
+                let commit = suspect.commit.prefix(12);
                 text.push_str(&format!("\nNext: git show {commit}\n"));
             }
         }

@@ -6,9 +6,11 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use runner_core::step::{self, Event, LoopWorld, NextAction, StepResult, StopReason};
+use runner_core::step::{self, Event, NextAction, RunStart, StepResult, StopReason};
+use runner_host::iteration::RepoWorld;
 use runner_host::iteration::iteration_dir::last_line;
-use runner_host::iteration::{Recovered, RepoWorld, recover};
+use runner_host::repo::locked_repo::UnrecoveredRepo;
+use runner_host::repo::recovery::Recovered;
 use runner_term::terminal::KeyReader;
 use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, Ui};
 use serde_json::{Value, json};
@@ -88,20 +90,25 @@ fn work(
     live: &LiveDisplay<'_>,
     (asked, root): (&AtomicBool, &OnceLock<PathBuf>),
 ) -> Result<Option<StopReason>, runner_host::Error> {
-    let mut audience = |event: &Event| live.tell(event);
+    let mut sink = |event: &Event| live.tell(event);
     let wants_stop = Box::new(|| asked.load(Ordering::SeqCst));
-    let mut workshop = RepoWorld::open(dir, &mut audience, wants_stop)?;
-    let _ = root.set(workshop.root().to_owned());
-    workshop.handle_signals()?;
-    if let Some(taken) = recover(&mut workshop)? {
-        live.say(&RecoveryOutput(taken));
+    let repo = UnrecoveredRepo::lock(dir)?;
+    let _ = root.set(repo.root().to_owned());
+    let mut world = RepoWorld::new(repo, &mut sink, wants_stop)?;
+    if let Some(recovered) = world.take_recovered() {
+        live.say(&RecoveryOutput(recovered));
     }
-    if let Some(stop) = surveyed(&mut workshop, amount)? {
-        return Ok(Some(stop));
-    }
+    let start = match amount {
+        RunMode::OneStep => step::begin_step(&mut world)?,
+        RunMode::UntilItStops { .. } => step::begin_loop(&mut world)?,
+    };
+    let run = match start {
+        RunStart::Ready(run) => run,
+        RunStart::Stopped(stop) => return Ok(Some(stop)),
+    };
     match amount {
-        RunMode::UntilItStops { at_most } => step::run_loop(&mut workshop, at_most).map(Some),
-        RunMode::OneStep => Ok(match step::step(&mut workshop)? {
+        RunMode::UntilItStops { at_most } => step::run_loop(&mut world, *run, at_most).map(Some),
+        RunMode::OneStep => Ok(match step::step(&mut world, &run)? {
             StepResult::Stopped(stop) => Some(stop),
             StepResult::Iterated(it) => match it.transition.next {
                 NextAction::Stop(stop) => Some(stop),
@@ -109,15 +116,6 @@ fn work(
             },
         }),
     }
-}
-
-/// Asks the guard before the first session, unless the run is paused or the user breaks in.
-fn surveyed(workshop: &mut RepoWorld<'_>, amount: RunMode) -> Result<Option<StopReason>, runner_host::Error> {
-    if !workshop.is_before_first() {
-        return Ok(None);
-    }
-    let stop = if amount == RunMode::OneStep { None } else { workshop.pause(None)? };
-    if stop.is_some() { Ok(stop) } else { step::baseline(workshop) }
 }
 
 /// What a crash had left and what became of it.

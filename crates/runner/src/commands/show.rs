@@ -104,7 +104,7 @@ impl CommandOutput for ShowIterationOutput {
         let glyph = pen.glyph(glyph).trim_end_matches(['─', '-', ' ']);
         let head = format!("{} #{} {node}", pen.paint(ink, glyph), self.seen.iter.get());
         let mut text = format!("{head}  {}\n", pen.paint(ink, outcome));
-        let commit: String = self.seen.commit.chars().take(12).collect();
+        let commit = self.seen.commit.prefix(12).to_owned();
         let mut row = |key: &str, value: &str| {
             if !value.is_empty() {
                 text.push_str(&format!("  {} {}\n", pen.paint(TextRole::Faint, &format!("{key:<8}")), value));

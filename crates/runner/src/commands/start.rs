@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use runner_core::layout::Doc;
-use runner_core::model::id::RunId;
 use runner_core::runs::start::StartOptions;
 use runner_host::ops::start::{StartKind, StartResult, start};
 use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
@@ -97,7 +96,8 @@ impl CommandOutput for StartOutput {
             text.push_str("\nNext: runner loop\n");
         }
         if self.started.kind == StartKind::New && !self.started.other_runs.is_empty() {
-            let others: Vec<String> = self.started.other_runs.iter().map(RunId::branch).collect();
+            let others: Vec<String> =
+                self.started.other_runs.iter().map(|run| run.branch().to_string()).collect();
             let (first, more) = (others.first().cloned().unwrap_or_default(), others.len() - 1);
             let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
             text.push_str(&format!("To go on with an earlier run instead: git switch {first}{more}\n"));

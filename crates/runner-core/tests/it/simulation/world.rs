@@ -14,7 +14,8 @@ use runner_core::model::tree::Tree;
 use runner_core::prompt::PromptError;
 use runner_core::step::{
     Attempt, ChangeScope, Event, GuardExit, GuardRun, Interruption, IterationWorld, Job, LeftFile, LoadedRun,
-    LoopWorld, Memory, NextStep, ProtectedPath, SessionExit, Snapshot, StopReason, Transition, Usage, Wait, WaitResult, World, plan, resume,
+    LoopWorld, Memory, NextStep, ProtectedPath, SessionExit, Snapshot, StopReason, Transition, Usage, Wait,
+    WaitResult, World, plan, resume,
 };
 use runner_core::strict::BoundedInt;
 

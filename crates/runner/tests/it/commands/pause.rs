@@ -129,7 +129,7 @@ fn what_another_command_left_unfinished_in_a_pause_is_finished_before_the_run_go
     sandbox.runner(&["pause"]).ok();
     let mut waiting = Loop::start(&sandbox);
     waiting.until("paused");
-    run(sandbox.runner_command(&["node", "remove", "two"]).env("RUNNER_TEST_CRASH_AT", "move.branch"));
+    run(sandbox.runner_command(&["node", "remove", "two"]).env("RUNNER_TEST_CRASH_AT", "publish.branch"));
     go(&sandbox, 1);
     sandbox.runner(&["resume"]).ok();
     assert_eq!(waiting.end(), Some(0));

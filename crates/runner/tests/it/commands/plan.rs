@@ -157,7 +157,7 @@ fn an_import_that_claims_what_it_did_not_do_is_found() {
 
 #[test]
 fn a_crash_during_an_import_is_finished_by_the_next_command() {
-    for point in ["start.commit", "move.journal", "move.branch", "move.documents", "move.index"] {
+    for point in ["start.commit", "publish.journal", "publish.branch", "publish.documents", "publish.index"] {
         let sandbox = started();
         std::fs::write(sandbox.outside().join("p.md"), "- [ ] a\n").unwrap();
         let import = ["plan", "import", "../p.md"];
