@@ -51,9 +51,9 @@ impl Workspace {
             self.errand(kit, setup, "setup", launcher)?;
         }
         let kept = if kit.bundle().is_some() {
-            demo_repo::settle(&self.repository)
+            demo_repo::commit_changes(&self.repository)
         } else {
-            demo_repo::adopt(&self.repository)
+            demo_repo::init_from_folder(&self.repository)
         };
         kept.map_err(|error| format!("could not commit the starting point: {error}"))?;
         self.link(&kit.case.id).map_err(fail)

@@ -54,7 +54,7 @@ pub enum DiffFormat {
     Patch,
     Coloured,
     /// Added and removed lines by file.
-    Numbers,
+    Stat,
 }
 
 /// Marks the start of a commit in the log's output. No path contains this byte at its start.
@@ -226,7 +226,7 @@ impl Git {
         let options = match format {
             DiffFormat::Patch => ["--no-color"].as_slice(),
             DiffFormat::Coloured => ["--color=always"].as_slice(),
-            DiffFormat::Numbers => ["--numstat", "-z", "--no-renames"].as_slice(),
+            DiffFormat::Stat => ["--numstat", "-z", "--no-renames"].as_slice(),
         };
         let mut args = vec!["diff", "--no-ext-diff", "--no-textconv", "-M"];
         args.extend(options);

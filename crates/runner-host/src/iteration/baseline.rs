@@ -23,8 +23,8 @@ impl BaselineWorld for RepoWorld<'_> {
     fn run_baseline_guard(&mut self, run: &LoadedRun, job: &Job) -> Result<GuardRun, Error> {
         let git = self.repo.git();
         let log = git.paths().baseline_log(job.run_id.as_str());
-        log.parent().map_or(Ok(()), |folder| atomic::make_folders(git.root(), folder))?;
-        atomic::clear(&log)?;
+        log.parent().map_or(Ok(()), |folder| atomic::create_folders(git.root(), folder))?;
+        atomic::remove_any(&log)?;
         // A publication of the current commit: after a crash, recovery restores what the guard changed and keeps a copy.
         let current = PublishEntry::next_commit(&job.run_id, &run.commit, &run.commit);
         journal::begin(&git.paths().journal(), &JournalEntry::Publish(current.clone()))?;

@@ -58,7 +58,7 @@ pub(super) fn commit_iteration(
     publish::publish_in_place(git, &PreparedCommit { entry: &entry, index, worktree, docs: &DOCS })?;
     let user_index = atomic::stamp(&git.paths().index());
     // The answer is in the iteration's directory by now.
-    atomic::clear(&git.paths().answer(&job.iteration.to_string()))?;
+    atomic::remove_any(&git.paths().answer(&job.iteration.to_string()))?;
     iteration.setup.dir.evict_tree_after();
     let known = (worktree == WorktreeState::Clean).then(|| KnownState {
         head: Head::Branch { name: job.run_id.branch(), commit: commit.clone() },
@@ -113,7 +113,7 @@ impl CommitInputs<'_> {
     fn write_documents(&self, git: &Git, tree: &Tree) -> Result<Option<TreeFile>, Error> {
         for (doc, bytes) in DOCS.into_iter().zip(self.contents) {
             let prepared = atomic::prepare(git.root(), &git.paths().doc(doc), bytes)?;
-            atomic::age(&prepared)?;
+            atomic::backdate_mtime(&prepared)?;
         }
         self.iteration.setup.dir.write_tree_after(tree)
     }

@@ -44,7 +44,7 @@ pub(super) fn run(
     log: &Path,
     wall: Duration,
 ) -> Result<TimedGuardRun, Error> {
-    let PreparedCommand { argv, environment, .. } = match command::guard(job, git.root()) {
+    let PreparedCommand { argv, environment, .. } = match command::guard_command(job, git.root()) {
         Ok(program) => program,
         Err(why) => return Ok(TimedGuardRun { run: GuardRun::NotStarted { why }, elapsed: None }),
     };

@@ -24,7 +24,7 @@ pub(super) fn run(
     programs: &ProgramRunner,
 ) -> Result<(), String> {
     let PreparedCommand { argv, environment, .. } = program(&call.argv, paths.root())?;
-    atomic::write_soon(&paths.hook_input(), &canonical_json(&call.payload))
+    atomic::write_no_sync(&paths.hook_input(), &canonical_json(&call.payload))
         .map_err(|error| error.to_string())?;
     let wall = Duration::from_secs(u64::try_from(hooks.timeout_secs.get()).unwrap_or(1));
     let output = OutputTarget::combined(paths.hook_log(), OUTPUT_BYTES_MAX);
@@ -34,7 +34,7 @@ pub(super) fn run(
         .time_limits(TimeLimits::wall(wall));
     // A user who stops the run still wants the hook that reports the stop.
     let result = programs.run_uncancelled(&spec).map_err(|error| error.to_string())?;
-    atomic::clear(&paths.hook_input()).map_err(|error| error.to_string())?;
+    atomic::remove_any(&paths.hook_input()).map_err(|error| error.to_string())?;
     match result.exit {
         exit if exit.is_success() => Ok(()),
         ExitReason::TimedOut => Err(format!("it took longer than {} seconds", wall.as_secs())),
@@ -54,7 +54,7 @@ pub(crate) fn program(argv: &CommandArgv, root: &Path) -> Result<PreparedCommand
             return Err(format!("`{name}` is inside the repository, where agents can change it"));
         }
     }
-    command::program(argv.words(), root)
+    command::resolve_command(argv.words(), root)
 }
 
 /// The working directory of hooks.

@@ -59,7 +59,7 @@ impl EventsFile {
     /// Appends an event. A failure is ignored: no run stops because its log cannot be written.
     pub(super) fn append(&self, event: &Event) {
         let Ok(line) = serde_json::to_string(&RecordedEvent { t_ms: now_ms(), event }) else { return };
-        if atomic::make_folders(&self.root, &self.dir).is_ok() {
+        if atomic::create_folders(&self.root, &self.dir).is_ok() {
             let file = File::options().create(true).append(true).open(self.dir.join("events.jsonl"));
             let _ = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
         }
@@ -82,13 +82,13 @@ impl IterationDir {
 
     /// Removes what an agent may have put in the place of a log: pipes that would block, links that point elsewhere.
     pub(crate) fn tidy(&self) -> Result<(), Error> {
-        atomic::make_folders(&self.root, &self.path)?;
+        atomic::create_folders(&self.root, &self.path)?;
         for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
             let is_plain = |metadata: fs::Metadata| {
                 metadata.is_file() && (metadata.nlink() == 1 || entry.file_name() == BEFORE)
             };
             if !entry.metadata().is_ok_and(is_plain) {
-                atomic::clear(&entry.path())?;
+                atomic::remove_any(&entry.path())?;
             }
         }
         Ok(())
@@ -104,14 +104,14 @@ impl IterationDir {
 
     /// Writes a file of the log. If an agent removed the directory, creates it again.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        atomic::make_folders(&self.root, &self.path)?;
+        atomic::create_folders(&self.root, &self.path)?;
         atomic::overwrite(&self.file(name), bytes)
     }
 
     /// Writes the tree that the iteration begins with: a hard link to `same`, if that still holds this tree.
     pub(super) fn write_tree_before(&self, tree: &Tree, same: Option<&TreeFile>) -> Result<(), Error> {
         if let Some(same) = same.filter(|same| atomic::stamp(&same.path).as_ref() == Some(&same.stamp)) {
-            atomic::clear(&self.file(BEFORE))?;
+            atomic::remove_any(&self.file(BEFORE))?;
             if fs::hard_link(&same.path, self.file(BEFORE)).is_ok() {
                 return Ok(());
             }
@@ -128,7 +128,7 @@ impl IterationDir {
 
     /// Drops the tree from the page cache once it is on the disk.
     pub(super) fn evict_tree_after(&self) {
-        atomic::let_go(&self.file(AFTER));
+        atomic::evict_page_cache(&self.file(AFTER));
     }
 
     pub(super) fn set_agent_time(&mut self, time: Duration) {

@@ -84,7 +84,7 @@ impl EndedSession {
     /// Stages what the session left, and returns it as values.
     pub(super) fn collect(self, git: &Git, job: &Job) -> Result<(OpenIteration, Attempt), Error> {
         let setup = &self.setup;
-        atomic::make_folders(git.root(), &git.paths().context())?;
+        atomic::create_folders(git.root(), &git.paths().context())?;
         let answer = read_left_file(&answer_path(git, job), ANSWER_BYTES_MAX);
         if let LeftFile::Bytes(bytes) = &answer {
             setup.dir.write("output.json", bytes)?;
@@ -159,8 +159,8 @@ impl OpenIteration {
         worktree::restore_in_index(git, &self.setup.index, &self.setup.base, &paths)?;
         for path in paths.iter().map(|path| git.root().join(path_of(path))) {
             // A link on the way points elsewhere, and nothing there belongs to the run.
-            path.parent().map_or(Ok(()), |folder| atomic::make_folders(git.root(), folder))?;
-            atomic::clear(&path)?;
+            path.parent().map_or(Ok(()), |folder| atomic::create_folders(git.root(), folder))?;
+            atomic::remove_any(&path)?;
         }
         git.check_out(&self.setup.index, &paths)
     }

@@ -7,7 +7,7 @@ use runner_core::step::Job;
 use crate::agent::claude_file_hook;
 use crate::agent::command::PreparedCommand;
 use crate::agent::sandbox::{
-    Bubblewrap, SANDBOX_FIX, SandboxKind, SandboxSpec, folders_of, obstacle, shared_temporary,
+    Bubblewrap, SANDBOX_FIX, SandboxKind, SandboxSpec, obstacle, shared_temp_dirs, writable_folders,
 };
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
@@ -87,7 +87,7 @@ impl SessionSandbox {
             return Ok(None);
         };
         let spec = SandboxSpec::for_commands(git, job, protected)?;
-        let folders = folders_of(job).into_iter().chain(shared_temporary()).collect();
+        let folders = writable_folders(job).into_iter().chain(shared_temp_dirs()).collect();
         let before_files = claude_file_hook::command(git.root(), folders)?;
         Ok(Some(CommandSandbox { around_commands: bubblewrap.before_commands(&spec), before_files }))
     }
@@ -105,7 +105,7 @@ impl SessionSandbox {
         };
         let spec = SandboxSpec::of(git, job, protected)?;
         if let Some(temporary) = &spec.temporary {
-            atomic::clear(temporary)?;
+            atomic::remove_any(temporary)?;
             atomic::ensure_folder(temporary)?;
         }
         Ok(ConfinedCommand { command: bubblewrap.around(command, &spec), wrapping: AgentWrapping::Yes })

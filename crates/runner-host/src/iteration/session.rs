@@ -27,7 +27,7 @@ use super::session_files::{
 };
 use super::transcript_recorder::TranscriptRecorder;
 use crate::agent::command::{self, PreparedCommand, SessionPaths};
-use crate::agent::sandbox::unwrapped;
+use crate::agent::sandbox::exit_inside_sandbox;
 use crate::error::Error;
 use crate::failpoint;
 use crate::fs::atomic;
@@ -174,7 +174,7 @@ impl PreparedSession {
             .on_output(&on_output);
         let mut result = programs.run(&spec)?;
         if wrapping == AgentWrapping::Yes {
-            result.exit = unwrapped(result.exit);
+            result.exit = exit_inside_sandbox(result.exit);
         }
         Ok(result)
     }
@@ -233,7 +233,7 @@ impl SessionOutcome {
 
 /// The agent's command, with its setup files written; or why it cannot start.
 fn prepare_command(job: &Job, paths: &SessionPaths) -> Result<PreparedCommand, String> {
-    let command = command::agent(job, paths)?;
+    let command = command::agent_command(job, paths)?;
     write_setup_files(paths, &command).map_err(|error| error.to_string())?;
     Ok(command)
 }

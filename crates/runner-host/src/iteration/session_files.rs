@@ -12,7 +12,7 @@ use runner_core::step::{Job, LeftFile};
 
 use super::iteration_dir::IterationDir;
 use crate::agent::command::{PreparedCommand, SessionPaths};
-use crate::agent::sandbox::folders_of;
+use crate::agent::sandbox::writable_folders;
 use crate::error::{Error, UserError};
 use crate::fs::atomic::{self, FileStamp};
 use crate::git::Git;
@@ -50,13 +50,13 @@ impl SessionCheckpoint {
     pub(super) fn tidy_private(&self, git: &Git, index: &Path) -> Result<(), Error> {
         let paths = git.paths();
         let private = paths.private();
-        atomic::make_folders(paths.git_dir(), &private)?;
+        atomic::create_folders(paths.git_dir(), &private)?;
         if atomic::stamp(&paths.journal()) != self.journal {
-            atomic::clear(&paths.journal())?;
+            atomic::remove_any(&paths.journal())?;
             journal::begin(&paths.journal(), &JournalEntry::Iteration(self.entry.clone()))?;
         }
         if atomic::stamp(index) != self.index {
-            atomic::clear(index)?;
+            atomic::remove_any(index)?;
         }
         let kept = [
             paths.lock(),
@@ -70,10 +70,12 @@ impl SessionCheckpoint {
         ];
         for entry in fs::read_dir(&private).map_err(Error::io("look at", &private))?.flatten() {
             if !kept.contains(&entry.path()) {
-                atomic::clear(&entry.path())?;
+                atomic::remove_any(&entry.path())?;
             }
         }
-        [paths.asides(), paths.answers()].iter().try_for_each(|folder| atomic::make_folders(&private, folder))
+        [paths.asides(), paths.answers()]
+            .iter()
+            .try_for_each(|folder| atomic::create_folders(&private, folder))
     }
 }
 
@@ -93,7 +95,7 @@ pub(super) fn session_paths(
         tree: git.paths().doc(Doc::Tree),
         context_full: settings.join("context-full.json"),
         settings,
-        writable: folders_of(job),
+        writable: writable_folders(job),
         fence,
     }
 }
@@ -109,18 +111,18 @@ fn report_path(git: &Git, job: &Job) -> PathBuf {
 
 /// Removes old answers, and writes `.runner/context/`.
 pub(super) fn write_context(git: &Git, job: &Job) -> Result<(), Error> {
-    atomic::clear(&answer_path(git, job))?;
-    atomic::clear(&report_path(git, job))?;
+    atomic::remove_any(&answer_path(git, job))?;
+    atomic::remove_any(&report_path(git, job))?;
     atomic::ensure_folder(&git.paths().answers())?;
     let folder = git.paths().context();
-    atomic::make_folders(git.root(), &folder)?;
+    atomic::create_folders(git.root(), &folder)?;
     let context = &job.context;
     let mut files = BTreeMap::from([(folder.join("goal.md"), &context.goal)]);
     files.extend(context.history.as_ref().map(|text| (folder.join("history.md"), text)));
     files.extend(context.failure.as_ref().map(|text| (folder.join("failure.md"), text)));
     for entry in fs::read_dir(&folder).map_err(Error::io("look at", &folder))?.flatten() {
         if !files.contains_key(&entry.path()) {
-            atomic::clear(&entry.path())?;
+            atomic::remove_any(&entry.path())?;
         }
     }
     files.iter().try_for_each(|(path, text)| atomic::overwrite(path, text.as_bytes()))
@@ -128,7 +130,7 @@ pub(super) fn write_context(git: &Git, job: &Job) -> Result<(), Error> {
 
 /// Creates the session's own folder, with the files and folders that its program needs.
 pub(super) fn write_setup_files(paths: &SessionPaths, command: &PreparedCommand) -> Result<(), Error> {
-    atomic::clear(&paths.settings)?;
+    atomic::remove_any(&paths.settings)?;
     if command.agent.is_some() || !command.files.is_empty() || !command.folders.is_empty() {
         atomic::ensure_folder(&paths.settings)?;
     }

@@ -15,7 +15,7 @@ use runner_core::step::{Artifact, SnapshotSource, TEXT_BYTES_MAX};
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::Git;
-use crate::repo::documents::{docs_at, read_docs};
+use crate::repo::documents::{docs_at_commit, read_docs};
 
 /// The inputs of a step.
 pub(super) struct StepInputs<'g> {
@@ -36,7 +36,7 @@ impl<'g> StepInputs<'g> {
     }
 
     pub(super) fn of_commit(git: &'g Git, commit: &CommitId) -> Result<Self, Error> {
-        Ok(Self { git, docs: docs_at(git, commit)?, source: InputSource::Commit(commit.clone()) })
+        Ok(Self { git, docs: docs_at_commit(git, commit)?, source: InputSource::Commit(commit.clone()) })
     }
 
     /// A file under `.runner/`; none if it does not exist.

@@ -13,7 +13,7 @@ use crate::agent::command;
 use crate::error::Error;
 use crate::git::Git;
 use crate::iteration::RepoWorld;
-use crate::ops::demo_repo::{ScratchFile, make};
+use crate::ops::demo_repo::{ScratchFile, create};
 use crate::ops::doctor::{self, DoctorCheck};
 use crate::ops::init::{ExistingFiles, init};
 use crate::ops::start::start;
@@ -57,7 +57,7 @@ const GUARD: &str = "check";
 
 /// Runs a task in a folder that does not exist yet.
 pub fn run_task(folder: &Path, task: &ConformanceTask<'_>) -> Result<ConformanceResult, Error> {
-    make(folder, &[ScratchFile { path: GUARD, text: task.guard, executable: false }])?;
+    create(folder, &[ScratchFile { path: GUARD, text: task.guard, executable: false }])?;
     init(folder, ExistingFiles::Keep)?;
     let config = folder.join(Doc::Config.path());
     let text = format!(
@@ -97,7 +97,7 @@ fn iterate(folder: &Path, iterations: usize) -> Result<ConformanceResult, Error>
         result.processes_left += meta.processes_left;
         let prompt = prompt_path(&Git::open(folder)?, &meta.run_id, meta.iter);
         result.processes_alive +=
-            supervise::kill_by_env_marker(command::MARK.as_ref(), prompt.as_os_str()).killed;
+            supervise::kill_by_env_marker(command::SESSION_MARKER.as_ref(), prompt.as_os_str()).killed;
         if meta.outcome == Outcome::Interrupted {
             break;
         }
@@ -113,12 +113,12 @@ pub fn configured(dir: &Path) -> Option<Executor> {
 
 /// Checks the agent's program, its version and its login.
 pub fn program(folder: &Path, executor: &Executor) -> DoctorCheck {
-    doctor::agent_point(folder, executor)
+    doctor::agent_check(folder, executor)
 }
 
 /// The command line of the scripted agent with a scenario file.
 pub fn player(scenario: &Path) -> Result<Vec<String>, Error> {
     let own = std::env::current_exe().map_err(Error::io("find", Path::new("the runner's own program")))?;
-    let words: [PathBuf; 3] = [own, command::PLAY.into(), scenario.to_owned()];
+    let words: [PathBuf; 3] = [own, command::SCRIPTED_AGENT_ARG.into(), scenario.to_owned()];
     Ok(words.iter().map(|word| word.display().to_string()).collect())
 }

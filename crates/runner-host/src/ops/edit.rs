@@ -66,7 +66,7 @@ impl EditSession {
         let message = edit::message(&run, edit, &after, &snapshot.state, snapshot.user_commits);
         let index = git.paths().private_index("commit");
         let commit = commit_docs(git, &index, &parent, &DocSet::from([(doc, bytes)]), &message)?;
-        atomic::remove(&index)?;
+        atomic::remove_file(&index)?;
         failpoint::reach("edit.commit");
         publish::publish_by_checkout(git, &PublishEntry::next_commit(&run, &parent, &commit))?;
         Ok(CommittedEdit { run, commit, after, recovered })

@@ -14,7 +14,7 @@ use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::Git;
 use crate::ops::start::{clean_status, refuse_old_git, runs_with_branches};
-use crate::repo::documents::{commit_docs, docs_at, refuse_dirty};
+use crate::repo::documents::{commit_docs, docs_at_commit, refuse_dirty};
 use crate::repo::journal::PublishEntry;
 use crate::repo::locked_repo::LockedRepo;
 use crate::repo::publish;
@@ -65,11 +65,11 @@ pub fn fork(dir: &Path, from: ForkBase, name: Option<RunId>) -> Result<ForkResul
 
 /// Stores the fork's first commit.
 fn store_commit(git: &Git, from: &ForkBase, run: &RunId) -> Result<CommitId, Error> {
-    let docs = fork_docs(&docs_at(git, &from.commit)?, run)?;
+    let docs = fork_docs(&docs_at_commit(git, &from.commit)?, run)?;
     let index = git.paths().private_index("commit");
     let message = fork::message(run, &from.run, from.iter);
     let commit = commit_docs(git, &index, &from.commit, &docs, &message)?;
-    atomic::remove(&index)?;
+    atomic::remove_file(&index)?;
     failpoint::reach("fork.commit");
     Ok(commit)
 }

@@ -57,7 +57,7 @@ struct TempDir(PathBuf);
 
 impl Drop for TempDir {
     fn drop(&mut self) {
-        let _ = crate::fs::atomic::clear(&self.0);
+        let _ = crate::fs::atomic::remove_any(&self.0);
     }
 }
 
@@ -93,7 +93,7 @@ impl GuardRerunner {
             let paths = self.git.matching_paths(&pinned.commit, &pinned.patterns)?;
             self.git.checkout_over(&clone, &pinned.commit, &paths)?;
         }
-        let program = match command::program(&check.command, &clone) {
+        let program = match command::resolve_command(&check.command, &clone) {
             Ok(program) => program,
             Err(why) => return Ok((GuardRerunOutcome::NotStarted(why), Vec::new())),
         };

@@ -17,7 +17,7 @@ use crate::error::{Error, UserError};
 use crate::failpoint;
 use crate::fs::atomic;
 use crate::git::{EntryMode, Git, Head, IndexEntry, LocalBranch, OLDEST, RepoStatus, TreeEntry, path_of};
-use crate::repo::documents::{docs_at, read_docs, refuse_changed_documents, refuse_dirty, store_docs};
+use crate::repo::documents::{docs_at_commit, read_docs, refuse_changed_documents, refuse_dirty, store_docs};
 use crate::repo::journal::PublishEntry;
 use crate::repo::locked_repo::LockedRepo;
 use crate::repo::paths::RUNNER_LOCAL;
@@ -160,10 +160,10 @@ impl StartContext<'_> {
     }
 
     fn compose(&self, goal: &[u8], options: &StartOptions) -> Result<StartDocuments, Error> {
-        let head = docs_at(self.git, self.head)?;
+        let head = docs_at_commit(self.git, self.head)?;
         let tip = match self.old_tip {
             Some(tip) if tip == self.head => Some(head.clone()),
-            Some(tip) => Some(docs_at(self.git, tip)?),
+            Some(tip) => Some(docs_at_commit(self.git, tip)?),
             None => None,
         };
         let sources = DocumentSources {
@@ -184,7 +184,7 @@ impl StartContext<'_> {
         edits.extend(store_docs(self.git, &composed.docs)?);
         self.git.edit_index(&index, &edits)?;
         let tree = self.git.write_tree(&index)?;
-        atomic::remove(&index)?;
+        atomic::remove_file(&index)?;
         let user_commits = match self.old_tip {
             Some(tip) => self.git.user_commits_since(self.run, tip)?,
             None => 0,

@@ -21,12 +21,12 @@ const LISTED_PATHS_MAX: usize = 10;
 
 /// Reads the documents in the work tree. Each is a regular file in a real folder, or missing.
 pub(crate) fn read_docs(git: &Git) -> Result<DocSet, Error> {
-    let (docs, refused) = read_valid_docs(git)?;
+    let (docs, refused) = read_docs_and_errors(git)?;
     refused.into_iter().next().map_or(Ok(docs), |refusal| Err(refusal.into()))
 }
 
 /// Reads every document that can be read, and returns the errors of the others beside them.
-pub(crate) fn read_valid_docs(git: &Git) -> Result<(DocSet, Vec<UserError>), Error> {
+pub(crate) fn read_docs_and_errors(git: &Git) -> Result<(DocSet, Vec<UserError>), Error> {
     let mut docs = DocSet::new();
     let mut refused = Vec::new();
     match check_folders(git) {
@@ -62,7 +62,7 @@ fn read_file(git: &Git, doc: Doc) -> Result<Option<Vec<u8>>, Error> {
 }
 
 /// The documents of a commit.
-pub(crate) fn docs_at(git: &Git, commit: &CommitId) -> Result<DocSet, Error> {
+pub(crate) fn docs_at_commit(git: &Git, commit: &CommitId) -> Result<DocSet, Error> {
     let mut docs = Vec::new();
     let mut objects = Vec::new();
     for file in git.runner_files(commit)? {

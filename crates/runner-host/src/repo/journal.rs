@@ -85,7 +85,7 @@ pub(crate) fn begin(path: &Path, pending: &JournalEntry) -> Result<(), Error> {
 
 /// Records progress. A power cut may lose it; then the record of the beginning is still valid.
 pub(crate) fn update(path: &Path, pending: &JournalEntry) -> Result<(), Error> {
-    atomic::write_soon(path, &record_of(pending))
+    atomic::write_no_sync(path, &record_of(pending))
 }
 
 fn record_of(pending: &JournalEntry) -> Vec<u8> {
@@ -105,7 +105,7 @@ pub(crate) fn pending(path: &Path) -> Result<Option<JournalEntry>, Error> {
 
 /// Records the end of the operation.
 pub(crate) fn end(path: &Path) -> Result<(), Error> {
-    atomic::remove(path)
+    atomic::remove_file(path)
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ impl UnrecoveredRepo {
     pub fn lock(dir: &Path) -> Result<Self, Error> {
         let mut git = Git::open(dir)?;
         atomic::ensure_folder(&git.paths().private())?;
-        let lock = Lock::take(&git.paths().lock())?;
+        let lock = Lock::acquire(&git.paths().lock())?;
         allow_configured_filters(&mut git)?;
         Ok(Self { git, lock })
     }
@@ -80,7 +80,7 @@ impl LockedRepo {
 
     /// Takes the lock again after [`unlock`](Self::unlock). Fails with [`Error::Locked`] while another runner holds it.
     pub(crate) fn relock(&mut self) -> Result<(), Error> {
-        self.lock = Some(Lock::take(&self.git.paths().lock())?);
+        self.lock = Some(Lock::acquire(&self.git.paths().lock())?);
         allow_configured_filters(&mut self.git)
     }
 

@@ -25,7 +25,7 @@ use crate::repo::worktree::WorktreeState;
 pub struct RecoveredPublish {
     pub run: RunId,
     /// The reference that stores a work tree which was neither the old nor the new one.
-    pub found: Option<String>,
+    pub saved: Option<String>,
 }
 
 /// Publishes a commit and checks its files out. The files outside `.runner/` must be those of `entry.from`.
@@ -55,7 +55,7 @@ pub(crate) fn publish_by_checkout(git: &Git, entry: &PublishEntry) -> Result<(),
 /// Copies the user's index and replaces its entries for `.runner/` by those of the new commit, so that a switch of trees
 /// leaves that folder alone. Returns the tree of the copy.
 fn prepare_index(git: &Git, index: &Path, files: &[TreeEntry]) -> Result<TreeId, Error> {
-    atomic::copy_as_old(&git.paths().index(), index)?;
+    atomic::copy_with_mtime(&git.paths().index(), index)?;
     let mut edits: Vec<IndexEntry> =
         git.index_paths(index, RUNNER_DIR)?.into_iter().map(IndexEntry::Remove).collect();
     edits.extend(files.iter().cloned().map(IndexEntry::Put));
@@ -117,7 +117,7 @@ fn move_branch(git: &Git, entry: &PublishEntry) -> Result<(), Error> {
 fn write_runner_files(git: &Git, entry: &PublishEntry, files: &[TreeEntry]) -> Result<(), Error> {
     for old in git.runner_files(&entry.from)? {
         if !files.iter().any(|new| new.path == old.path) {
-            atomic::remove(&git.root().join(path_of(&old.path)))?;
+            atomic::remove_file(&git.root().join(path_of(&old.path)))?;
         }
     }
     let objects: Vec<&str> = files.iter().map(|file| file.object.as_str()).collect();
@@ -172,7 +172,7 @@ pub(crate) fn publish_in_place(git: &Git, commit: &PreparedCommit<'_>) -> Result
     move_branch(git, entry)?;
     failpoint::reach("publish.branch");
     for doc in commit.docs {
-        atomic::install(&git.paths().doc(*doc))?;
+        atomic::commit_prepared(&git.paths().doc(*doc))?;
     }
     git.attach_head(&entry.run.branch())?;
     if commit.worktree == WorktreeState::Dirty {
@@ -205,7 +205,7 @@ fn install_index(git: &Git) -> Result<(), Error> {
     })?;
     failpoint::reach("publish.index-lock");
     fs::rename(&lock, git.paths().index()).map_err(Error::io("write", git.paths().index()))?;
-    atomic::clear(&prepared)
+    atomic::remove_any(&prepared)
 }
 
 /// Finishes a publication that a crash interrupted. The caller holds the runner's lock.
@@ -221,11 +221,11 @@ pub(crate) fn recover(git: &Git, entry: PublishEntry) -> Result<Option<Recovered
     }
     let index = git.paths().private_index("publish");
     git.read_into_index(&index, &entry.new_tip)?;
-    let found = save_stray_files(git, &index, &entry)?;
+    let saved = save_stray_files(git, &index, &entry)?;
     git.reset_worktree(&index, &entry.new_tip)?;
-    [Doc::Tree, Doc::RunState].iter().try_for_each(|doc| atomic::discard(&git.paths().doc(*doc)))?;
+    [Doc::Tree, Doc::RunState].iter().try_for_each(|doc| atomic::discard_prepared(&git.paths().doc(*doc)))?;
     finalize(git, &entry)?;
-    Ok(Some(RecoveredPublish { run: entry.run, found }))
+    Ok(Some(RecoveredPublish { run: entry.run, saved }))
 }
 
 /// Removes lock files that killed git commands left. The runner's lock is held and the journal exists, so no other git
@@ -235,7 +235,7 @@ fn remove_locks(git: &Git, entry: &PublishEntry) -> Result<(), Error> {
     let branch = git.common_dir().join(format!("{}.lock", entry.run.branch().reference()));
     let mut locks = vec![git.paths().index_lock(), git.paths().in_git_dir("HEAD.lock"), branch];
     collect_locks(&refs.join("runner").join(entry.run.as_str()), &mut locks);
-    locks.iter().try_for_each(|lock| atomic::remove(lock))
+    locks.iter().try_for_each(|lock| atomic::remove_file(lock))
 }
 
 /// Stores the work tree as it is, unless the old and the new commit contain all of it, and returns the reference. The

@@ -40,7 +40,7 @@ pub struct RecoveryNote {
     /// The outcome of that iteration.
     pub outcome: Option<String>,
     /// The reference that stores a work tree which was neither the old nor the new one.
-    pub found: Option<String>,
+    pub saved: Option<String>,
     /// When it was finished, in milliseconds since 1970.
     pub at_ms: u64,
 }
@@ -60,7 +60,7 @@ impl RecoveryNote {
                 run: publish.run.to_string(),
                 iter: None,
                 outcome: None,
-                found: publish.found.clone(),
+                saved: publish.saved.clone(),
                 at_ms: now_ms(),
             },
             Recovered::Iteration(completed) => {
@@ -69,7 +69,7 @@ impl RecoveryNote {
                     run: meta.run_id.to_string(),
                     iter: Some(meta.iter.to_string()),
                     outcome: Some(meta.outcome.to_string()),
-                    found: None,
+                    saved: None,
                     at_ms: now_ms(),
                 }
             }
@@ -93,7 +93,7 @@ pub(super) fn recover(
     };
     if let Some(recovered) = &recovered {
         let note = canonical_json(&RecoveryNote::new(recovered));
-        atomic::replace(git.paths().git_dir(), &git.paths().recovery(), &note)?;
+        atomic::overwrite_any(git.paths().git_dir(), &git.paths().recovery(), &note)?;
     }
     Ok(recovered)
 }
@@ -125,7 +125,7 @@ fn recover_iteration(
 /// killed with it.
 fn kill_session(git: &Git, entry: &IterationEntry) {
     let prompt = prompt_path(git, &entry.run, entry.iter);
-    supervise::kill_by_env_marker(command::MARK.as_ref(), prompt.as_os_str());
+    supervise::kill_by_env_marker(command::SESSION_MARKER.as_ref(), prompt.as_os_str());
 }
 
 /// The prompt of an iteration. Every process of its session has this path in its environment.

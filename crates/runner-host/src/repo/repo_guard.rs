@@ -101,17 +101,17 @@ impl RepoSnapshot {
 
     fn restore_files(&self, git: &Git, report: &mut RestoreReport) -> Result<(), Error> {
         // Without this folder git does not recognise the repository.
-        atomic::make_folders(git.common_dir(), &git.common_dir().join("refs/heads"))?;
+        atomic::create_folders(git.common_dir(), &git.common_dir().join("refs/heads"))?;
         for (path, before) in guarded_paths(git).iter().zip(&self.files) {
             // A link, folder or pipe at this path is not followed or opened, only compared.
             let now = atomic::read(path, FILE_BYTES_MAX).ok().flatten();
             if now == *before && !is_irregular(path) {
                 continue;
             }
-            atomic::clear(path)?;
+            atomic::remove_any(path)?;
             if let Some(bytes) = before {
                 let root = if path.starts_with(git.git_dir()) { &git.git_dir() } else { git.common_dir() };
-                atomic::replace(root, path, bytes)?;
+                atomic::overwrite_any(root, path, bytes)?;
             }
             report.files.push(name_in(git, path));
         }
@@ -141,7 +141,7 @@ impl RepoSnapshot {
         for (name, before) in &self.refs {
             if !now.contains_key(name) {
                 // A file or folder that is not a reference may be at this path, and git would not overwrite it.
-                atomic::clear(&git.common_dir().join(name))?;
+                atomic::remove_any(&git.common_dir().join(name))?;
             }
             // A reference that was broken before the session cannot be restored, and nothing is lost with it.
             if now.get(name) != Some(before) && git.has_object(before) {
@@ -189,12 +189,12 @@ fn restore_index(git: &Git, before: Option<FileStamp>) -> Result<(), Error> {
     let index = git.paths().index();
     let copy = git.paths().private_index("work");
     if !copy.exists() {
-        return atomic::clear(&index);
+        return atomic::remove_any(&index);
     }
     let restored = git.paths().private_index("restored");
-    atomic::copy_as_old(&copy, &restored)?;
+    atomic::copy_with_mtime(&copy, &restored)?;
     if is_irregular(&index) {
-        atomic::clear(&index)?;
+        atomic::remove_any(&index)?;
     }
     fs::rename(&restored, &index).map_err(Error::io("write", index))
 }
@@ -228,9 +228,9 @@ fn set_aside(git: &Git, iter: IterationNumber, report: &mut RestoreReport) -> Re
     collect_locks(&git.common_dir().join("refs"), &mut paths);
     for path in paths.into_iter().filter(|path| path.symlink_metadata().is_ok()) {
         let name = name_in(git, &path);
-        atomic::make_folders(&git.git_dir(), &folder)?;
+        atomic::create_folders(&git.git_dir(), &folder)?;
         let target = folder.join(name.replace('/', "-"));
-        atomic::clear(&target)?;
+        atomic::remove_any(&target)?;
         fs::rename(&path, &target).map_err(Error::io("set aside", &path))?;
         report.set_aside.push(name);
     }

@@ -43,7 +43,7 @@ pub(crate) struct SetAsideFile {
 pub(crate) fn pin_index(git: &Git, known: Option<FileStamp>) -> Result<PathBuf, Error> {
     let index = git.paths().private_index("work");
     let is_known = known.is_some() && atomic::stamp(&git.paths().index()) == known;
-    atomic::copy_as_old(&git.paths().index(), &index)?;
+    atomic::copy_with_mtime(&git.paths().index(), &index)?;
     if !is_known {
         git.clear_assume_unchanged(&index)?;
     }
@@ -186,7 +186,7 @@ fn is_regular_file(file: &Path) -> bool {
 
 fn move_aside(git: &Git, iter: IterationNumber, from: &Path, name: &str) -> Result<(), Error> {
     let folder = git.paths().set_aside(&iter.to_string());
-    atomic::make_folders(&git.git_dir(), &folder)?;
+    atomic::create_folders(&git.git_dir(), &folder)?;
     let target = folder.join(name.replace('/', "-"));
     fs::rename(from, &target).map_err(Error::io("set aside", from))
 }

@@ -277,7 +277,7 @@ fn recovery_text(recovery: &RecoveryNote) -> String {
         (Some(iter), Some(outcome)) => format!("iteration {iter} after a crash: {outcome}, nothing lost"),
         _ => "a commit that a crash had interrupted, nothing lost".to_owned(),
     };
-    let found = recovery.found.as_ref().map(|found| format!("; files found on the way are in {found}"));
+    let found = recovery.saved.as_ref().map(|found| format!("; files found on the way are in {found}"));
     clean(&format!("{what}{}", found.unwrap_or_default()))
 }
 

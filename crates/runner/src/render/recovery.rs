@@ -1,4 +1,4 @@
-//! The lines that report what a command recovered after a crash.
+//! The report of a command that recovered the run from a crash before its own work.
 
 use runner_host::repo::recovery::Recovered;
 use runner_term::KeyValueLine;
@@ -7,18 +7,13 @@ use serde_json::{Value, json};
 pub(crate) fn recovered_text(recovered: &Recovered) -> String {
     match recovered {
         Recovered::Publish(publish) => {
-            let stored = match &publish.found {
-                Some(reference) => format!("; the files in the work tree are stored as {reference}"),
-                None => String::new(),
-            };
-            format!("finished the interrupted operation of run {}{stored}", publish.run)
+            let saved =
+                publish.saved.as_ref().map(|saved| format!("; files from the work tree are in {saved}"));
+            format!("recovered run {} from a crash{}", publish.run, saved.unwrap_or_default())
         }
         Recovered::Iteration(completed) => {
             let meta = &completed.transition.meta;
-            format!(
-                "finished the interrupted iteration {} of run {}: {}",
-                meta.iter, meta.run_id, meta.outcome
-            )
+            format!("recovered iteration {} of run {} from a crash: {}", meta.iter, meta.run_id, meta.outcome)
         }
     }
 }
@@ -27,7 +22,7 @@ pub(crate) fn recovered_line(recovered: &Recovered) -> KeyValueLine {
     match recovered {
         Recovered::Publish(publish) => {
             let line = KeyValueLine::new().with("recovered", &publish.run);
-            publish.found.iter().fold(line, |line, found| line.with("found", found))
+            publish.saved.iter().fold(line, |line, saved| line.with("saved", saved))
         }
         Recovered::Iteration(completed) => {
             let meta = &completed.transition.meta;
@@ -41,7 +36,7 @@ pub(crate) fn recovered_line(recovered: &Recovered) -> KeyValueLine {
 
 pub(crate) fn recovered_json(recovered: &Recovered) -> Value {
     match recovered {
-        Recovered::Publish(publish) => json!({ "run": publish.run, "found": publish.found }),
+        Recovered::Publish(publish) => json!({ "run": publish.run, "saved": publish.saved }),
         Recovered::Iteration(completed) => {
             let meta = &completed.transition.meta;
             json!({
