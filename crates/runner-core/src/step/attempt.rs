@@ -273,6 +273,16 @@ pub enum GuardExit {
     Signal(i32),
 }
 
+impl GuardExit {
+    /// Parses what `Display` writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.strip_prefix("signal ") {
+            Some(signal) => signal.parse().ok().map(Self::Signal),
+            None => text.parse().ok().map(Self::Code),
+        }
+    }
+}
+
 impl std::fmt::Display for GuardExit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -2,12 +2,12 @@
 
 use super::attempt::{GuardExit, GuardRun};
 use super::event::Event;
-use super::message::TAKEN_IN;
-use super::next_state::{GUARD_NOT_STARTED, guard_output};
+use super::next_state::guard_output;
 use super::outcome::StopReason;
 use super::plan::{Job, NextStep, plan};
 use super::snapshot::Snapshot;
 use super::{IterationRecord, World};
+use crate::commit_message::{CommitKind, CommitMessage, Trailer};
 use crate::model::digest::Sha256;
 use crate::model::id::{IterationNumber, RunId};
 use crate::model::run_state::{Baseline, GuardResult, RunState, SEMANTICS};
@@ -58,7 +58,7 @@ fn is_due(snapshot: &Snapshot) -> bool {
 
 /// What the guard said, as it is kept.
 fn found(verdict: &GuardRun) -> Baseline {
-    let silent =
+    let no_result =
         |why: String| Baseline { guard: GuardResult::Skipped, exit: "none".to_owned(), output: Some(why) };
     match verdict {
         GuardRun::Ended { exit: GuardExit::Code(0), .. } => {
@@ -68,9 +68,9 @@ fn found(verdict: &GuardRun) -> Baseline {
             let output = Some(guard_output(verdict).unwrap_or_default());
             Baseline { guard: GuardResult::Fail, exit: exit.to_string(), output }
         }
-        GuardRun::NotStarted { why } => silent(format!("{GUARD_NOT_STARTED}{why}")),
-        GuardRun::TimedOut => silent("the guard ran out of time".to_owned()),
-        GuardRun::Interrupted { .. } | GuardRun::Skipped => silent("the guard was not asked".to_owned()),
+        GuardRun::NotStarted { why } => no_result(why.clone()),
+        GuardRun::TimedOut => no_result("the guard exceeded the time limit".to_owned()),
+        GuardRun::Interrupted { .. } | GuardRun::Skipped => no_result("the guard did not run".to_owned()),
     }
 }
 
@@ -80,19 +80,18 @@ fn surveyed(snapshot: &Snapshot, found: Baseline) -> BaselineCommit {
     BaselineCommit { run_id: snapshot.run_id.clone(), state, message }
 }
 
-/// The message of a baseline's commit. A function of the state that it holds.
-pub(crate) fn message(run: &RunId, state: &RunState, own_commits: u32) -> String {
+/// The message of a baseline's commit, which depends on the committed state alone.
+pub(crate) fn message(run: &RunId, state: &RunState, user_commits: u32) -> String {
     let (guard, exit) = state
         .baseline
         .as_ref()
         .map_or((GuardResult::Skipped, "none"), |baseline| (baseline.guard, baseline.exit.as_str()));
-    let taken_in = if own_commits > 0 { format!("{TAKEN_IN}: {own_commits}\n") } else { String::new() };
-    format!(
-        "chore(loop): run {run} baseline guard={}\n\nRunner-Guard-Exit: {exit}\nRunner-State: {}\n\
-         Runner-Semantics: {SEMANTICS}\n{taken_in}",
-        guard.as_str(),
-        Sha256::of(&state.to_bytes()),
-    )
+    CommitMessage::new(CommitKind::Baseline { run_id: run.clone(), guard })
+        .trailer(Trailer::GuardExit, exit)
+        .trailer(Trailer::State, Sha256::of(&state.to_bytes()))
+        .trailer(Trailer::Semantics, SEMANTICS)
+        .user_commits(user_commits)
+        .to_string()
 }
 
 /// Whether a baseline can have come from a guard.

@@ -9,7 +9,6 @@ use super::annotations::Annotation;
 use super::attempt::{GuardExit, GuardRun, SessionExit, Usage};
 use super::backoff::Wait;
 use super::interpret::{Claim, SessionFinding};
-use super::next_state::findings;
 use super::outcome::{NextAction, Outcome, StopReason};
 use super::plan::{Job, Ordinal, SessionMode};
 use super::settle::{AttemptCharge, Transition};
@@ -193,7 +192,7 @@ impl Event {
             }
             SessionFinding::Accepted { answer, .. } => (SessionCheck::Accepted, Some(answer.status)),
         };
-        Self::Checked { iter: job.iteration, result: judgement, status, findings: findings(claim) }
+        Self::Checked { iter: job.iteration, result: judgement, status, findings: claim.notes.lines() }
     }
 
     pub(super) fn guard_ended(job: &Job, verdict: &GuardRun) -> Self {

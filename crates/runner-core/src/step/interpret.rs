@@ -2,6 +2,7 @@
 
 use super::attempt::{Attempt, ChangeScope, LeftFile, ProtectedPath, SessionExit, Usage};
 use super::merge::{PlanEdit, merge, plan_edits};
+use super::next_state::NoteList;
 use super::outcome::Outcome;
 use super::plan::{Job, SessionTarget};
 use super::snapshot::Snapshot;
@@ -20,8 +21,9 @@ pub const REJECTED_BYTES_MAX: usize = 32 << 10;
 pub struct Claim {
     /// How the session ended.
     pub exit: SessionExit,
-    /// What its leavings mean.
     pub finding: SessionFinding,
+    /// What is wrong with the session, for people and for the next prompt.
+    pub notes: NoteList,
     /// What it did to protected files.
     pub protected: ProtectedReport,
     /// Whether it changed anything outside `.runner/`.
@@ -95,6 +97,25 @@ impl Claim {
     }
 }
 
+impl SessionFinding {
+    /// Everything that is wrong with the session, one line each.
+    fn notes(&self) -> NoteList {
+        let mut notes = Vec::new();
+        match self {
+            Self::NoAnswer { why, .. } => notes.clone_from(why),
+            Self::InvalidTree { errors, violations, .. } => {
+                notes.extend(errors.iter().map(|error| format!("tree.json: {error}")));
+                notes.extend(violations.iter().map(ToString::to_string));
+            }
+            Self::RuleViolations { violations, .. } => {
+                notes.extend(violations.iter().map(ToString::to_string));
+            }
+            Self::Accepted { .. } => {}
+        }
+        NoteList::bounded(notes)
+    }
+}
+
 /// Reads what a session left, strictly, and judges it by all rules at once.
 pub fn interpret(snapshot: &Snapshot, job: &Job, attempt: Attempt) -> Claim {
     let protected = protected_report(snapshot, job.protect, attempt.protected);
@@ -103,7 +124,8 @@ pub fn interpret(snapshot: &Snapshot, job: &Job, attempt: Attempt) -> Claim {
         Err((outcome, why)) => SessionFinding::NoAnswer { outcome, why },
     };
     let Attempt { exit, work, usage, processes_left, .. } = attempt;
-    Claim { exit, finding, protected, work, usage, processes_left }
+    let notes = finding.notes();
+    Claim { exit, finding, notes, protected, work, usage, processes_left }
 }
 
 /// The answer, if there is one that counts.

@@ -9,6 +9,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use runner_core::layout::RUNNER_DIR;
 
 use super::{Git, Head, lossy, path_of};
+use runner_core::commit_message::grep_pattern;
+
 use crate::error::Error;
 use crate::view::run_view::DiffFormat;
 
@@ -43,8 +45,7 @@ const COMMIT: u8 = 1;
 impl Git {
     /// How many commits, along first parents, lie on top of the last one that a run's own commands made.
     pub(crate) fn own_commits(&self, run: &str, tip: &str) -> Result<u32, Error> {
-        let run = run.replace('.', "\\.");
-        let subject = format!("--grep=^chore\\(loop\\): (start run {run}$|run {run} )");
+        let subject = format!("--grep={}", grep_pattern::any_of(run));
         let args = ["rev-list", "-1", "--first-parent", "--extended-regexp", &subject, tip];
         let last = lossy(&self.call(&args).run()?);
         if last.is_empty() || last == tip {

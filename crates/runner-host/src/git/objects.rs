@@ -7,6 +7,8 @@ use std::path::Path;
 
 use super::status::ScanResult;
 use super::{Git, REASON, lossy};
+use runner_core::commit_message::grep_pattern;
+
 use crate::error::Error;
 
 /// For an index that is written once more before anyone else sees it, and needs no checksum yet.
@@ -179,8 +181,8 @@ impl Git {
 
     /// The newest commit of a run that `runner start` made, at or before a commit.
     pub(crate) fn start_commit(&self, run: &str, from: &str) -> Result<String, Error> {
-        let subject = format!("^chore\\(loop\\): start run {}$", run.replace('.', "\\."));
-        let args = ["rev-list", "-1", "--extended-regexp", &format!("--grep={subject}"), from];
+        let subject = format!("--grep={}", grep_pattern::start_of(run));
+        let args = ["rev-list", "-1", "--extended-regexp", &subject, from];
         let found = lossy(&self.call(&args).run()?);
         Ok(if found.is_empty() { from.to_owned() } else { found })
     }
@@ -315,7 +317,8 @@ impl Git {
             let args = ["log", "-1", "--first-parent", "--no-show-signature", "--format=%ct"];
             self.call(&[&args, more, &["HEAD"]].concat()).run().map(|answer| lossy(&answer).trim().to_owned())
         };
-        let iteration = of(&["--extended-regexp", "--grep=^chore\\(loop\\): run [^ ]+ iter "])?;
+        let subject = format!("--grep={}", grep_pattern::any_iteration());
+        let iteration = of(&["--extended-regexp", &subject])?;
         let answer = if iteration.is_empty() { of(&[])? } else { iteration };
         answer.parse().map_err(|_| Error::GitOutput { command: "log -1 --format=%ct".to_owned() })
     }

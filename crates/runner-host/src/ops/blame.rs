@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use runner_core::bisect::{Bisect, BisectNext};
+use runner_core::commit_message::CommitKind;
 use runner_core::config::Config;
 use runner_core::layout::Doc;
 use runner_core::model::id::IterationNumber;
 use runner_core::step::GuardExit;
-use runner_core::verify::{CommitKind, kind};
 
 use crate::error::{Error, UserError};
 use crate::git::Git;
@@ -89,7 +89,7 @@ impl BlameSearch {
         let target = resolve(&git, run)?;
         let entries = line(&git, &mut git.batch()?, &target)?.entries;
         let suspects = entries.into_iter().map(|entry| BlameCandidate {
-            kind: kind(&entry.message),
+            kind: CommitKind::parse(&entry.message),
             commit: entry.logged.id,
             parent: entry.parents.into_iter().next(),
         });

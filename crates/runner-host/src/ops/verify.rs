@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use runner_core::commit_message::CommitKind;
 use runner_core::config::Config;
 use runner_core::layout::Doc;
 use runner_core::model::id::RunId;
 use runner_core::verify::{
     AuditBase, AuditFinding, AuditStart, AuditSummary, AuditedCommit, Auditor, CommitAudit, CommitChange,
-    CommitKind, FileAfter, is_read, kept, kind,
+    FileAfter, is_read, kept,
 };
 
 use crate::error::{Error, UserError};
@@ -86,7 +87,7 @@ pub fn verify(
 
 fn is_start(batch: &mut CatFileBatch, commit: &str, run: &RunId) -> Result<bool, Error> {
     let object = batch.commit(commit)?.unwrap_or_default();
-    Ok(kind(&object.message) == CommitKind::Start { run_id: run.clone() })
+    Ok(CommitKind::parse(&object.message) == CommitKind::Start { run_id: run.clone() })
 }
 
 fn new_config(change: &CommitChange) -> Option<&[u8]> {
@@ -170,7 +171,7 @@ impl AuditContext<'_> {
             let id = entry.logged.id.clone();
             let changes = &entry.logged.changes;
             let config = changes.iter().find(|change| change.path == Doc::Config.path().as_bytes());
-            let is_start = matches!(kind(&entry.message), CommitKind::Start { .. });
+            let is_start = matches!(CommitKind::parse(&entry.message), CommitKind::Start { .. });
             if let Some(before) = before.clone().filter(|_| !is_start || config.is_none()) {
                 stretch = Some((stretch.map_or(before, |(after, _)| after), id.clone()));
             }

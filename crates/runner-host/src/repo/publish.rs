@@ -7,6 +7,7 @@
 use std::fs;
 use std::path::Path;
 
+use runner_core::commit_message::stray_files_subject;
 use runner_core::layout::{Doc, RUNNER_DIR};
 
 use crate::error::{Error, UserError};
@@ -238,7 +239,7 @@ fn keep_found(git: &Git, index: &Path, moving: &PublishEntry) -> Result<Option<S
     if !from_new.iter().any(|path| is_foreign(&path)) {
         return Ok(None);
     }
-    let message = format!("chore(loop): files found beside the commits of run {}\n", moving.run);
+    let message = stray_files_subject(&moving.run) + "\n";
     let commit = git.store_commit(&tree, &moving.new_tip, &message)?;
     let short = commit.get(..8).unwrap_or(&commit);
     let reference = format!("refs/runner/{}/found/{short}", moving.run);

@@ -5,8 +5,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use runner_core::commit_message::{CommitKind, MessageParts, Trailer};
 use runner_core::layout::Doc;
+use runner_core::model::agent_output::AgentStatus;
 use runner_core::model::id::{IterationNumber, NodeId, RunId};
+use runner_core::model::run_state::GuardResult;
 
 use crate::error::Error;
 use crate::fs::atomic;
@@ -52,23 +55,22 @@ pub struct IterationCommit {
     pub iter: IterationNumber,
     /// The node; none in a repair.
     pub node: Option<NodeId>,
-    /// The words of the subject behind the node: `status=done guard=pass`.
-    pub subject_values: Vec<(String, String)>,
-    /// What the agent said.
+    /// The agent's status and the guard's result, as the subject has them.
+    pub status: AgentStatus,
+    pub guard: GuardResult,
+    /// The agent's summary.
     pub summary: String,
-    /// The trailers, as they stand there.
-    pub trailers: Vec<(String, String)>,
+    trailers: Vec<(String, String)>,
 }
 
 impl IterationCommit {
-    /// The value of a word in the subject.
-    pub fn subject_value(&self, key: &str) -> Option<&str> {
-        self.subject_values.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    /// The value of a trailer; the first one, if there are several.
+    pub fn trailer(&self, trailer: Trailer) -> Option<&str> {
+        self.trailers(trailer).next()
     }
 
-    /// The value of a trailer.
-    pub fn trailer(&self, key: &str) -> Option<&str> {
-        self.trailers.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    pub fn trailers(&self, trailer: Trailer) -> impl Iterator<Item = &str> {
+        self.trailers.iter().filter(move |(key, _)| key == trailer.key()).map(|(_, value)| value.as_str())
     }
 }
 
@@ -291,36 +293,25 @@ fn run_branch(line: &str) -> Option<(bool, RunBranch)> {
 /// A commit of `git log`, if it is an iteration of the run.
 fn iteration_commit(run: &RunId, fields: &[&[u8]]) -> Option<IterationCommit> {
     let [commit, parents, time, message] = fields else { return None };
-    let message = lossy(message);
-    let (subject, body) = message.split_once('\n').unwrap_or((&message, ""));
-    let mut words = subject.strip_prefix("chore(loop): run ")?.split(' ');
-    if words.next() != Some(run.as_str()) || words.next() != Some("iter") {
+    let kind = CommitKind::parse(message);
+    let node = kind.node().cloned();
+    let CommitKind::Iteration { run_id, iter, status, guard, .. } = kind else { return None };
+    if run_id != *run {
         return None;
     }
-    let iter = words.next()?.parse().ok()?;
-    let node = match words.next()? {
-        "node" => Some(NodeId::new(words.next()?).ok()?),
-        _ => None,
-    };
-    let pair = |text: &str, by: &str| text.split_once(by).map(|(a, b)| (a.to_owned(), b.to_owned()));
-    let is_trailer = |line: &&str| line.starts_with("Runner-");
+    let text = lossy(message);
+    let parts = MessageParts::parse(&text);
+    let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
     Some(IterationCommit {
         commit: lossy(commit),
         before: lossy(parents).split(' ').next().filter(|name| !name.is_empty()).map(str::to_owned),
         unix_secs: lossy(time).parse().unwrap_or_default(),
         iter,
         node,
-        subject_values: words.filter_map(|word| pair(word, "=")).collect(),
-        // The summary is indented, so that nothing in it can pass for a trailer.
-        summary: body
-            .lines()
-            .filter(|line| !is_trailer(line))
-            .map(str::trim)
-            .collect::<Vec<_>>()
-            .join("\n")
-            .trim()
-            .to_owned(),
-        trailers: body.lines().filter(is_trailer).filter_map(|line| pair(line, ": ")).collect(),
+        status,
+        guard,
+        summary: parts.text(),
+        trailers: parts.trailers.iter().map(owned).collect(),
     })
 }
 
@@ -338,14 +329,14 @@ mod tests {
         )
         .unwrap();
         assert_eq!((found.iter.get(), found.node.as_ref().map(NodeId::as_str)), (12, Some("a.b")));
-        assert_eq!(
-            (found.subject_value("status"), found.subject_value("guard")),
-            (Some("done"), Some("pass"))
-        );
-        assert_eq!(found.trailer("Runner-Outcome"), Some("passed"));
+        assert_eq!((found.status, found.guard), (AgentStatus::Done, GuardResult::Pass));
+        assert_eq!(found.trailer(Trailer::Outcome), Some("passed"));
         assert_eq!(found.summary, "Runner-Outcome: no\nsaid");
         assert_eq!((found.before.as_deref(), found.unix_secs), (Some("p"), 7));
-        assert_eq!(read("chore(loop): run x iter 3 repair status=retry guard=skipped").unwrap().node, None);
+        assert_eq!(
+            read("chore(loop): run x iter 0003 repair status=retry guard=skipped").unwrap().node,
+            None
+        );
         for other in ["chore(loop): run y iter 0001 node a", "chore(loop): start run x", "fix: x", ""] {
             assert_eq!(read(other), None, "{other}");
         }

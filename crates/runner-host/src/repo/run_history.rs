@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use runner_core::commit_message::CommitKind;
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::id::RunId;
 use runner_core::model::run_state::RunState;
 use runner_core::runs::fork;
-use runner_core::verify::{CommitKind, is_read, kept, kind};
+use runner_core::verify::{is_read, kept};
 
 use crate::error::{Error, UserError};
 use crate::git::{CatFileBatch, EntryMode, Git, Head, LogEntry};
@@ -128,7 +129,7 @@ pub(crate) fn line(git: &Git, batch: &mut CatFileBatch, target: &RunSelector) ->
         let Some(object) = batch.commit(&logged.id)? else {
             return Err(UserError::MissingObject(logged.id).into());
         };
-        let is_start = kind(&object.message) == CommitKind::Start { run_id: run.clone() };
+        let is_start = CommitKind::parse(&object.message) == CommitKind::Start { run_id: run.clone() };
         let parent = object.parents.first().cloned();
         let forked = fork::origin(&object.message).filter(|_| is_start);
         entries.push(RunCommit {
@@ -156,12 +157,12 @@ pub(crate) fn line(git: &Git, batch: &mut CatFileBatch, target: &RunSelector) ->
         origin = HistoryStart::Shallow;
     } else if origin == HistoryStart::Nowhere {
         // The user's own history before the run is none of it.
-        let is_own = |entry: &RunCommit| matches!(kind(&entry.message), CommitKind::User { .. });
+        let is_own = |entry: &RunCommit| matches!(CommitKind::parse(&entry.message), CommitKind::User { .. });
         let first = entries.iter().position(|entry| !is_own(entry)).unwrap_or(entries.len());
         entries.drain(..first);
     }
     if entries.is_empty()
-        || entries.iter().all(|entry| matches!(kind(&entry.message), CommitKind::User { .. }))
+        || entries.iter().all(|entry| matches!(CommitKind::parse(&entry.message), CommitKind::User { .. }))
     {
         return Err(UserError::NotARun(target.name.clone()).into());
     }

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use runner_core::commit_message::{CommitKind, IterationTarget};
 use runner_core::model::id::IterationNumber;
 use runner_core::step::GuardExit;
-use runner_core::verify::{AuditFinding, CommitAudit, CommitKind, IterationTarget};
+use runner_core::verify::{AuditFinding, CommitAudit};
 use runner_host::ops::guard_rerun::{GuardRerunOutcome, GuardRerunner};
 use runner_host::ops::verify::{AuditResult, PassingCommit, verify};
 use runner_term::format::counted;
@@ -98,7 +99,7 @@ impl CommitAuditOutput<'_> {
             CommitKind::Baseline { guard, .. } => {
                 ("baseline".to_owned(), format!("guard {}", guard.as_str()))
             }
-            CommitKind::Edit { edit, .. } => ("edit".to_owned(), edit.clone()),
+            CommitKind::Edit { edit, .. } => ("edit".to_owned(), edit.to_string()),
             CommitKind::Malformed { subject } => ("malformed".to_owned(), short(subject)),
             CommitKind::User { subject } => ("yours".to_owned(), short(subject)),
         }
