@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use runner_core::commit_message::CommitKind;
 use runner_core::model::id::NodeId;
 use runner_core::model::run_state::NodeHistory;
 use runner_core::model::tree::{Node, path_text};
 use runner_core::text::lines;
-use runner_core::verify::CommitKind;
 use runner_host::view::run_view::{DiffFormat, IterationView, RunView};
 use runner_term::format::{clock, dollars};
 use runner_term::node_state::{NodeState, NodeStates};

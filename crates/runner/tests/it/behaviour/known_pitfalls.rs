@@ -85,7 +85,7 @@ fn changed_guard_rejects_the_answer_under_policy_reject() {
     let setup = RunBuilder::new(RUNNER).agent(agent).guard(NEEDS_OK).guard_keys("protect = \"reject\"");
     let sandbox = setup.start();
     let ran = sandbox.runner(&["step"]).ok();
-    assert!(ran.stdout.contains("`guard.sh`: is protected and was put back"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("`guard.sh`: is protected and was restored"), "{}", ran.stdout);
     assert_eq!(sandbox.outcomes(), ["rule_violation"]);
     assert_eq!(sandbox.read("guard.sh"), "test -f ok\n");
     assert!(sandbox.path("work").exists());
