@@ -157,9 +157,9 @@ fn stuck_run_names_the_command_that_continues_it() {
     let output = sandbox.runner(&["node", "edit", "root", "--goal", "Less"]).ok().stdout;
     assert!(output.contains("runner node allow root"), "still stuck, and output so: {output}");
     sandbox.runner(&["node", "allow", "root"]).ok();
-    sandbox.new_agent("answer done");
+    sandbox.replace_agent("answer done");
     sandbox.runner(&["loop"]).ok();
-    assert!(sandbox.logged(2, "prompt.md").contains("Less"));
+    assert!(sandbox.iteration_file(2, "prompt.md").contains("Less"));
     assert_sound(&sandbox);
 }
 
@@ -226,7 +226,7 @@ fn questions_and_answers_are_listed_and_shown_in_the_next_prompt() {
     let open = sandbox.runner(&["questions", "--open"]).ok().stdout;
     assert_eq!(open.lines().count(), 1, "{open}");
     sandbox.runner(&["step"]).ok();
-    let prompt = sandbox.logged(3, "prompt.md");
+    let prompt = sandbox.iteration_file(3, "prompt.md");
     for text in [
         "- Tabs or spaces?\n> Answer from the user: Tabs.\n> Always.",
         "Note from the user: The server is off",
