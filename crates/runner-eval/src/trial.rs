@@ -422,7 +422,7 @@ fn why(log: &[u8]) -> Option<String> {
     let end = text.lines().rev().find(|line| is_event(line.as_bytes(), "end"));
     if let Some(end) = end {
         let end: Value = serde_json::from_str(end).ok()?;
-        return end.get("why").and_then(Value::as_str).map(str::to_owned);
+        return end.get("headline").and_then(Value::as_str).map(str::to_owned);
     }
     let at = text.rfind("{\n")?;
     let error: Value = serde_json::from_str(text.get(at..)?).ok()?;
@@ -438,7 +438,7 @@ mod tests {
 
     #[test]
     fn the_runner_says_why_it_stopped() {
-        let log = b"{\"event\":\"settled\"}\n{\"event\":\"end\",\"why\":\"no attempts left\"}\n";
+        let log = b"{\"event\":\"settled\"}\n{\"event\":\"end\",\"headline\":\"no attempts left\"}\n";
         assert_eq!(why(log).as_deref(), Some("no attempts left"));
         let log = b"{\"event\":\"x\"}\n{\n  \"message\": \"could not\",\n  \"causes\": [\"why\"]\n}\n";
         assert_eq!(why(log).as_deref(), Some("could not: why"));

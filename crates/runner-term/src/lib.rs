@@ -6,15 +6,15 @@
 pub mod agent_event_line;
 pub mod cli_docs;
 mod error;
-pub mod format;
 mod global_args;
-pub mod node_state;
 mod output;
 pub mod pager;
 pub mod progress;
 mod style;
 pub mod terminal;
 mod ui;
+
+pub use runner_core::format;
 
 pub use error::{CommandError, insert_error_hints};
 pub use global_args::{ColorChoice, GlobalArgs};

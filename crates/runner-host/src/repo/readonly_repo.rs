@@ -235,6 +235,12 @@ impl ReadonlyRepo {
         self.git.as_ref().is_some_and(|git| pause::is_paused(git.paths()))
     }
 
+    /// Whether a publish, such as that of `runner start`, was begun and not finished.
+    pub fn has_pending_publish(&self) -> bool {
+        let pending = self.git.as_ref().map(|git| journal::pending(&git.paths().journal()));
+        matches!(pending, Some(Ok(Some(JournalEntry::Move(_)))))
+    }
+
     /// The iteration that was begun and not finished, as folders call it.
     pub fn pending_iteration(&self) -> Option<String> {
         match journal::pending(&self.git.as_ref()?.paths().journal()).ok().flatten()? {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use runner_core::model::id::IterationNumber;
-use runner_core::step::{Outcome, OutcomeClass};
+use runner_core::step::Outcome;
 use runner_core::text::lines;
 use runner_host::view::run_view::{IterationView, RunView, TextPattern};
 use runner_term::format::{clock, dollars};
@@ -69,17 +69,10 @@ pub(crate) struct LogOutput {
     pub(crate) iterations: Vec<IterationView>,
 }
 
-/// How an outcome looks.
+/// The glyph and colour of an outcome; a dot where the commit names none.
 pub(crate) fn look_of(outcome: Option<Outcome>) -> (Glyph, TextRole) {
-    match outcome {
-        Some(Outcome::Passed) => (Glyph::Passed, TextRole::Good),
-        Some(Outcome::Decomposed | Outcome::Repaired | Outcome::Replanned) => {
-            (Glyph::Branch, TextRole::Active)
-        }
-        Some(Outcome::Retry) => (Glyph::Retried, TextRole::Warn),
-        Some(outcome) if outcome.class() == OutcomeClass::Answered => (Glyph::Failed, TextRole::Bad),
-        Some(_) | None => (Glyph::Open, TextRole::Warn),
-    }
+    let label = outcome.map(Outcome::label);
+    label.map_or((Glyph::Open, TextRole::Warn), |label| (label.symbol.into(), label.tone.into()))
 }
 
 fn time(seen: &IterationView, key: &str) -> Option<String> {
@@ -115,7 +108,7 @@ pub(crate) fn seen_line(seen: &IterationView) -> KeyValueLine {
 
 pub(crate) fn seen_drawn(seen: &IterationView, pen: &Styler) -> String {
     let (glyph, ink) = look_of(seen.outcome);
-    let glyph = pen.paint(ink, pen.glyph(glyph).trim_end_matches(['─', '-', ' ']));
+    let glyph = pen.paint(ink, pen.glyph(glyph));
     let node = seen.node().map_or_else(|| "repair".to_owned(), ToString::to_string);
     let agent = time(seen, "agent_ms").unwrap_or_default();
     let guard = time(seen, "guard_ms").map(|time| format!("guard {time}")).unwrap_or_default();

@@ -6,6 +6,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use runner_core::run_status::{LifecycleState, RunStatus};
 use runner_core::step::{self, Event, LoopWorld, NextAction, StepResult, StopReason};
 use runner_host::iteration::iteration_dir::last_line;
 use runner_host::iteration::{Recovered, RepoWorld, recover};
@@ -14,14 +15,17 @@ use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler
 use serde_json::{Value, json};
 
 use crate::args::LoopArgs;
+use crate::commands::status::{self, StatusOutput, insert_status};
 use crate::live_display::{DisplayPhase, LiveDisplay};
 use crate::render::cost::spent_text;
 use crate::render::recovery::{recovered_json, recovered_line, recovered_text};
-use crate::render::summary::{LoopSummary, why};
+use crate::render::summary::LoopSummary;
 
 /// How it ended.
 pub(crate) struct LoopOutput {
     stop: Option<StopReason>,
+    /// The status of the run after the stop.
+    status: Option<RunStatus>,
     summary: LoopSummary,
     took: Duration,
 }
@@ -67,8 +71,16 @@ fn run(dir: &Path, amount: RunMode, out: &Ui) -> Result<LoopOutput, CommandError
         drop(keys);
         let (summary, took) = live.end();
         fresh.thread().unpark();
-        stop.map(|stop| LoopOutput { stop, summary, took }).map_err(told)
+        let stop = stop.map_err(told)?;
+        let status = stop.as_ref().map(|stop| status_after(dir, stop, &summary));
+        Ok(LoopOutput { stop, status, summary, took })
     })
+}
+
+/// The status of the run that the loop leaves. The documents are read only where the summary shows something from them.
+fn status_after(dir: &Path, stop: &StopReason, summary: &LoopSummary) -> RunStatus {
+    let report = if summary.needs_documents(stop) { status::read(dir).ok() } else { None };
+    summary.status(stop, &report.as_ref().map(StatusOutput::facts).unwrap_or_default())
 }
 
 /// `q` stops after the running iteration, `t` prints where things stand.
@@ -139,7 +151,7 @@ impl CommandOutput for RecoveryOutput {
 
 impl CommandOutput for LoopOutput {
     fn json(&self) -> Value {
-        json!({
+        let mut document = json!({
             "schema": "runner.loop/1",
             "event": "end",
             "stop": self.stop,
@@ -147,10 +159,12 @@ impl CommandOutput for LoopOutput {
             "leaves": self.summary.leaves,
             "spent": self.summary.spent,
             "cost": self.summary.spent.basis(),
-            "why": self.stop.as_ref().map(why),
-            "next": self.stop.as_ref().map(|stop| self.summary.next(stop)),
             "exit": self.exit().0,
-        })
+        });
+        if let Some(status) = &self.status {
+            insert_status(&mut document, status);
+        }
+        document
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
@@ -160,18 +174,17 @@ impl CommandOutput for LoopOutput {
         if let Some(spent) = spent_text(&self.summary.spent, &self.summary.budget) {
             line = line.with("spent", spent);
         }
-        if let Some(stop) = self.stop.as_ref().filter(|stop| **stop != StopReason::Complete) {
-            line = self
-                .summary
-                .next(stop)
-                .iter()
-                .fold(line.with("why", why(stop)), |line, next| line.with("next", next));
+        if let Some(status) = self.status.as_ref().filter(|status| status.state != LifecycleState::Complete) {
+            line = line.with("headline", &status.headline);
+            for next in &status.next {
+                line = line.with("next", &next.command);
+            }
         }
         vec![line.with("exit", self.exit().0)]
     }
 
     fn human(&self, pen: &Styler) -> String {
-        self.stop.as_ref().map(|stop| self.summary.drawn(stop, self.took, pen)).unwrap_or_default()
+        self.status.as_ref().map(|status| self.summary.draw(status, self.took, pen)).unwrap_or_default()
     }
 
     fn ends_lines(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use runner_core::labels::{NodeState, NodeStates};
 use runner_core::model::id::NodeId;
 use runner_core::model::tree::{Node, path_text};
 use runner_core::step::Outcome;
@@ -9,7 +10,6 @@ use runner_core::text::lines;
 use runner_core::verify::CommitKind;
 use runner_host::view::run_view::{DiffFormat, IterationView, RunView};
 use runner_term::format::{clock, dollars};
-use runner_term::node_state::{NodeState, NodeStates};
 use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
 
@@ -158,7 +158,7 @@ impl CommandOutput for ShowNodeOutput {
         json!({
             "schema": "runner.show/1",
             "node": {
-                "id": node.id, "path": self.path, "state": self.state.word(), "title": node.title, "goal": node.goal,
+                "id": node.id, "path": self.path, "state": self.state.as_str(), "title": node.title, "goal": node.goal,
                 "acceptance": node.acceptance, "attempts": node.attempts, "max_attempts": node.max_attempts,
                 "children": node.children.iter().map(|child| &child.id).collect::<Vec<_>>(),
             },
@@ -173,7 +173,7 @@ impl CommandOutput for ShowNodeOutput {
             KeyValueLine::new()
                 .with("id", &node.id)
                 .with("path", &self.path)
-                .with("state", self.state.word())
+                .with("state", self.state.as_str())
                 .with("attempts", format!("{}/{}", node.attempts, node.max_attempts)),
             KeyValueLine::new().with("title", clean(&node.title)),
             KeyValueLine::new().with("goal", lines(&node.goal)),
@@ -185,8 +185,8 @@ impl CommandOutput for ShowNodeOutput {
 
     fn human(&self, pen: &Styler) -> String {
         let node = &self.node;
-        let state = pen.paint(self.state.role(), self.state.word());
-        let glyph = pen.paint(self.state.role(), pen.glyph(self.state.glyph()));
+        let state = pen.paint(self.state.label().tone.into(), self.state.as_str());
+        let glyph = pen.label_glyph(self.state.label());
         let mut text =
             format!("{glyph} {}  {state}, {} of {} attempts\n", self.path, node.attempts, node.max_attempts);
         text.push_str(&format!("  {}\n", pen.paint(TextRole::Strong, &clean(&node.title))));

@@ -2,7 +2,7 @@
 
 use runner_core::config::Budget;
 use runner_core::model::cost::{BudgetLimit, RunSpending, number};
-use runner_core::step::{CostSource, StopReason};
+use runner_core::step::CostSource;
 use runner_term::format::counted;
 use runner_term::format::{dollars, tokens};
 
@@ -45,14 +45,6 @@ pub(crate) fn blind_text(limits: &[BudgetLimit], agent: &str) -> String {
          limit tokens",
         names.join("`, `")
     )
-}
-
-/// Why a limit of the budget stops the run.
-pub(crate) fn budget_why(stop: &StopReason) -> Option<String> {
-    let StopReason::Budget { limit, node, spent, max } = stop else { return None };
-    let leaf = node.as_ref().map(|node| format!(" on leaf `{node}`")).unwrap_or_default();
-    let (spent, max) = (of_limit(*limit, *spent), of_limit(*limit, *max));
-    Some(format!("the budget `{}` is reached: {spent} of {max} spent{leaf}", limit.as_str()))
 }
 
 #[cfg(test)]

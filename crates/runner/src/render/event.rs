@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use runner_core::config::CommandArgv;
+use runner_core::labels::annotation_text;
 use runner_core::model::id::IterationNumber;
 use runner_core::model::run_state::GuardResult;
 use runner_core::step::{Annotation, Event, Outcome};
@@ -17,35 +18,6 @@ use super::wait::{countdown, in_utc, left_ms, on_the_wall, reason};
 
 /// An event to be told.
 pub(crate) struct EventOutput<'e>(pub(crate) &'e Event);
-
-fn look(outcome: Outcome) -> (Glyph, TextRole) {
-    match outcome {
-        Outcome::Passed | Outcome::Repaired | Outcome::Replanned => (Glyph::Passed, TextRole::Good),
-        Outcome::Decomposed => (Glyph::Next, TextRole::Active),
-        Outcome::Retry
-        | Outcome::Interrupted
-        | Outcome::RateLimited
-        | Outcome::Overloaded
-        | Outcome::Disconnected
-        | Outcome::UsageLimit => (Glyph::Retried, TextRole::Warn),
-        Outcome::GuardFailed
-        | Outcome::RuleViolation
-        | Outcome::InvalidTree
-        | Outcome::RepairFailed
-        | Outcome::RepairAbandoned
-        | Outcome::ReplanRefused
-        | Outcome::TimedOut
-        | Outcome::IdleTimeout
-        | Outcome::GuardTimedOut
-        | Outcome::AgentNotStarted
-        | Outcome::AgentCrashed
-        | Outcome::NoAnswer
-        | Outcome::ProviderRefused
-        | Outcome::NotLoggedIn
-        | Outcome::ContextFull
-        | Outcome::GuardNotStarted => (Glyph::Failed, TextRole::Bad),
-    }
-}
 
 impl CommandOutput for EventOutput<'_> {
     fn json(&self) -> Value {
@@ -184,9 +156,10 @@ pub(crate) fn settled(
     pen: &Styler,
 ) -> String {
     let (outcome, marks) = end;
-    let (glyph, ink) = look(outcome);
-    let head = format!("{} #{:<4}", pen.glyph(glyph), iter.get());
-    let says = outcome.as_str().replace('_', " ");
+    let label = outcome.label();
+    let ink = label.tone.into();
+    let head = format!("{} #{:<4}", pen.glyph(label.symbol.into()), iter.get());
+    let says = label.text;
     let time = clock(took);
     let room = pen.width.saturating_sub(head.chars().count() + 2 + 20 + 2 + time.len());
     let path = if path.is_empty() { "repair of the tree" } else { path };
@@ -198,39 +171,5 @@ pub(crate) fn settled(
         pen.paint(ink, &format!("{says:20}")),
         pen.paint(TextRole::Faint, &time)
     );
-    line + &noted(marks.iter().map(mark_text), pen)
-}
-
-/// A mark in words.
-pub(crate) fn mark_text(mark: &Annotation) -> String {
-    match mark {
-        Annotation::GuardFileRestored { path } => {
-            format!("the agent changed the guard's `{path}`: it was put back")
-        }
-        Annotation::GuardFileChanged { path } => {
-            format!("the agent changed the guard's `{path}`, which the policy lets pass")
-        }
-        Annotation::GuardFileCreated { path } => {
-            format!("the guard's `{path}` is new and is pinned from now on")
-        }
-        Annotation::PlanEdited { added, removed, moved, reordered, reworded } => {
-            let counts = [
-                ("added", added),
-                ("removed", removed),
-                ("moved", moved),
-                ("reordered", reordered),
-                ("reworded", reworded),
-            ];
-            let counts =
-                counts.iter().filter(|(_, count)| **count > 0).map(|(what, count)| format!("{count} {what}"));
-            format!("the plan was edited: {}", counts.collect::<Vec<_>>().join(", "))
-        }
-        Annotation::SelectedTaskEdited => "the agent changed what its own leaf asks for".to_owned(),
-        Annotation::GuardFilesOmitted { count } => format!("and {count} more files of the guard"),
-        Annotation::RepairAbandoned => {
-            "the tree could not be repaired: the run goes on from the last valid one".to_owned()
-        }
-        Annotation::NothingChanged => "the session changed nothing".to_owned(),
-        Annotation::Unknown => "an annotation of a newer runner".to_owned(),
-    }
+    line + &noted(marks.iter().map(annotation_text), pen)
 }

@@ -1,7 +1,7 @@
 //! The task tree, drawn: one line a node, states by glyph and word and colour, numbers at the right edge.
 
+use runner_core::labels::{NodeState, NodeStates};
 use runner_core::model::tree::{Node, Tree};
-use runner_term::node_state::{NodeState, NodeStates};
 use runner_term::{Glyph, Styler, TextRole};
 use unicode_width::UnicodeWidthStr;
 
@@ -84,7 +84,7 @@ impl TreeDrawing<'_> {
         let used = id.width() + if title.is_empty() { 0 } else { title.width() + 2 };
         let gap = " ".repeat(room.saturating_sub(used) + 2);
         let id_ink = if state == NodeState::Next || state == NodeState::Stuck {
-            state.role()
+            state.label().tone.into()
         } else {
             TextRole::Strong
         };
@@ -92,7 +92,7 @@ impl TreeDrawing<'_> {
         let line = format!(
             "{}{} {}{}{gap}{}",
             pen.paint(TextRole::Faint, lead),
-            pen.paint(state.role(), pen.glyph(state.glyph())),
+            pen.label_glyph(state.label()),
             pen.paint(id_ink, &id),
             if state == NodeState::Passed { pen.paint(TextRole::Faint, &title) } else { title },
             pen.paint(if state == NodeState::Stuck { TextRole::Bad } else { TextRole::Faint }, &numbers),
@@ -114,9 +114,9 @@ fn numbers(node: &Node, state: NodeState, hidden: bool, pen: &Styler) -> String 
     match state {
         NodeState::Stuck => format!("stuck {attempts}"),
         NodeState::Running | NodeState::Next if node.attempts > 0 => {
-            format!("{} {} {attempts}", state.word(), pen.glyph(Glyph::Retried))
+            format!("{} {} {attempts}", state.as_str(), pen.glyph(Glyph::Retried))
         }
-        NodeState::Running | NodeState::Next => state.word().to_owned(),
+        NodeState::Running | NodeState::Next => state.as_str().to_owned(),
         NodeState::Retried => format!("{} {attempts}", pen.glyph(Glyph::Retried)),
         NodeState::Passed | NodeState::Open => String::new(),
     }

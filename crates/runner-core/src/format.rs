@@ -1,4 +1,4 @@
-//! Numbers and times, as people read them.
+//! Formats amounts, durations and counts for people.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub fn tokens(count: u64) -> String {
     }
 }
 
-/// `$1.25`; below a cent as exactly as it is known.
+/// `$1.25`; amounts below a cent are exact.
 pub fn dollars(microdollars: u64) -> String {
     let (whole, rest) = (microdollars / 1_000_000, microdollars % 1_000_000);
     if microdollars > 0 && microdollars < 10_000 {
@@ -36,7 +36,18 @@ pub fn dollars(microdollars: u64) -> String {
     format!("${whole}.{:02}", rest / 10_000)
 }
 
-/// So many things, in words: `1 leaf`, `2 leaves`.
+/// `45 s`, `10 min`, `1 h 30 min`: a duration that was configured or is left, to the minute once it is longer than one.
+pub fn duration(secs: u64) -> String {
+    let minutes = secs.div_ceil(60);
+    match (secs, minutes / 60, minutes % 60) {
+        (0..=59, _, _) => format!("{secs} s"),
+        (_, 0, minutes) => format!("{minutes} min"),
+        (_, hours, 0) => format!("{hours} h"),
+        (_, hours, minutes) => format!("{hours} h {minutes} min"),
+    }
+}
+
+/// A count with its noun: `1 task`, `2 tasks`.
 pub fn counted(count: impl TryInto<u64>, one: &str, many: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
     format!("{count} {}", if count == 1 { one } else { many })
@@ -47,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_read_like_a_clock() {
+    fn clock_shows_hours_only_where_there_are_any() {
         let clock = |secs| clock(Duration::from_secs(secs));
         assert_eq!(
             (clock(5).as_str(), clock(252).as_str(), clock(6727).as_str()),
@@ -56,7 +67,13 @@ mod tests {
     }
 
     #[test]
-    fn amounts_read_like_amounts() {
+    fn durations_are_rounded_up_to_the_minute() {
+        let read = [45, 60, 600, 601, 3_600, 5_400, 72_000].map(duration);
+        assert_eq!(read, ["45 s", "1 min", "10 min", "11 min", "1 h", "1 h 30 min", "20 h"]);
+    }
+
+    #[test]
+    fn tokens_and_dollars_are_rounded_down_to_a_few_digits() {
         let read = [0, 9_999, 12_345, 999_999, 1_000_000, 4_567_890].map(tokens);
         assert_eq!(read, ["0", "9999", "12.3k", "999.9k", "1M", "4.56M"]);
         let read = [0, 1, 5_000, 10_000, 1_250_000, 25_000_000].map(dollars);
