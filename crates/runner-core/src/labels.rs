@@ -16,23 +16,23 @@ use crate::step::{Annotation, Outcome, StopReason};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tone {
-    Good,
-    Active,
-    Warn,
-    Bad,
-    Neutral,
+    Pass,
+    Run,
+    Retry,
+    Fail,
+    Open,
 }
 
 impl Tone {
-    pub const ALL: [Self; 5] = [Self::Good, Self::Active, Self::Warn, Self::Bad, Self::Neutral];
+    pub const ALL: [Self; 5] = [Self::Pass, Self::Run, Self::Retry, Self::Fail, Self::Open];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Good => "good",
-            Self::Active => "active",
-            Self::Warn => "warn",
-            Self::Bad => "bad",
-            Self::Neutral => "neutral",
+            Self::Pass => "pass",
+            Self::Run => "run",
+            Self::Retry => "retry",
+            Self::Fail => "fail",
+            Self::Open => "open",
         }
     }
 }
@@ -94,14 +94,14 @@ const fn label(text: &'static str, symbol: Symbol, tone: Tone) -> Label {
 impl LifecycleState {
     pub fn label(self) -> Label {
         match self {
-            Self::NoRun => label("no run", Symbol::Dot, Tone::Neutral),
-            Self::Invalid => label("invalid", Symbol::Cross, Tone::Bad),
-            Self::Running => label("running", Symbol::Pointer, Tone::Active),
-            Self::Waiting => label("waiting", Symbol::Retry, Tone::Warn),
-            Self::Paused => label("paused", Symbol::Halt, Tone::Warn),
-            Self::Stopped => label("stopped", Symbol::Halt, Tone::Warn),
-            Self::Complete => label("complete", Symbol::Check, Tone::Good),
-            Self::Crashed => label("crashed", Symbol::Cross, Tone::Bad),
+            Self::NoRun => label("no run", Symbol::Dot, Tone::Open),
+            Self::Invalid => label("invalid", Symbol::Cross, Tone::Fail),
+            Self::Running => label("running", Symbol::Pointer, Tone::Run),
+            Self::Waiting => label("waiting", Symbol::Retry, Tone::Retry),
+            Self::Paused => label("paused", Symbol::Halt, Tone::Retry),
+            Self::Stopped => label("stopped", Symbol::Halt, Tone::Retry),
+            Self::Complete => label("complete", Symbol::Check, Tone::Pass),
+            Self::Crashed => label("crashed", Symbol::Cross, Tone::Fail),
         }
     }
 }
@@ -110,30 +110,30 @@ impl StopReason {
     /// The label of a run that stopped for this reason; its text names the reason.
     pub fn label(&self) -> Label {
         match self {
-            Self::Complete => label("complete", Symbol::Check, Tone::Good),
-            Self::Stuck { .. } => label("stuck", Symbol::Cross, Tone::Bad),
-            Self::MaxIterations { .. } => label("max_iterations reached", Symbol::Cross, Tone::Bad),
-            Self::Budget { .. } => label("budget used up", Symbol::Cross, Tone::Bad),
-            Self::TimeLimit { .. } => label("time limit", Symbol::Cross, Tone::Bad),
-            Self::Failures { .. } => label("failures in a row", Symbol::Cross, Tone::Bad),
-            Self::NeedsUser { .. } => label("action needed", Symbol::Cross, Tone::Bad),
-            Self::LoopIterations { .. } => label("--max-iterations reached", Symbol::Halt, Tone::Warn),
-            Self::Interrupted { .. } => label("interrupted", Symbol::Halt, Tone::Warn),
-            Self::UserStop => label("stopped by you", Symbol::Halt, Tone::Warn),
-            Self::Unknown => label("unknown reason", Symbol::Halt, Tone::Warn),
+            Self::Complete => label("complete", Symbol::Check, Tone::Pass),
+            Self::Stuck { .. } => label("stuck", Symbol::Cross, Tone::Fail),
+            Self::MaxIterations { .. } => label("max_iterations reached", Symbol::Cross, Tone::Fail),
+            Self::Budget { .. } => label("budget used up", Symbol::Cross, Tone::Fail),
+            Self::TimeLimit { .. } => label("time limit", Symbol::Cross, Tone::Fail),
+            Self::Failures { .. } => label("failures in a row", Symbol::Cross, Tone::Fail),
+            Self::NeedsUser { .. } => label("action needed", Symbol::Cross, Tone::Fail),
+            Self::LoopIterations { .. } => label("--max-iterations reached", Symbol::Halt, Tone::Retry),
+            Self::Interrupted { .. } => label("interrupted", Symbol::Halt, Tone::Retry),
+            Self::UserStop => label("stopped by you", Symbol::Halt, Tone::Retry),
+            Self::Unknown => label("unknown reason", Symbol::Halt, Tone::Retry),
         }
     }
 }
 
 impl Outcome {
     pub fn label(self) -> Label {
-        let failed = |text| label(text, Symbol::Cross, Tone::Bad);
-        let halted = |text| label(text, Symbol::Halt, Tone::Warn);
-        let retried = |text| label(text, Symbol::Retry, Tone::Warn);
-        let split = |text| label(text, Symbol::Split, Tone::Active);
+        let failed = |text| label(text, Symbol::Cross, Tone::Fail);
+        let halted = |text| label(text, Symbol::Halt, Tone::Retry);
+        let retried = |text| label(text, Symbol::Retry, Tone::Retry);
+        let split = |text| label(text, Symbol::Split, Tone::Run);
         match self {
-            Self::Passed => label("passed", Symbol::Check, Tone::Good),
-            Self::Repaired => label("repaired", Symbol::Check, Tone::Good),
+            Self::Passed => label("passed", Symbol::Check, Tone::Pass),
+            Self::Repaired => label("repaired", Symbol::Check, Tone::Pass),
             Self::Decomposed => split("split"),
             Self::Replanned => split("replanned"),
             Self::Retry => retried("retry"),
@@ -210,12 +210,12 @@ impl NodeState {
 
     pub fn label(self) -> Label {
         match self {
-            Self::Passed => label("passed", Symbol::Check, Tone::Good),
-            Self::Running => label("running", Symbol::Pointer, Tone::Active),
-            Self::Stuck => label("stuck", Symbol::Cross, Tone::Bad),
-            Self::Next => label("next", Symbol::Pointer, Tone::Active),
-            Self::Retried => label("retried", Symbol::Retry, Tone::Warn),
-            Self::Open => label("open", Symbol::Dot, Tone::Neutral),
+            Self::Passed => label("passed", Symbol::Check, Tone::Pass),
+            Self::Running => label("running", Symbol::Pointer, Tone::Run),
+            Self::Stuck => label("stuck", Symbol::Cross, Tone::Fail),
+            Self::Next => label("next", Symbol::Pointer, Tone::Run),
+            Self::Retried => label("retried", Symbol::Retry, Tone::Retry),
+            Self::Open => label("open", Symbol::Dot, Tone::Open),
         }
     }
 }

@@ -67,11 +67,11 @@ impl From<Symbol> for Glyph {
 impl From<Tone> for TextRole {
     fn from(tone: Tone) -> Self {
         match tone {
-            Tone::Good => Self::Good,
-            Tone::Active => Self::Active,
-            Tone::Warn => Self::Warn,
-            Tone::Bad => Self::Bad,
-            Tone::Neutral => Self::Faint,
+            Tone::Pass => Self::Good,
+            Tone::Run => Self::Active,
+            Tone::Retry => Self::Warn,
+            Tone::Fail => Self::Bad,
+            Tone::Open => Self::Faint,
         }
     }
 }
