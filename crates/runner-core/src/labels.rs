@@ -253,36 +253,42 @@ pub fn annotation_text(annotation: &Annotation) -> String {
             format!("the agent changed `{path}` (protected): restored")
         }
         Annotation::GuardFileChanged { path } => {
-            format!("the agent changed `{path}` (protected): allowed by `protect`")
+            format!("the agent changed `{path}` (protected): allowed by the policy")
         }
         Annotation::GuardFileCreated { path } => {
-            format!("the agent created `{path}` (protected): pinned from now on")
-        }
-        Annotation::GuardFilesOmitted { count } => {
-            format!("and {}", counted(*count, "more protected file", "more protected files"))
+            format!("the agent created `{path}`, which the guard uses: protected from now on")
         }
         Annotation::PlanEdited { added, removed, moved, reordered, reworded } => {
-            let edits = [
-                ("added", added),
-                ("removed", removed),
-                ("moved", moved),
-                ("reordered", reordered),
-                ("reworded", reworded),
+            let counts = [
+                ("added", *added),
+                ("removed", *removed),
+                ("moved", *moved),
+                ("reordered", *reordered),
+                ("reworded", *reworded),
             ];
-            let edits: Vec<String> = edits
-                .into_iter()
-                .filter(|(_, count)| **count > 0)
-                .map(|(verb, count)| format!("{verb} {}", counted(*count, "task", "tasks")))
-                .collect();
-            format!("the agent {}", edits.join(", "))
+            plan_edit_text(&counts)
         }
-        Annotation::SelectedTaskEdited => "the agent changed its own task".to_owned(),
+        Annotation::SelectedTaskEdited => "the agent changed its own task's goal or acceptance".to_owned(),
+        Annotation::GuardFilesOmitted { count } => format!("and {count} more files that the guard uses"),
         Annotation::RepairAbandoned => {
-            "the tree could not be repaired: the run continues from the last valid one".to_owned()
+            "the tree could not be repaired: the run continues with the last valid one".to_owned()
         }
         Annotation::NothingChanged => "the session changed nothing".to_owned(),
-        Annotation::Unknown => "an annotation that this version does not know".to_owned(),
+        Annotation::Unknown => "an annotation of a newer runner".to_owned(),
     }
+}
+
+/// `the agent added 3 tasks, moved 1`.
+fn plan_edit_text(counts: &[(&str, usize)]) -> String {
+    let mut edits: Vec<String> = Vec::new();
+    for (verb, count) in counts.iter().filter(|(_, count)| *count > 0) {
+        // The noun after the first number is enough.
+        edits.push(match edits.is_empty() {
+            true => format!("{verb} {}", counted(*count, "task", "tasks")),
+            false => format!("{verb} {count}"),
+        });
+    }
+    format!("the agent {}", edits.join(", "))
 }
 
 #[cfg(test)]
@@ -320,8 +326,12 @@ mod tests {
     }
 
     #[test]
-    fn plan_edits_are_counted_by_kind() {
-        let edited = Annotation::PlanEdited { added: 3, removed: 0, moved: 1, reordered: 0, reworded: 0 };
-        assert_eq!(annotation_text(&edited), "the agent added 3 tasks, moved 1 task");
+    fn plan_edit_names_the_tasks_once() {
+        let edited = |added, moved| {
+            annotation_text(&Annotation::PlanEdited { added, removed: 0, moved, reordered: 0, reworded: 0 })
+        };
+        assert_eq!(edited(3, 0), "the agent added 3 tasks");
+        assert_eq!(edited(0, 1), "the agent moved 1 task");
+        assert_eq!(edited(3, 1), "the agent added 3 tasks, moved 1");
     }
 }

@@ -125,7 +125,7 @@ impl Grader<'_> {
             argv,
             folder: self.folder.to_owned(),
             env: env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect(),
-            limits: TimeLimits { wall: Duration::from_secs(command.timeout_secs), idle: Duration::ZERO },
+            limits: TimeLimits::wall(Duration::from_secs(command.timeout_secs)),
             output_max_bytes: command.output_max_bytes,
             ..CommandSpec::default()
         };
@@ -138,9 +138,9 @@ impl Grader<'_> {
             Err(why) => return (None, Err(why)),
         };
         let output = Some(ended.tail());
-        if !matches!(ended.how, ExitReason::Exited(code) if code == exit) {
+        if !matches!(ended.exit, ExitReason::Exited(code) if code == exit) {
             let wanted = if exit == 0 { String::new() } else { format!(", and {exit} is expected") };
-            return (output, Err(format!("`{}` {}{wanted}", command.argv.join(" "), ended.how())));
+            return (output, Err(format!("`{}` {}{wanted}", command.argv.join(" "), ended.exit)));
         }
         let fits = match expected {
             None => true,
@@ -163,13 +163,13 @@ impl Grader<'_> {
         let errand = CommandSpec {
             argv: vec![self.runner.into(), "verify".into()],
             folder: self.folder.to_owned(),
-            limits: TimeLimits { wall: VERIFY_WITHIN, idle: Duration::ZERO },
+            limits: TimeLimits::wall(VERIFY_WITHIN),
             ..CommandSpec::default()
         };
         match self.launcher.run(&errand) {
             Err(error) => (None, Err(error.to_string())),
             Ok(ended) if ended.is_success() => (Some(ended.tail()), Ok(())),
-            Ok(ended) => (Some(ended.tail()), Err(format!("`runner verify` {}", ended.how()))),
+            Ok(ended) => (Some(ended.tail()), Err(format!("`runner verify` {}", ended.exit))),
         }
     }
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     if supervise::is_supervisor() {
-        return supervise::supervise();
+        return supervise::run_supervisor();
     }
     if runner_eval::worker::is_worker() {
         return runner_eval::worker::main();

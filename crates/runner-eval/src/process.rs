@@ -3,13 +3,11 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use supervise::IoError;
 use supervise::executables;
 use supervise::{
-    self, CancelHandle, ExitReason, OutputLog, OutputTarget, ProcessInput, ProcessSpec, StopPolicy,
-    SupervisorSlot, TimeLimits,
+    self, CancelHandle, ExitReason, OutputLog, OutputTarget, ProcessSpec, SupervisorSlot, TimeLimits,
 };
 
 /// How much of what a program wrote is kept at most, where nobody says.
@@ -41,7 +39,7 @@ impl Default for CommandSpec<'_> {
             argv: Vec::new(),
             folder: PathBuf::from("."),
             env: Vec::new(),
-            limits: TimeLimits { wall: Duration::from_secs(600), idle: Duration::ZERO },
+            limits: TimeLimits::default(),
             log: None,
             output_max_bytes: LOG_MAX_BYTES,
             hear: None,
@@ -51,7 +49,7 @@ impl Default for CommandSpec<'_> {
 
 /// How it went.
 pub(crate) struct CommandResult {
-    pub(crate) how: ExitReason,
+    pub(crate) exit: ExitReason,
     pub(crate) seconds: f64,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -67,20 +65,7 @@ impl CommandResult {
 
     /// Whether it ended by itself, with 0.
     pub(crate) fn is_success(&self) -> bool {
-        matches!(self.how, ExitReason::Exited(0))
-    }
-
-    /// How it ended, in words.
-    pub(crate) fn how(&self) -> String {
-        match &self.how {
-            ExitReason::Exited(code) => format!("ended with {code}"),
-            ExitReason::Signalled(signal) => format!("was ended by signal {signal}"),
-            ExitReason::CouldNotStart(error) => format!("could not be started: {error}"),
-            ExitReason::TimedOut => "took too long".to_owned(),
-            ExitReason::Idle => "did nothing for too long".to_owned(),
-            ExitReason::Stopped => "was stopped".to_owned(),
-            ExitReason::Lost => "was lost with its supervisor".to_owned(),
-        }
+        self.exit.is_success()
     }
 }
 
@@ -110,25 +95,17 @@ impl CommandRunner {
             None => OutputTarget::Separate { stdout: out.clone(), stderr: err.clone() },
         };
         let hear = |_, bytes: &[u8]| errand.hear.iter().for_each(|hear| hear(bytes));
-        let launch = ProcessSpec {
-            argv: errand.argv.clone(),
-            working_dir: errand.folder.clone(),
-            environment: environment(&errand.env),
-            input: ProcessInput::Empty,
-            output,
-            stream: None,
-            limits: errand.limits,
-            stop_policy: StopPolicy::default(),
-            has_changed_files: &|| false,
-            on_output: &hear,
-        };
-        let ended = supervise::run(&launch, &self.control, &self.supervision)?;
+        let spec = ProcessSpec::new(errand.argv.clone(), &errand.folder, output)
+            .env(environment(&errand.env))
+            .time_limits(errand.limits)
+            .on_output(&hear);
+        let ended = supervise::run(&spec, &self.control, &self.supervision)?;
         let text = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
         let (stdout, stderr) = match &errand.log {
             Some(path) => (text(path), String::new()),
             None => (text(&out.path), text(&err.path)),
         };
-        Ok(CommandResult { how: ended.exit, seconds: ended.elapsed.as_secs_f64(), stdout, stderr })
+        Ok(CommandResult { exit: ended.exit, seconds: ended.elapsed.as_secs_f64(), stdout, stderr })
     }
 }
 

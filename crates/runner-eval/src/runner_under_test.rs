@@ -60,7 +60,7 @@ fn build(launcher: &CommandRunner) -> Result<(), CommandError> {
     let mut argv = vec![cargo.into()];
     argv.extend(["build", "--quiet", "--locked", "-p", "runner"].map(Into::into));
     argv.extend(is_release.then(|| "--release".into()));
-    let limits = TimeLimits { wall: BUILD_WITHIN, idle: Duration::ZERO };
+    let limits = TimeLimits::wall(BUILD_WITHIN);
     let errand = CommandSpec { argv, folder: root.to_owned(), limits, ..CommandSpec::default() };
     let ended = launcher
         .run(&errand)

@@ -177,20 +177,21 @@ impl<'a> TrialAttempt<'a> {
         let wall = Duration::from_secs(self.kit.case.limits.wall_secs.into());
         let errand = CommandSpec {
             hear: Some(&hear),
-            limits: TimeLimits { wall, idle: Duration::ZERO },
+            limits: TimeLimits::wall(wall),
             ..self.errand(&["--json", "loop"], LOOP_LOG)
         };
         match self.launcher.run(&errand) {
             Err(error) => LoopResult { end: LoopEnd::NeverBegan(error.to_string()), seconds: 0.0, config },
             Ok(ended) => {
-                let end = match &ended.how {
+                let end = match &ended.exit {
                     _ if self.is_stopped() => LoopEnd::Stopped,
                     ExitReason::Exited(code) => LoopEnd::Exited(*code),
                     ExitReason::TimedOut => LoopEnd::OutOfTime,
                     ExitReason::CouldNotStart(error) => LoopEnd::NeverBegan(error.to_string()),
-                    ExitReason::Signalled(_) | ExitReason::Idle | ExitReason::Stopped | ExitReason::Lost => {
-                        LoopEnd::Killed(ended.how())
-                    }
+                    exit @ (ExitReason::Signalled(_)
+                    | ExitReason::Idle
+                    | ExitReason::Stopped
+                    | ExitReason::Lost) => LoopEnd::Killed(exit.to_string()),
                 };
                 LoopResult { end, seconds: ended.seconds, config }
             }
@@ -207,7 +208,7 @@ impl<'a> TrialAttempt<'a> {
             argv: argv.collect(),
             folder: self.workspace.repository.clone(),
             env: environment(self.kit, false),
-            limits: TimeLimits { wall: START_WITHIN, idle: Duration::ZERO },
+            limits: TimeLimits::wall(START_WITHIN),
             log: Some(self.made.join(log)),
             ..CommandSpec::default()
         }
@@ -228,7 +229,7 @@ impl<'a> TrialAttempt<'a> {
         if ended.is_success() {
             return Ok(());
         }
-        Err(format!("`runner {}` {}: {}", words.join(" "), ended.how(), ended.tail()))
+        Err(format!("`runner {}` {}: {}", words.join(" "), ended.exit, ended.tail()))
     }
 
     /// Copies what the run left: its documents and the folders of its iterations.

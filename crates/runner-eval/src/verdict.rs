@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn an_agent_that_ends_the_runner_is_counted_all_the_same() {
-        for end in [LoopEnd::Exited(143), LoopEnd::Killed("was ended by signal 9".to_owned())] {
+        for end in [LoopEnd::Exited(143), LoopEnd::Killed("was killed by signal 9".to_owned())] {
             let (_, cause) = verdict(&end, None, true);
             assert!(cause.is_some_and(FailureCause::is_scored));
         }

@@ -51,9 +51,9 @@ impl Workspace {
             self.errand(kit, setup, "setup", launcher)?;
         }
         let kept = if kit.bundle().is_some() {
-            demo_repo::settle(&self.repository)
+            demo_repo::commit_changes(&self.repository)
         } else {
-            demo_repo::adopt(&self.repository)
+            demo_repo::init_from_folder(&self.repository)
         };
         kept.map_err(|error| format!("could not commit the starting point: {error}"))?;
         self.link(&kit.case.id).map_err(fail)
@@ -72,7 +72,7 @@ impl Workspace {
             let argv = std::iter::once(git.clone().into()).chain(words).collect();
             let errand = CommandSpec { argv, folder: folder.to_owned(), ..CommandSpec::default() };
             let ended = launcher.run(&errand).map_err(|error| error.to_string())?;
-            if ended.is_success() { Ok(()) } else { Err(format!("git {}: {}", ended.how(), ended.tail())) }
+            if ended.is_success() { Ok(()) } else { Err(format!("git {}: {}", ended.exit, ended.tail())) }
         };
         let words = ["clone", "-q", "--no-hardlinks"].map(OsString::from).into_iter();
         let words = words.chain([bundle.into(), self.repository.clone().into()]).collect();
@@ -103,7 +103,7 @@ impl Workspace {
         if ended.is_success() {
             return Ok(());
         }
-        Err(format!("{name}: `{words}` {}: {}", ended.how(), ended.tail()))
+        Err(format!("{name}: `{words}` {}: {}", ended.exit, ended.tail()))
     }
 
     /// Lays the agent's scenario out, if it plays one, and gives the configuration of the trial.

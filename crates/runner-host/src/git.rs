@@ -161,9 +161,9 @@ impl Git {
         &self.program
     }
 
-    /// Whether a name and an e-mail address are configured for commits.
-    pub fn has_identity(&self) -> bool {
-        self.settings.has_identity()
+    /// The configured author of commits as `Name <email>`, if both are set.
+    pub fn author(&self) -> Option<String> {
+        self.settings.author()
     }
 
     /// Where this work tree keeps what is its own.

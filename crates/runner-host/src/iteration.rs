@@ -158,7 +158,7 @@ impl<'a> RepoWorld<'a> {
     ) -> Result<Self, Error> {
         let mut git = Git::open(dir)?;
         atomic::ensure_folder(&git.paths().private())?;
-        let lock = Some(Lock::take(&git.paths().lock())?);
+        let lock = Some(Lock::acquire(&git.paths().lock())?);
         let control = CancelHandle::new()?;
         allow_filters(&mut git)?;
         Ok(Self {
@@ -414,8 +414,8 @@ impl RepoWorld<'_> {
         worktree::restore_in_index(&self.git, &index, &base, &paths)?;
         for path in paths.iter().map(|path| root.join(path_of(path))) {
             // A link on the way leads elsewhere, and nothing there is the run's.
-            path.parent().map_or(Ok(()), |folder| atomic::make_folders(&root, folder))?;
-            atomic::clear(&path)?;
+            path.parent().map_or(Ok(()), |folder| atomic::create_folders(&root, folder))?;
+            atomic::remove_any(&path)?;
         }
         self.git.check_out(&index, &paths)
     }

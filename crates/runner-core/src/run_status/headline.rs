@@ -35,8 +35,9 @@ pub(super) fn stopped(facts: &RunFacts<'_>, reason: &StopReason) -> String {
         StopReason::LoopIterations { max } => format!("reached --max-iterations ({max})"),
         StopReason::Budget { limit, node, spent, max } => {
             let leaf = node.as_ref().map(|node| format!(" on `{node}`")).unwrap_or_default();
+            let verb = if limit.is_money() { "spent" } else { "used" };
             let (spent, max) = (amount(*limit, *spent), amount(*limit, *max));
-            format!("reached {}: {spent} of {max} used{leaf}", limit.as_str())
+            format!("reached {}: {spent} of {max} {verb}{leaf}", limit.as_str())
         }
         StopReason::TimeLimit { outcome } => time_limit(*outcome, facts.documents.config),
         StopReason::Failures { outcome, in_row } => {

@@ -3,7 +3,11 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::step::{Event, Interruption, Outcome};
+use crate::config::Config;
+use crate::model::id::RunId;
+use crate::model::run_state::RunState;
+use crate::model::tree::Tree;
+use crate::step::{Event, Interruption, Outcome, RecordedEvent, Wait};
 
 fn tree(attempts: u32, passes: bool) -> Tree {
     let root = json!({ "version": 1, "root": { "id": "root", "order": 0, "title": "T", "goal": "", "acceptance": [],
@@ -131,7 +135,7 @@ fn every_stop_reason_says_what_to_type() {
         (json!({ "reason": "loop_iterations", "max": 1 }), "reached --max-iterations (1)", "runner loop"),
         (
             budget,
-            "reached leaf_usd: $0.50 of $0.40 used on `root`",
+            "reached leaf_usd: $0.50 of $0.40 spent on `root`",
             "${EDITOR:-vi} .runner/state/config.toml",
         ),
         (
@@ -218,7 +222,7 @@ fn limits_of_the_configuration_stop_a_run() {
     config.max_iterations = crate::strict::BoundedInt::fixed::<300>();
     assert_eq!(status(&config).headline, "tasks are open");
     config.budget.run_usd = Some(crate::config::Usd::of_microdollars(0));
-    assert_eq!(status(&config).headline, "reached run_usd: $0.00 of $0.00 used");
+    assert_eq!(status(&config).headline, "reached run_usd: $0.00 of $0.00 spent");
 }
 
 #[test]

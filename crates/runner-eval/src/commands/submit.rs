@@ -196,7 +196,7 @@ fn ask(global: &EvalGlobalArgs, program: &str, words: &[String]) -> Result<Strin
         return Ok(ended.stdout.lines().next().unwrap_or_default().trim().to_owned());
     }
     Err(CommandError::new("engine", CommandExit::FAILURE, what)
-        .cause(format!("`{program}` {}", ended.how()))
+        .cause(format!("`{program}` {}", ended.exit))
         .cause(ended.tail()))
 }
 

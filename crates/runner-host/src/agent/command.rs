@@ -12,10 +12,10 @@ use crate::fs::atomic;
 use supervise::executables;
 
 /// The word after the program's name that makes this binary the scripted agent.
-pub const PLAY: &str = "__play";
+pub const SCRIPTED_AGENT_ARG: &str = "__play";
 
 /// The variable that names the prompt. It also marks every process of a session.
-pub(crate) const MARK: &str = "RUNNER_PROMPT";
+pub(crate) const SESSION_MARKER: &str = "RUNNER_PROMPT";
 
 /// The most bytes of the answer's schema.
 const SCHEMA_BYTES_MAX: u64 = 1 << 20;
@@ -52,20 +52,24 @@ pub(crate) struct SessionPaths {
 }
 
 /// The agent of a job, or why there is none.
-pub(crate) fn agent(job: &Job, places: &SessionPaths) -> Result<PreparedCommand, String> {
+pub(crate) fn agent_command(job: &Job, places: &SessionPaths) -> Result<PreparedCommand, String> {
     let mut program = match (job.executor.kind, job.executor.preset) {
-        (ExecutorKind::Command, Some(preset)) => of_preset(preset, job, places)?,
+        (ExecutorKind::Command, Some(preset)) => preset_command(preset, job, places)?,
         (ExecutorKind::Command, None) => {
             let words = job.executor.command.as_ref().map(CommandArgv::words).unwrap_or_default();
-            PreparedCommand::of(resolved(words, &places.root)?)
+            PreparedCommand::of(resolve_argv(words, &places.root)?)
         }
         (ExecutorKind::Script, _) => {
             let scenario = job.executor.scenario.as_deref().unwrap_or_default();
             let own = std::env::current_exe().map_err(|error| error.to_string())?;
-            PreparedCommand::of(vec![own.into(), PLAY.into(), places.root.join(scenario).into()])
+            PreparedCommand::of(vec![
+                own.into(),
+                SCRIPTED_AGENT_ARG.into(),
+                places.root.join(scenario).into(),
+            ])
         }
-        (ExecutorKind::Codex, _) => of_agent(AgentKind::Codex, job, places)?,
-        (ExecutorKind::Claude, _) => of_agent(AgentKind::Claude, job, places)?,
+        (ExecutorKind::Codex, _) => agent_kind_command(AgentKind::Codex, job, places)?,
+        (ExecutorKind::Claude, _) => agent_kind_command(AgentKind::Claude, job, places)?,
     };
     if program.agent.is_none() {
         // The others leave their answer elsewhere.
@@ -74,7 +78,7 @@ pub(crate) fn agent(job: &Job, places: &SessionPaths) -> Result<PreparedCommand,
     }
     let node = job.target.node().map(ToString::to_string).unwrap_or_default();
     program.environment.extend([
-        (MARK.into(), places.prompt.clone().into()),
+        (SESSION_MARKER.into(), places.prompt.clone().into()),
         ("RUNNER_TREE".into(), places.tree.clone().into()),
         ("RUNNER_RUN_ID".into(), job.run_id.to_string().into()),
         ("RUNNER_ITER".into(), job.iteration.to_string().into()),
@@ -86,15 +90,21 @@ pub(crate) fn agent(job: &Job, places: &SessionPaths) -> Result<PreparedCommand,
 
 impl PreparedCommand {
     fn of(argv: Vec<OsString>) -> Self {
-        Self { argv, environment: inherited(), files: Vec::new(), folders: Vec::new(), agent: None }
+        Self {
+            argv,
+            environment: inherited_environment(),
+            files: Vec::new(),
+            folders: Vec::new(),
+            agent: None,
+        }
     }
 }
 
 /// The program of an agent that has a table of its own.
-fn of_agent(agent: AgentKind, job: &Job, places: &SessionPaths) -> Result<PreparedCommand, String> {
+fn agent_kind_command(agent: AgentKind, job: &Job, places: &SessionPaths) -> Result<PreparedCommand, String> {
     let facts = agent.facts();
-    let path = named_program(job.executor.program.as_deref(), facts.program, facts.package, &places.root)?;
-    let line = with_places(places, |places| agents::command_line(agent, &job.executor, &job.tools, places));
+    let path = find_program(job.executor.program.as_deref(), facts.program, facts.package, &places.root)?;
+    let line = command_line(places, |places| agents::command_line(agent, &job.executor, &job.tools, places));
     Ok(PreparedCommand {
         argv: std::iter::once(path.into()).chain(line.arguments).collect(),
         environment: line.environment.into_iter().collect(),
@@ -105,10 +115,10 @@ fn of_agent(agent: AgentKind, job: &Job, places: &SessionPaths) -> Result<Prepar
 }
 
 /// The program of a preset.
-fn of_preset(preset: Preset, job: &Job, places: &SessionPaths) -> Result<PreparedCommand, String> {
+fn preset_command(preset: Preset, job: &Job, places: &SessionPaths) -> Result<PreparedCommand, String> {
     let facts = preset.facts();
-    let path = named_program(job.executor.program.as_deref(), facts.program, facts.package, &places.root)?;
-    let line = with_places(places, |places| preset.command_line(&job.executor, places));
+    let path = find_program(job.executor.program.as_deref(), facts.program, facts.package, &places.root)?;
+    let line = command_line(places, |places| preset.command_line(&job.executor, places));
     let argv = std::iter::once(path.into()).chain(line.arguments).collect();
     let mut program =
         PreparedCommand { files: line.files, folders: line.folders, ..PreparedCommand::of(argv) };
@@ -116,7 +126,7 @@ fn of_preset(preset: Preset, job: &Job, places: &SessionPaths) -> Result<Prepare
     Ok(program)
 }
 
-fn with_places(
+fn command_line(
     places: &SessionPaths,
     make: impl FnOnce(&agents::LaunchContext<'_>) -> CommandLine,
 ) -> CommandLine {
@@ -137,34 +147,34 @@ fn with_places(
 }
 
 /// Where a program is that has a name of its own, or how to get it.
-fn named_program(own: Option<&str>, usual: &str, package: &str, root: &Path) -> Result<PathBuf, String> {
+fn find_program(own: Option<&str>, usual: &str, package: &str, root: &Path) -> Result<PathBuf, String> {
     let program = own.unwrap_or(usual);
     executables::find(program, Some(root)).ok_or_else(|| match own {
-        Some(own) => format!("`{own}` is no program: check [executor] program"),
-        None => format!("`{usual}` is not on the PATH: install it with 'npm install -g {package}'"),
+        Some(own) => format!("`{own}` does not exist or is not executable: check [executor] program"),
+        None => format!("`{usual}` is not on PATH: install it with 'npm install -g {package}'"),
     })
 }
 
 /// The guard of a job, or why there is none.
-pub(crate) fn guard(job: &Job, root: &Path) -> Result<PreparedCommand, String> {
-    program(job.guard.words(), root)
+pub(crate) fn guard_command(job: &Job, root: &Path) -> Result<PreparedCommand, String> {
+    resolve_command(job.guard.words(), root)
 }
 
 /// A command to be run in a work tree, or why it cannot be.
-pub(crate) fn program(words: &[String], root: &Path) -> Result<PreparedCommand, String> {
-    Ok(PreparedCommand::of(resolved(words, root)?))
+pub(crate) fn resolve_command(words: &[String], root: &Path) -> Result<PreparedCommand, String> {
+    Ok(PreparedCommand::of(resolve_argv(words, root)?))
 }
 
 /// The words with the program's own path in front. A program inside the repository must be named by its path.
-fn resolved(words: &[String], root: &Path) -> Result<Vec<OsString>, String> {
+fn resolve_argv(words: &[String], root: &Path) -> Result<Vec<OsString>, String> {
     let (program, arguments) = words.split_first().ok_or("no program is configured")?;
-    let where_not = if program.contains('/') { "not there, or no program" } else { "not on the PATH" };
+    let where_not = if program.contains('/') { "missing or not executable" } else { "not on PATH" };
     let path = executables::find(program, Some(root)).ok_or_else(|| format!("`{program}` is {where_not}"))?;
     Ok(std::iter::once(path.into()).chain(arguments.iter().map(OsString::from)).collect())
 }
 
 /// The user's environment without what would lead git elsewhere, and without a runner's around this one.
-fn inherited() -> Vec<(OsString, OsString)> {
+fn inherited_environment() -> Vec<(OsString, OsString)> {
     let is_foreign = |name: &OsString| {
         let name = name.to_string_lossy();
         name.starts_with("GIT_") || name.starts_with("RUNNER_")

@@ -37,7 +37,7 @@ pub(crate) enum SandboxKind {
 }
 
 /// How the agent ended, from how the sandbox around it did, which tells a signal by its exit code, as a shell does.
-pub(crate) fn unwrapped(how: ExitReason) -> ExitReason {
+pub(crate) fn exit_inside_sandbox(how: ExitReason) -> ExitReason {
     if let ExitReason::Exited(code @ 129..=192) = how { ExitReason::Signalled(code - 128) } else { how }
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct SandboxSpec {
     pub(crate) writable: Vec<PathBuf>,
     pub(crate) read_only: Vec<PathBuf>,
     /// Where the answer goes and what lies ready for the session, which is inside of what is read-only.
-    pub(crate) own: Vec<PathBuf>,
+    pub(crate) session_files: Vec<PathBuf>,
     pub(crate) has_network: bool,
 }
 
@@ -114,8 +114,8 @@ const PROTECTED_MAX: usize = 100;
 impl Bubblewrap {
     /// Finds it outside of the repository and tries it out, or says why it cannot be used.
     pub(crate) fn find(repository: &Path) -> Result<Self, String> {
-        let program = executables::find(NAME, Some(repository)).ok_or("`bwrap` is not on the PATH")?;
-        let nothing = executables::find("true", Some(repository)).ok_or("`true` is not on the PATH")?;
+        let program = executables::find(NAME, Some(repository)).ok_or("`bwrap` is not on PATH")?;
+        let nothing = executables::find("true", Some(repository)).ok_or("`true` is not on PATH")?;
         let mut args: Vec<OsString> = ALWAYS.map(OsString::from).into();
         args.extend(["--tmpfs", TEMPORARY, "--"].map(OsString::from));
         args.push(nothing.into());
@@ -170,7 +170,7 @@ impl Bubblewrap {
         for path in &room.read_only {
             line.mount("--ro-bind", path, path);
         }
-        for path in &room.own {
+        for path in &room.session_files {
             line.mount("--bind", path, path);
         }
         line
@@ -225,17 +225,22 @@ impl SandboxSpec {
             .chain(protected.iter().take(protected_max).map(|path| git.root().join(path_of(path))));
         // A folder that something is mounted on cannot be moved away, and what is read-only inside it stays in its place.
         let in_place = RUNNER_FOLDERS.iter().map(|folder| git.root().join(folder));
-        let named = folders_of(job);
-        let state = state_of(job)?;
+        let named = writable_folders(job);
+        let state = create_state_folders(job)?;
         Ok(Self {
-            root: real(git.root()),
-            temporary: Some(real(&paths.private()).join(paths.temporary().file_name().unwrap_or_default())),
-            writable: in_place.chain(named).chain(state).map(|path| real(&path)).collect(),
-            read_only: read_only.filter(|path| is_plain(path)).map(|path| real(&path)).collect(),
-            own: [paths.answers(), paths.session()]
+            root: canonical(git.root()),
+            temporary: Some(
+                canonical(&paths.private()).join(paths.temporary().file_name().unwrap_or_default()),
+            ),
+            writable: in_place.chain(named).chain(state).map(|path| canonical(&path)).collect(),
+            read_only: read_only
+                .filter(|path| is_file_or_folder(path))
+                .map(|path| canonical(&path))
+                .collect(),
+            session_files: [paths.answers(), paths.session()]
                 .iter()
-                .filter(|path| is_plain(path))
-                .map(|path| real(path))
+                .filter(|path| is_file_or_folder(path))
+                .map(|path| canonical(path))
                 .collect(),
             has_network: job.tools.network != Some(false),
         })
@@ -245,39 +250,39 @@ impl SandboxSpec {
     /// laid ready for it is none of their business.
     pub(crate) fn for_commands(git: &Git, job: &Job, protected: &PathSet) -> Result<Self, Error> {
         let mut room = Self::of(git, job, protected)?;
-        room.own.clear();
+        room.session_files.clear();
         room.temporary = None;
-        room.writable.extend(shared_temporary());
+        room.writable.extend(shared_temp_dirs());
         Ok(room)
     }
 }
 
 /// Where temporary files go outside.
-pub(crate) fn shared_temporary() -> Vec<PathBuf> {
+pub(crate) fn shared_temp_dirs() -> Vec<PathBuf> {
     let named = std::env::var_os("TMPDIR").map(PathBuf::from);
     let all = named.into_iter().chain([PathBuf::from(TEMPORARY)]);
-    all.filter(|path| path.is_dir()).map(|path| real(&path)).collect()
+    all.filter(|path| path.is_dir()).map(|path| canonical(&path)).collect()
 }
 
 /// The folders outside of the repository that a job's agent may write to, those of them that are there.
-pub(crate) fn folders_of(job: &Job) -> Vec<PathBuf> {
+pub(crate) fn writable_folders(job: &Job) -> Vec<PathBuf> {
     let of_node = job.tools.writable.iter().flatten().map(|folder| PathBuf::from(folder.as_str()));
-    let configured = job.executor.writable.iter().filter_map(|path| in_home(path));
+    let configured = job.executor.writable.iter().filter_map(|path| expand_home(path));
     configured.chain(of_node).filter(|path| path.exists()).collect()
 }
 
 /// A path without links in it: a link means something else inside.
-fn real(path: &Path) -> PathBuf {
+fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// Only files and folders can be made read-only; links are put back after the session, as ever.
-fn is_plain(path: &Path) -> bool {
+fn is_file_or_folder(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.is_file() || found.is_dir())
 }
 
 /// Where a preset keeps its state, which it makes by itself where there is no sandbox.
-fn state_of(job: &Job) -> Result<Vec<PathBuf>, Error> {
+fn create_state_folders(job: &Job) -> Result<Vec<PathBuf>, Error> {
     let (Some(preset), Some(home)) = (job.executor.preset, std::env::var_os("HOME")) else {
         return Ok(Vec::new());
     };
@@ -290,7 +295,7 @@ fn state_of(job: &Job) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// A folder of the configuration.
-fn in_home(path: &str) -> Option<PathBuf> {
+fn expand_home(path: &str) -> Option<PathBuf> {
     match path.strip_prefix("~/") {
         Some(rest) => Some(Path::new(&std::env::var_os("HOME")?).join(rest)),
         None => Some(PathBuf::from(path)),

@@ -41,12 +41,15 @@ enum ScenarioPlayError {
 /// The scenario that this process was started to play. To be asked before anything else is done.
 pub fn scenario_argument() -> Option<PathBuf> {
     let mut words = env::args_os().skip(1);
-    (words.next()? == crate::agent::command::PLAY).then(|| words.next()).flatten().map(PathBuf::from)
+    (words.next()? == crate::agent::command::SCRIPTED_AGENT_ARG)
+        .then(|| words.next())
+        .flatten()
+        .map(PathBuf::from)
 }
 
 /// Plays the session that fits the situation in the environment. The scenario's file is the argument.
 pub fn play(scenario: &Path) -> ExitCode {
-    match ScenarioPlayer::set(scenario).and_then(|stage| stage.play()) {
+    match ScenarioPlayer::load(scenario).and_then(|stage| stage.play()) {
         Ok(code) => ExitCode::from(code),
         Err(fault) => {
             let _ = writeln!(io::stderr(), "script: {fault}");
@@ -74,13 +77,13 @@ fn path_variable(name: &'static str) -> Result<PathBuf, ScenarioPlayError> {
     env::var_os(name).map(|value: OsString| value.into()).ok_or(ScenarioPlayError::Variable(name))
 }
 
-fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, ScenarioPlayError> {
+fn with_path<T>(path: &Path, result: io::Result<T>) -> Result<T, ScenarioPlayError> {
     result.map_err(|error| ScenarioPlayError::File { path: path.to_owned(), source: error })
 }
 
 impl ScenarioPlayer {
-    fn set(scenario: &Path) -> Result<Self, ScenarioPlayError> {
-        let text = at(scenario, fs::read_to_string(scenario))?;
+    fn load(scenario: &Path) -> Result<Self, ScenarioPlayError> {
+        let text = with_path(scenario, fs::read_to_string(scenario))?;
         let iter = variable("RUNNER_ITER")?;
         Ok(Self {
             scenario: Scenario::decode(&text)?,
@@ -102,12 +105,12 @@ impl ScenarioPlayer {
             attempts,
             mode: self.mode.clone(),
         })?;
-        self.perform(session)
+        self.run_session(session)
     }
 
-    fn perform(&self, session: &ScenarioSession) -> Result<u8, ScenarioPlayError> {
+    fn run_session(&self, session: &ScenarioSession) -> Result<u8, ScenarioPlayError> {
         for act in &session.acts {
-            if let Some(code) = self.act(act)? {
+            if let Some(code) = self.perform_action(act)? {
                 return Ok(code);
             }
         }
@@ -118,12 +121,12 @@ impl ScenarioPlayer {
             Some(ScenarioAnswer::Raw { raw }) => raw.clone(),
             None => return Ok(0),
         };
-        at(&self.output, fs::write(&self.output, answer))?;
+        with_path(&self.output, fs::write(&self.output, answer))?;
         Ok(0)
     }
 
     /// Does one thing; an exit code ends the session.
-    fn act(&self, act: &ScenarioAction) -> Result<Option<u8>, ScenarioPlayError> {
+    fn perform_action(&self, act: &ScenarioAction) -> Result<Option<u8>, ScenarioPlayError> {
         match act {
             ScenarioAction::Write { path, text } => write_file(Path::new(path), text.as_bytes())?,
             ScenarioAction::Append { path, text } => {
@@ -133,13 +136,16 @@ impl ScenarioPlayer {
             }
             ScenarioAction::Delete { path } => {
                 let path = Path::new(path);
-                at(path, if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) })?;
+                with_path(
+                    path,
+                    if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) },
+                )?;
             }
             ScenarioAction::Print { text } => drop(writeln!(io::stdout(), "{text}")),
             ScenarioAction::Sleep { ms } => std::thread::sleep(Duration::from_millis(*ms)),
             ScenarioAction::Run { argv } => {
                 let (program, arguments) = argv.split_first().ok_or(ScenarioPlayError::Variable("argv"))?;
-                at(Path::new(program), Command::new(program).args(arguments).status())?;
+                with_path(Path::new(program), Command::new(program).args(arguments).status())?;
             }
             ScenarioAction::AddChildren { node, children } => {
                 self.edit_node(node, |node| add_children(node, children))?;
@@ -155,7 +161,7 @@ impl ScenarioPlayer {
             ScenarioAction::Report(report) => {
                 let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                 let report = report.at(since.as_secs()).map_err(ScenarioPlayError::NoFault)?;
-                at(&self.report, fs::write(&self.report, report.to_bytes()))?;
+                with_path(&self.report, fs::write(&self.report, report.to_bytes()))?;
             }
             ScenarioAction::Exit { code } => return Ok(Some(*code)),
         }
@@ -169,7 +175,7 @@ impl ScenarioPlayer {
     }
 
     fn read_tree(&self) -> Result<Value, ScenarioPlayError> {
-        let text = at(&self.tree, fs::read_to_string(&self.tree))?;
+        let text = with_path(&self.tree, fs::read_to_string(&self.tree))?;
         serde_json::from_str(&text).map_err(|_| ScenarioPlayError::NotJson(self.tree.display().to_string()))
     }
 
@@ -179,7 +185,7 @@ impl ScenarioPlayer {
         if !edited {
             return Err(ScenarioPlayError::NoNode(self.node.clone()));
         }
-        at(&self.tree, fs::write(&self.tree, format!("{tree:#}\n")))
+        with_path(&self.tree, fs::write(&self.tree, format!("{tree:#}\n")))
     }
 
     fn edit_node(
@@ -193,9 +199,9 @@ impl ScenarioPlayer {
 
 fn write_file(path: &Path, bytes: &[u8]) -> Result<(), ScenarioPlayError> {
     if let Some(folder) = path.parent() {
-        at(folder, fs::create_dir_all(folder))?;
+        with_path(folder, fs::create_dir_all(folder))?;
     }
-    at(path, fs::write(path, bytes))
+    with_path(path, fs::write(path, bytes))
 }
 
 /// The node with an id, at or below a node.

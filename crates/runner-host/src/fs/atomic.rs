@@ -77,22 +77,22 @@ pub(crate) fn is_folder(path: &Path) -> Result<bool, Error> {
 
 /// Writes a file so that any reader, and any machine that loses its power, sees the old bytes or the new.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    write_whole(path, bytes, fs::File::sync_all)?;
+    write_renamed(path, bytes, fs::File::sync_all)?;
     sync_parent(path)
 }
 
 /// The same as far as readers and killed runners go. For what can be made again after a power cut, and for what
 /// [`sync_file_system`] follows.
-pub(crate) fn write_soon(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    write_whole(path, bytes, |_| Ok(()))
+pub(crate) fn write_no_sync(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    write_renamed(path, bytes, |_| Ok(()))
 }
 
-fn write_whole(
+fn write_renamed(
     path: &Path,
     bytes: &[u8],
     sync: impl FnOnce(&fs::File) -> io::Result<()>,
 ) -> Result<(), Error> {
-    let temporary = temporary_beside(path);
+    let temporary = temporary_path(path);
     let file = write_new(&temporary, bytes)?;
     if let Err(error) = sync(&file).and_then(|()| fs::rename(&temporary, path)) {
         let _ = fs::remove_file(&temporary);
@@ -119,13 +119,13 @@ pub(crate) fn overwrite(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     use std::os::unix::fs::MetadataExt;
     let is_own = fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.nlink() == 1);
     if !is_own {
-        clear(path)?;
+        remove_any(path)?;
     }
     write_new(path, bytes).map(drop)
 }
 
 /// Lets a file look as if it were written some seconds ago. Git reads what is as young as its index again and again.
-pub(crate) fn age(path: &Path) -> Result<(), Error> {
+pub(crate) fn backdate_mtime(path: &Path) -> Result<(), Error> {
     let then = std::time::SystemTime::now() - std::time::Duration::from_secs(3);
     let times = fs::FileTimes::new().set_modified(then);
     let file = fs::File::options().write(true).open(path);
@@ -134,7 +134,7 @@ pub(crate) fn age(path: &Path) -> Result<(), Error> {
 
 /// Copies a file with its time of change. Git takes a file that is younger than its index for possibly changed;
 /// a copy that looked younger than it is would hide changes made within the same second.
-pub(crate) fn copy_as_old(from: &Path, to: &Path) -> Result<(), Error> {
+pub(crate) fn copy_with_mtime(from: &Path, to: &Path) -> Result<(), Error> {
     let changed = fs::metadata(from).and_then(|found| found.modified());
     let copied = fs::copy(from, to).and_then(|_| {
         let times = fs::FileTimes::new().set_modified(changed?);
@@ -144,7 +144,7 @@ pub(crate) fn copy_as_old(from: &Path, to: &Path) -> Result<(), Error> {
 }
 
 /// The name that a file has until it is whole. It is always the same, so that a crash leaves at most one behind.
-fn temporary_beside(path: &Path) -> PathBuf {
+fn temporary_path(path: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(".tmp");
@@ -152,11 +152,11 @@ fn temporary_beside(path: &Path) -> PathBuf {
 }
 
 /// Makes every folder from `root` down to `path`, each a real one: whatever stands in the way of one goes.
-pub(crate) fn make_folders(root: &Path, path: &Path) -> Result<(), Error> {
+pub(crate) fn create_folders(root: &Path, path: &Path) -> Result<(), Error> {
     let below: Vec<&Path> = path.ancestors().take_while(|folder| *folder != root).collect();
     for folder in below.into_iter().rev() {
         if !fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir()) {
-            clear(folder)?;
+            remove_any(folder)?;
             ensure_folder(folder)?;
         }
     }
@@ -166,37 +166,37 @@ pub(crate) fn make_folders(root: &Path, path: &Path) -> Result<(), Error> {
 /// Writes down what a file below `root` is to be, beside it, and says where. Whatever stands in the place of a folder
 /// on the way goes.
 pub(crate) fn prepare(root: &Path, path: &Path, bytes: &[u8]) -> Result<PathBuf, Error> {
-    path.parent().map_or(Ok(()), |folder| make_folders(root, folder))?;
-    let temporary = temporary_beside(path);
-    clear(&temporary)?;
+    path.parent().map_or(Ok(()), |folder| create_folders(root, folder))?;
+    let temporary = temporary_path(path);
+    remove_any(&temporary)?;
     write_new(&temporary, bytes)?;
     Ok(temporary)
 }
 
 /// Puts what was prepared for a file in its place, whatever stands there. The journal still says what to write when the
 /// power goes.
-pub(crate) fn install(path: &Path) -> Result<(), Error> {
+pub(crate) fn commit_prepared(path: &Path) -> Result<(), Error> {
     if !matches!(fs::symlink_metadata(path), Ok(found) if found.is_file()) {
-        clear(path)?;
+        remove_any(path)?;
     }
-    fs::rename(temporary_beside(path), path).map_err(Error::io("write", path))
+    fs::rename(temporary_path(path), path).map_err(Error::io("write", path))
 }
 
 /// Forgets what was prepared for a file.
-pub(crate) fn discard(path: &Path) -> Result<(), Error> {
-    clear(&temporary_beside(path))
+pub(crate) fn discard_prepared(path: &Path) -> Result<(), Error> {
+    remove_any(&temporary_path(path))
 }
 
 /// Writes a file below `root` even where something else stands in its place, or in that of a folder on the way.
-pub(crate) fn replace(root: &Path, path: &Path, bytes: &[u8]) -> Result<(), Error> {
+pub(crate) fn overwrite_any(root: &Path, path: &Path, bytes: &[u8]) -> Result<(), Error> {
     prepare(root, path, bytes)?;
-    install(path)
+    commit_prepared(path)
 }
 
 /// What tells one state of a file from every later one: whoever changes the file changes this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
-    place: (u64, u64),
+    inode: (u64, u64),
     bytes: u64,
     modified: (i64, i64),
     changed: (i64, i64),
@@ -207,7 +207,7 @@ pub(crate) fn stamp(path: &Path) -> Option<FileStamp> {
     use std::os::unix::fs::MetadataExt;
     let found = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
     Some(FileStamp {
-        place: (found.dev(), found.ino()),
+        inode: (found.dev(), found.ino()),
         bytes: found.len(),
         modified: (found.mtime(), found.mtime_nsec()),
         changed: (found.ctime(), found.ctime_nsec()),
@@ -215,7 +215,7 @@ pub(crate) fn stamp(path: &Path) -> Option<FileStamp> {
 }
 
 /// Takes away whatever is at a path: a file, a link, a folder with all in it.
-pub(crate) fn clear(path: &Path) -> Result<(), Error> {
+pub(crate) fn remove_any(path: &Path) -> Result<(), Error> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => fs::remove_dir_all(path).map_err(Error::io("remove", path)),
         Ok(_) => fs::remove_file(path).map_err(Error::io("remove", path)),
@@ -224,7 +224,7 @@ pub(crate) fn clear(path: &Path) -> Result<(), Error> {
 }
 
 /// Removes a file, if it is there.
-pub(crate) fn remove(path: &Path) -> Result<(), Error> {
+pub(crate) fn remove_file(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
         Ok(()) => sync_parent(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -249,7 +249,7 @@ pub(crate) fn sync_file_system(path: &Path) -> Result<(), Error> {
 
 /// Gives the memory back in which a file is kept that is on the disk and that nobody will read soon: whatever is written
 /// next takes it, where a long run would fill all memory with its records.
-pub(crate) fn let_go(path: &Path) {
+pub(crate) fn evict_page_cache(path: &Path) {
     #[cfg(target_os = "linux")]
     if let Ok(file) =
         rustix::fs::open(path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
@@ -315,10 +315,10 @@ mod tests {
         let long_ago = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
         let times = fs::FileTimes::new().set_modified(long_ago);
         fs::File::options().write(true).open(&from).unwrap().set_times(times).unwrap();
-        copy_as_old(&from, &to).unwrap();
+        copy_with_mtime(&from, &to).unwrap();
         assert_eq!(fs::metadata(&to).unwrap().modified().unwrap(), long_ago);
         assert_eq!(fs::read(&to).unwrap(), b"x");
-        assert!(copy_as_old(&folder.path().join("none"), &to).is_err());
+        assert!(copy_with_mtime(&folder.path().join("none"), &to).is_err());
     }
 
     #[test]

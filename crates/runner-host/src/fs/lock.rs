@@ -19,7 +19,7 @@ pub(crate) struct Lock {
 
 impl Lock {
     /// Takes the lock, or says who has it.
-    pub(crate) fn take(path: &Path) -> Result<Self, Error> {
+    pub(crate) fn acquire(path: &Path) -> Result<Self, Error> {
         loop {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o666));
@@ -31,11 +31,11 @@ impl Lock {
                 }
                 Err(errno) => return Err(Error::io("lock", path)(errno)),
             }
-            if is_still_at(&file, path) {
-                let folder = lock_folder(path, &mut file)?;
+            if is_same_file(&file, path) {
+                let folder = lock_repository_folder(path, &mut file)?;
                 let note = format!("pid {}\n", std::process::id());
                 let _ = file.set_len(0).and_then(|()| file.write_all(note.as_bytes()));
-                path.parent().map_or(Ok(()), sweep)?;
+                path.parent().map_or(Ok(()), remove_stale_index_locks)?;
                 return Ok(Self { _file: file, _folder: folder });
             }
             // The file was removed or replaced in the meantime: a lock on it protects nothing.
@@ -44,7 +44,7 @@ impl Lock {
 }
 
 /// Locks the folder that the file's own folder lies in, where its file system can lock folders.
-fn lock_folder(path: &Path, file: &mut File) -> Result<Option<File>, Error> {
+fn lock_repository_folder(path: &Path, file: &mut File) -> Result<Option<File>, Error> {
     let folder = path.ancestors().nth(2).and_then(|folder| File::open(folder).ok());
     let Some(folder) = folder else { return Ok(None) };
     match rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
@@ -56,11 +56,11 @@ fn lock_folder(path: &Path, file: &mut File) -> Result<Option<File>, Error> {
 
 /// Removes the locks on the runner's own indexes that git commands of a dead runner left: whoever holds the lock is
 /// alone here.
-fn sweep(folder: &Path) -> Result<(), Error> {
+fn remove_stale_index_locks(folder: &Path) -> Result<(), Error> {
     for entry in fs::read_dir(folder).map_err(Error::io("look at", folder))?.flatten() {
         let path = entry.path();
         if path.extension().is_some_and(|extension| extension == "lock") {
-            atomic::remove(&path)?;
+            atomic::remove_file(&path)?;
         }
     }
     Ok(())
@@ -72,7 +72,7 @@ fn holder_of(file: &mut File) -> String {
     text.trim().to_owned()
 }
 
-fn is_still_at(file: &File, path: &Path) -> bool {
+fn is_same_file(file: &File, path: &Path) -> bool {
     match (rustix::fs::fstat(file), rustix::fs::lstat(path)) {
         (Ok(open), Ok(there)) => (open.st_dev, open.st_ino) == (there.st_dev, there.st_ino),
         _ => false,
@@ -88,11 +88,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("own/lock");
         fs::create_dir(folder.path().join("own")).unwrap();
-        let first = Lock::take(&path).unwrap();
-        let Err(Error::Locked { holder }) = Lock::take(&path) else { panic!("the lock was given twice") };
+        let first = Lock::acquire(&path).unwrap();
+        let Err(Error::Locked { holder }) = Lock::acquire(&path) else { panic!("the lock was given twice") };
         assert_eq!(holder, format!("pid {}", std::process::id()));
         drop(first);
-        Lock::take(&path).unwrap();
+        Lock::acquire(&path).unwrap();
     }
 
     #[test]
@@ -101,7 +101,7 @@ mod tests {
         let own = folder.path().join("own");
         fs::create_dir(&own).unwrap();
         fs::write(own.join("work.index.lock"), "").unwrap();
-        let _lock = Lock::take(&own.join("lock")).unwrap();
+        let _lock = Lock::acquire(&own.join("lock")).unwrap();
         assert!(!own.join("work.index.lock").exists());
     }
 
@@ -110,9 +110,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("own/lock");
         fs::create_dir(folder.path().join("own")).unwrap();
-        let _lock = Lock::take(&path).unwrap();
+        let _lock = Lock::acquire(&path).unwrap();
         fs::remove_file(&path).unwrap();
-        assert!(matches!(Lock::take(&path), Err(Error::Locked { .. })));
+        assert!(matches!(Lock::acquire(&path), Err(Error::Locked { .. })));
     }
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
         let path = folder.path().join("own/lock");
         fs::create_dir(folder.path().join("own")).unwrap();
         fs::write(&path, "pid 1, of another machine, with a very long story to tell").unwrap();
-        Lock::take(&path).unwrap();
+        Lock::acquire(&path).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), format!("pid {}\n", std::process::id()));
     }
 }

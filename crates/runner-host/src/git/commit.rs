@@ -19,7 +19,7 @@ impl Git {
         atomic::overwrite(&path, text.as_bytes())?;
         let request = [quoted(path.as_os_str().as_bytes()), b"\n".to_vec()].concat();
         let stored = self.committing.ask(self, &request, 1)?.into_iter().next();
-        atomic::clear(&path)?;
+        atomic::remove_any(&path)?;
         stored.ok_or_else(|| Error::GitOutput { command: "hash-object -t commit".to_owned() })
     }
 }

@@ -83,9 +83,11 @@ impl GitSettings {
         }
     }
 
-    pub(super) fn has_identity(&self) -> bool {
-        let filled = |value: &Option<String>| value.as_ref().is_some_and(|value| !value.is_empty());
-        filled(&self.name) && filled(&self.email)
+    /// The configured author as `Name <email>`, if both are set.
+    pub(super) fn author(&self) -> Option<String> {
+        let name = self.name.as_ref().filter(|name| !name.is_empty())?;
+        let email = self.email.as_ref().filter(|email| !email.is_empty())?;
+        Some(format!("{name} <{email}>"))
     }
 
     /// Whether the repository may keep its objects in a way that only its git knows.
@@ -181,7 +183,7 @@ mod tests {
             local\0core.bare\0worktree\0filter.w.process\nz\0global\0hook.h.command\nq\0";
         let mut settings = GitSettings::parse(listing);
         assert_eq!(settings.name.as_deref(), Some("B"));
-        assert!(!settings.has_identity());
+        assert_eq!(settings.author(), None);
         assert_eq!(settings.forbidden_filters(), ["a.b", "w"]);
         assert_eq!(settings.hooks, ["h"]);
         settings.allow_filters(&["w".to_owned(), "other".to_owned()]);

@@ -177,7 +177,7 @@ impl Git {
             match form {
                 DiffFormat::Patch => ["--no-color"].as_slice(),
                 DiffFormat::Coloured => ["--color=always"].as_slice(),
-                DiffFormat::Numbers => ["--numstat", "-z", "--no-renames"].as_slice(),
+                DiffFormat::Stat => ["--numstat", "-z", "--no-renames"].as_slice(),
             }
             .iter()
             .map(|arg| (*arg).to_owned()),

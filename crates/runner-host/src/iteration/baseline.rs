@@ -43,8 +43,8 @@ impl BaselineWorld for RepoWorld<'_> {
         let staying = self.staying(&job.run_id)?;
         let log = self.git.paths().baseline_log(job.run_id.as_str());
         let root = self.git.root().to_owned();
-        log.parent().map_or(Ok(()), |folder| atomic::make_folders(&root, folder))?;
-        atomic::clear(&log)?;
+        log.parent().map_or(Ok(()), |folder| atomic::create_folders(&root, folder))?;
+        atomic::remove_any(&log)?;
         journal::begin(&self.git.paths().journal(), &JournalEntry::Move(staying.clone()))?;
         let (verdict, _) = self.ask_guard(job, &log, Duration::from_secs(job.limits.iteration_secs))?;
         failpoint::reach("baseline.guard");

@@ -60,7 +60,7 @@ impl RepoWorld<'_> {
             self.at_head = None;
         }
         // Its answer is in the folder by now.
-        atomic::clear(&git.paths().answer(&job.iteration.to_string()))?;
+        atomic::remove_any(&git.paths().answer(&job.iteration.to_string()))?;
         self.last = self.bench.take().map(|bench| bench.folder).inspect(IterationDir::let_go);
         self.made = Some(commit.clone());
         self.tree = Some(transition.tree.clone());
@@ -102,7 +102,8 @@ impl CommitInputs<'_> {
 /// Writes documents down beside the places that they will have.
 fn lay_ready(git: &Git, docs: [Doc; 2], contents: [&[u8]; 2]) -> Result<(), Error> {
     for (doc, bytes) in docs.into_iter().zip(contents) {
-        atomic::prepare(git.root(), &git.paths().doc(doc), bytes).and_then(|path| atomic::age(&path))?;
+        atomic::prepare(git.root(), &git.paths().doc(doc), bytes)
+            .and_then(|path| atomic::backdate_mtime(&path))?;
     }
     Ok(())
 }

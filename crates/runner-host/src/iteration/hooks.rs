@@ -11,9 +11,7 @@ use serde_json::Value;
 use super::RepoWorld;
 use crate::agent::command::{self, PreparedCommand};
 use crate::fs::atomic;
-use supervise::{
-    self, CancelHandle, ExitReason, OutputLog, OutputTarget, ProcessInput, ProcessSpec, TimeLimits,
-};
+use supervise::{self, CancelHandle, ExitReason, OutputTarget, ProcessSpec, TimeLimits};
 
 /// How much of what a hook prints is kept.
 const OUTPUT_BYTES_MAX: u64 = 64 << 10;
@@ -38,35 +36,23 @@ impl RepoWorld<'_> {
     fn run_hook(&self, word: &HookCall, hooks: &HooksConfig) -> Result<(), String> {
         let PreparedCommand { argv, environment, .. } = program(&word.argv, self.git.root())?;
         let paths = self.git.paths();
-        atomic::write_soon(&paths.hook_input(), &canonical_json(&word.payload))
+        atomic::write_no_sync(&paths.hook_input(), &canonical_json(&word.payload))
             .map_err(|error| error.to_string())?;
         let wall = Duration::from_secs(u64::try_from(hooks.timeout_secs.get()).unwrap_or(1));
-        let launch = ProcessSpec {
-            argv,
-            working_dir: home(),
-            environment,
-            input: ProcessInput::File(paths.hook_input()),
-            output: OutputTarget::Combined(OutputLog { path: paths.hook_log(), bytes_max: OUTPUT_BYTES_MAX }),
-            stream: None,
-            limits: TimeLimits { wall, idle: Duration::ZERO },
-            stop_policy: supervise::StopPolicy::default(),
-            has_changed_files: &|| false,
-            on_output: &|_, _| (),
-        };
+        let output = OutputTarget::combined(paths.hook_log(), OUTPUT_BYTES_MAX);
+        let spec = ProcessSpec::new(argv, home(), output)
+            .env(environment)
+            .stdin_file(paths.hook_input())
+            .time_limits(TimeLimits::wall(wall));
         // A handle of its own: the user's wish to stop the run is no reason not to tell of it.
         let ended = CancelHandle::new()
-            .and_then(|control| supervise::run(&launch, &control, &self.supervision))
+            .and_then(|control| supervise::run(&spec, &control, &self.supervision))
             .map_err(|error| error.to_string())?;
-        atomic::clear(&paths.hook_input()).map_err(|error| error.to_string())?;
+        atomic::remove_any(&paths.hook_input()).map_err(|error| error.to_string())?;
         match ended.exit {
-            ExitReason::Exited(0) => Ok(()),
-            ExitReason::Exited(code) => Err(format!("it ended with exit code {code}")),
-            ExitReason::Signalled(signal) => Err(format!("it was ended by signal {signal}")),
-            ExitReason::CouldNotStart(error) => Err(format!("it could not be started: {error}")),
-            ExitReason::TimedOut | ExitReason::Idle => {
-                Err(format!("it took longer than {} seconds", wall.as_secs()))
-            }
-            ExitReason::Stopped | ExitReason::Lost => Err("it was ended".to_owned()),
+            exit if exit.is_success() => Ok(()),
+            ExitReason::TimedOut => Err(format!("it took longer than {} seconds", wall.as_secs())),
+            exit => Err(format!("it {exit}")),
         }
     }
 }
@@ -77,13 +63,13 @@ pub(crate) fn program(argv: &CommandArgv, root: &Path) -> Result<PreparedCommand
     if name.contains('/') {
         let path = Path::new(name);
         if !path.is_absolute() {
-            return Err(format!("`{name}` is no absolute path"));
+            return Err(format!("`{name}` is not an absolute path"));
         }
         if path.canonicalize().is_ok_and(|path| path.starts_with(root)) {
-            return Err(format!("`{name}` lies in the repository, where agents write"));
+            return Err(format!("`{name}` is inside the repository, where agents can change it"));
         }
     }
-    command::program(argv.words(), root)
+    command::resolve_command(argv.words(), root)
 }
 
 /// Where hooks run.

@@ -72,12 +72,12 @@ impl IterationDir {
     /// Takes away what an agent may have put here in the place of a log: pipes that would block, links that lead
     /// elsewhere.
     pub(crate) fn tidy(&self) -> Result<(), Error> {
-        atomic::make_folders(&self.root, &self.path)?;
+        atomic::create_folders(&self.root, &self.path)?;
         for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
             let is_own =
                 |found: fs::Metadata| found.is_file() && (found.nlink() == 1 || entry.file_name() == BEFORE);
             if !entry.metadata().is_ok_and(is_own) {
-                atomic::clear(&entry.path())?;
+                atomic::remove_any(&entry.path())?;
             }
         }
         Ok(())
@@ -89,7 +89,7 @@ impl IterationDir {
 
     /// Writes a file of the log. The folder may be gone by an agent's hand: then it is made again.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        atomic::make_folders(&self.root, &self.path)?;
+        atomic::create_folders(&self.root, &self.path)?;
         atomic::overwrite(&self.file(name), bytes)
     }
 
@@ -102,7 +102,7 @@ impl IterationDir {
 
     /// The iteration is over, and all of it on the disk.
     pub(crate) fn let_go(&self) {
-        atomic::let_go(&self.file(AFTER));
+        atomic::evict_page_cache(&self.file(AFTER));
     }
 
     /// Writes the tree that an iteration begins with: mostly the one that the last iteration left, which then is the
@@ -114,7 +114,7 @@ impl IterationDir {
             && after.sha256() == tree.sha256()
             && atomic::stamp(&path).as_ref() == Some(stamp)
         {
-            atomic::clear(&self.file(BEFORE))?;
+            atomic::remove_any(&self.file(BEFORE))?;
             if fs::hard_link(&path, self.file(BEFORE)).is_ok() {
                 return Ok(());
             }
@@ -125,7 +125,7 @@ impl IterationDir {
     /// Adds a line to events.jsonl. What cannot be logged is not worth stopping for.
     pub(crate) fn tell(&self, event: &Event) {
         let Ok(line) = serde_json::to_string(&RecordedEvent { t_ms: now_ms(), event }) else { return };
-        let _ = atomic::make_folders(&self.root, &self.path).and_then(|()| {
+        let _ = atomic::create_folders(&self.root, &self.path).and_then(|()| {
             let path = self.file("events.jsonl");
             let file = File::options().create(true).append(true).open(&path);
             let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));

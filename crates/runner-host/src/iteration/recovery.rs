@@ -74,7 +74,7 @@ pub fn recover(workshop: &mut RepoWorld<'_>) -> Result<Option<Recovered>, Error>
     let taken = take_up_pending(workshop)?;
     if let Some(recovery) = taken.as_ref().and_then(RecoveryNote::of) {
         let path = workshop.git.paths().recovery();
-        atomic::replace(workshop.git.paths().git_dir(), &path, &canonical_json(&recovery))?;
+        atomic::overwrite_any(workshop.git.paths().git_dir(), &path, &canonical_json(&recovery))?;
     }
     Ok(taken)
 }
@@ -104,7 +104,7 @@ fn take_up_iteration(
     };
     // The supervisor ends the session with the runner, but may have been killed with it.
     let prompt = workshop.git.paths().iteration(&run, &iteration.iter).join("prompt.md");
-    supervise::kill_by_env_marker(command::MARK.as_ref(), prompt.as_os_str());
+    supervise::kill_by_env_marker(command::SESSION_MARKER.as_ref(), prompt.as_os_str());
     let mended = iteration.pins.put_back(&workshop.git, name)?;
     let base = iteration.base.clone();
     workshop.resuming = Some(base.clone());

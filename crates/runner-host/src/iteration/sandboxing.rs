@@ -8,7 +8,7 @@ use super::{OpenIteration, RepoWorld};
 use crate::agent::claude_file_hook;
 use crate::agent::command::PreparedCommand;
 use crate::agent::sandbox::{
-    Bubblewrap, SANDBOX_FIX, SandboxKind, SandboxSpec, folders_of, obstacle, shared_temporary,
+    Bubblewrap, SANDBOX_FIX, SandboxKind, SandboxSpec, obstacle, shared_temp_dirs, writable_folders,
 };
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
@@ -47,7 +47,7 @@ impl RepoWorld<'_> {
         };
         let room =
             SandboxSpec::for_commands(&self.git, job, self.at_head.as_ref().unwrap_or(&PathSet::new()))?;
-        let folders = folders_of(job).into_iter().chain(shared_temporary()).collect();
+        let folders = writable_folders(job).into_iter().chain(shared_temp_dirs()).collect();
         let before_files = claude_file_hook::command(self.git.root(), folders)?;
         Ok(Some(CommandSandbox { around_commands: bubblewrap.before_commands(&room), before_files }))
     }
@@ -66,7 +66,7 @@ impl RepoWorld<'_> {
         };
         let room = SandboxSpec::of(&self.git, job, self.at_head.as_ref().unwrap_or(&PathSet::new()))?;
         if let Some(temporary) = &room.temporary {
-            atomic::clear(temporary)?;
+            atomic::remove_any(temporary)?;
             atomic::ensure_folder(temporary)?;
         }
         Ok((bubblewrap.around(program, &room), AgentWrapping::Yes))

@@ -21,7 +21,7 @@ use super::sandboxing::AgentWrapping;
 use super::transcript_recorder::TranscriptRecorder;
 use super::{OpenIteration, RepoWorld, SessionCheckpoint, interruption_of};
 use crate::agent::command::{self, PreparedCommand, SessionPaths};
-use crate::agent::sandbox::{SandboxKind, folders_of, unwrapped};
+use crate::agent::sandbox::{SandboxKind, exit_inside_sandbox, writable_folders};
 use crate::error::{Error, UserError};
 use crate::failpoint;
 use crate::fs::atomic;
@@ -35,8 +35,7 @@ use runner_core::text::one_line;
 use supervise::executables;
 use supervise::signals::SignalListener;
 use supervise::{
-    self, ExitReason, OutputLog, OutputTarget, ProcessInput, ProcessSpec, SignalTarget, StopSignal,
-    TimeLimits,
+    self, ExitReason, OutputLog, OutputTarget, ProcessSpec, SignalTarget, StopSignal, TimeLimits,
 };
 
 /// The file that an agent's output goes to.
@@ -65,8 +64,8 @@ impl RepoWorld<'_> {
         if self.at_head.is_none() {
             self.at_head = Some(self.git.matching_in_index(&index, &job.protected)?);
         }
-        atomic::clear(&answer_path(&self.git, job))?;
-        atomic::clear(&report_path(&self.git, job))?;
+        atomic::remove_any(&answer_path(&self.git, job))?;
+        atomic::remove_any(&report_path(&self.git, job))?;
         write_context(&self.git, job)?;
         let tree = self.tree.clone().ok_or(UserError::MissingDoc(Doc::Tree))?;
         self.set_bench(job, base.clone(), index, &tree)?;
@@ -125,7 +124,7 @@ impl RepoWorld<'_> {
         let bench = self.bench.as_ref().ok_or(UserError::NoCommit)?;
         let mut places = places(&self.git, job, &bench.folder);
         places.fence = self.fence(job, bench)?;
-        let program = command::agent(job, &places).and_then(|program| lay_ready(&places, program));
+        let program = command::agent_command(job, &places).and_then(|program| lay_ready(&places, program));
         let (PreparedCommand { argv, environment, agent, .. }, wrapped) = match program {
             Ok(program) => self.confined(program, job, bench)?,
             Err(why) => {
@@ -147,34 +146,32 @@ impl RepoWorld<'_> {
             let now = Some(fingerprint(&self.git, &bench.index));
             seen.replace(now.clone()) != now
         };
-        let launch = ProcessSpec {
-            argv,
-            working_dir: self.git.root().to_owned(),
-            environment,
-            input: ProcessInput::File(places.prompt.clone()),
-            output: match dialect {
-                Some(_) => OutputTarget::Separate { stdout: log(OUTPUT), stderr: log("executor.err.log") },
-                None => OutputTarget::Combined(log(OUTPUT)),
-            },
-            stream: Some(log("stream.jsonl")),
-            limits: TimeLimits {
+        let output = match dialect {
+            Some(_) => OutputTarget::Separate { stdout: log(OUTPUT), stderr: log("executor.err.log") },
+            None => OutputTarget::Combined(log(OUTPUT)),
+        };
+        let on_output = |source, bytes: &[u8]| ear.borrow_mut().hear(source, bytes);
+        let spec = ProcessSpec::new(argv, self.git.root(), output)
+            .env(environment)
+            .stdin_file(&places.prompt)
+            .jsonl_copy(log("stream.jsonl"))
+            .time_limits(TimeLimits {
                 wall: bench.deadline.saturating_duration_since(Instant::now()),
                 idle: Duration::from_secs(job.limits.idle_secs.unwrap_or(0)),
-            },
-            stop_policy: supervise::StopPolicy {
+            })
+            .stop_policy(supervise::StopPolicy {
                 is_sandboxed: wrapped == AgentWrapping::Yes,
                 ..how_to_stop(agent)
-            },
-            has_changed_files: &has_changed_files,
-            on_output: &|source, bytes| ear.borrow_mut().hear(source, bytes),
-        };
-        let ended = supervise::run(&launch, &self.control, &self.supervision)?;
+            })
+            .file_activity(&has_changed_files)
+            .on_output(&on_output);
+        let ended = supervise::run(&spec, &self.control, &self.supervision)?;
         let by = self
             .signals
             .as_ref()
             .and_then(SignalListener::received)
             .map_or(Interruption::Int, interruption_of);
-        let how = if wrapped == AgentWrapping::Yes { unwrapped(ended.exit) } else { ended.exit };
+        let how = if wrapped == AgentWrapping::Yes { exit_inside_sandbox(ended.exit) } else { ended.exit };
         let heard = ear.into_inner().conclude(exit_of(how, by), &places.context_full);
         if let Some(answer) = &heard.answer {
             atomic::write(&places.output, answer)?;
@@ -219,7 +216,7 @@ impl RepoWorld<'_> {
     /// What the session left, as values.
     pub(super) fn pick_up(&mut self, job: &Job, ended: EndedSession) -> Result<Attempt, Error> {
         let git = &self.git;
-        atomic::make_folders(git.root(), &git.paths().context())?;
+        atomic::create_folders(git.root(), &git.paths().context())?;
         let at_start = match &self.at_start {
             Some(paths) => paths.clone(),
             None => {
@@ -289,26 +286,15 @@ impl RepoWorld<'_> {
         path: &Path,
         wall: Duration,
     ) -> Result<(GuardRun, Option<Duration>), Error> {
-        let PreparedCommand { argv, environment, .. } = match command::guard(job, self.git.root()) {
+        let PreparedCommand { argv, environment, .. } = match command::guard_command(job, self.git.root()) {
             Ok(program) => program,
             Err(why) => return Ok((GuardRun::NotStarted { why }, None)),
         };
-        let launch = ProcessSpec {
-            argv,
-            working_dir: self.git.root().to_owned(),
-            environment,
-            input: ProcessInput::Empty,
-            output: OutputTarget::Combined(OutputLog {
-                path: path.to_owned(),
-                bytes_max: job.limits.guard_output_bytes,
-            }),
-            stream: None,
-            limits: TimeLimits { wall, idle: Duration::ZERO },
-            stop_policy: supervise::StopPolicy::default(),
-            has_changed_files: &|| false,
-            on_output: &|_, _| (),
-        };
-        let ended = supervise::run(&launch, &self.control, &self.supervision)?;
+        let output = OutputTarget::combined(path, job.limits.guard_output_bytes);
+        let spec = ProcessSpec::new(argv, self.git.root(), output)
+            .env(environment)
+            .time_limits(TimeLimits::wall(wall));
+        let ended = supervise::run(&spec, &self.control, &self.supervision)?;
         let output = || fs::read(path).unwrap_or_default();
         let verdict = match ended.exit {
             ExitReason::Exited(code) => GuardRun::Ended { exit: GuardExit::Code(code), output: output() },
@@ -360,7 +346,7 @@ fn places(git: &Git, job: &Job, folder: &IterationDir) -> SessionPaths {
         tree: git.paths().doc(Doc::Tree),
         context_full: settings.join("context-full.json"),
         settings,
-        writable: folders_of(job),
+        writable: writable_folders(job),
         fence: None,
     }
 }
@@ -368,7 +354,7 @@ fn places(git: &Git, job: &Job, folder: &IterationDir) -> SessionPaths {
 /// Makes the session's own folder, and in it what its program needs.
 fn lay_ready(places: &SessionPaths, program: PreparedCommand) -> Result<PreparedCommand, String> {
     let lay = || -> Result<(), Error> {
-        atomic::clear(&places.settings)?;
+        atomic::remove_any(&places.settings)?;
         if program.agent.is_some() || !program.files.is_empty() || !program.folders.is_empty() {
             atomic::ensure_folder(&places.settings)?;
         }
@@ -406,13 +392,13 @@ fn version(
 /// it touched goes, too, and a journal is written again.
 fn tidy_private(git: &Git, index: &Path, begun: &SessionCheckpoint) -> Result<(), Error> {
     let (paths, private) = (git.paths(), git.paths().private());
-    atomic::make_folders(paths.git_dir(), &private)?;
+    atomic::create_folders(paths.git_dir(), &private)?;
     if atomic::stamp(&paths.journal()) != begun.journal {
-        atomic::clear(&paths.journal())?;
+        atomic::remove_any(&paths.journal())?;
         journal::begin(&paths.journal(), &JournalEntry::Iteration(begun.iteration.clone()))?;
     }
     if atomic::stamp(index) != begun.index {
-        atomic::clear(index)?;
+        atomic::remove_any(index)?;
     }
     let own = [
         paths.lock(),
@@ -426,10 +412,10 @@ fn tidy_private(git: &Git, index: &Path, begun: &SessionCheckpoint) -> Result<()
     ];
     for entry in fs::read_dir(&private).map_err(Error::io("look at", &private))?.flatten() {
         if !own.iter().any(|path| *path == entry.path()) {
-            atomic::clear(&entry.path())?;
+            atomic::remove_any(&entry.path())?;
         }
     }
-    [paths.asides(), paths.answers()].iter().try_for_each(|folder| atomic::make_folders(&private, folder))
+    [paths.asides(), paths.answers()].iter().try_for_each(|folder| atomic::create_folders(&private, folder))
 }
 
 /// Where the agent of an iteration puts its answer: outside the work tree, and never a path with an old one in it.
@@ -462,7 +448,7 @@ pub(super) fn reported(git: &Git, job: &Job) -> AgentReport {
 fn write_context(git: &Git, job: &Job) -> Result<(), Error> {
     atomic::ensure_folder(&git.paths().answers())?;
     let folder = git.paths().context();
-    atomic::make_folders(git.root(), &folder)?;
+    atomic::create_folders(git.root(), &folder)?;
     let files = [
         ("goal.md", Some(&job.context.goal)),
         ("history.md", job.context.history.as_ref()),
@@ -472,7 +458,7 @@ fn write_context(git: &Git, job: &Job) -> Result<(), Error> {
         files.into_iter().filter_map(|(name, text)| Some((folder.join(name), text?))).collect();
     for entry in fs::read_dir(&folder).map_err(Error::io("look at", &folder))?.flatten() {
         if !files.contains_key(&entry.path()) {
-            atomic::clear(&entry.path())?;
+            atomic::remove_any(&entry.path())?;
         }
     }
     files.iter().try_for_each(|(path, text)| atomic::overwrite(path, text.as_bytes()))

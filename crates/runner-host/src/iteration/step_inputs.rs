@@ -15,7 +15,7 @@ use runner_core::strict::DocumentProblem;
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::Git;
-use crate::view::inspect::{docs_of, read_docs};
+use crate::view::inspect::{docs_at_commit, read_docs};
 
 /// The files under `.runner/` that a step reads: from the work tree, or as a commit has them.
 pub(super) struct StepInputs {
@@ -29,7 +29,7 @@ impl StepInputs {
     }
 
     pub(super) fn of_commit(git: &Git, commit: &str) -> Result<Self, Error> {
-        Ok(Self { docs: docs_of(git, commit)?, commit: Some(commit.to_owned()) })
+        Ok(Self { docs: docs_at_commit(git, commit)?, commit: Some(commit.to_owned()) })
     }
 
     pub(super) fn note(&self, git: &Git, node: &NodeId) -> Option<String> {

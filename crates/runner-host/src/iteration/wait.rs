@@ -76,7 +76,7 @@ impl RepoWorld<'_> {
         }
         let since = Instant::now();
         while self.lock.is_none() {
-            match Lock::take(&self.git.paths().lock()) {
+            match Lock::acquire(&self.git.paths().lock()) {
                 Ok(lock) => self.lock = Some(lock),
                 Err(Error::Locked { .. }) if since.elapsed() < LOCK_WAIT_MAX => {
                     if self.wanted_stop().is_some() {

@@ -13,7 +13,7 @@ use crate::agent::command;
 use crate::error::Error;
 use crate::git::Git;
 use crate::iteration::RepoWorld;
-use crate::ops::demo_repo::{ScratchFile, make};
+use crate::ops::demo_repo::{ScratchFile, create};
 use crate::ops::doctor::{self, DoctorCheck};
 use crate::ops::init::{ExistingFiles, init};
 use crate::ops::start::start;
@@ -58,7 +58,7 @@ const GUARD: &str = "check";
 
 /// Does an exercise in a folder that is not there yet.
 pub fn run_task(folder: &Path, exercise: &ConformanceTask<'_>) -> Result<ConformanceResult, Error> {
-    make(folder, &[ScratchFile { path: GUARD, text: exercise.guard, executable: false }])?;
+    create(folder, &[ScratchFile { path: GUARD, text: exercise.guard, executable: false }])?;
     init(folder, ExistingFiles::Keep)?;
     let config = folder.join(Doc::Config.path());
     let text = format!(
@@ -102,7 +102,7 @@ fn iterate(folder: &Path, iterations: usize) -> Result<ConformanceResult, Error>
         let paths = Git::open(folder)?;
         let prompt = paths.paths().iteration(meta.run_id.as_str(), &meta.iter.to_string()).join("prompt.md");
         found.processes_alive +=
-            supervise::kill_by_env_marker(command::MARK.as_ref(), prompt.as_os_str()).killed;
+            supervise::kill_by_env_marker(command::SESSION_MARKER.as_ref(), prompt.as_os_str()).killed;
         if meta.outcome == Outcome::Interrupted {
             break;
         }
@@ -118,12 +118,12 @@ pub fn configured(dir: &Path) -> Option<Executor> {
 
 /// Whether the agent's program is there, what version it is, and whether it has a login.
 pub fn program(folder: &Path, executor: &Executor) -> DoctorCheck {
-    doctor::agent_point(folder, executor)
+    doctor::agent_check(folder, executor)
 }
 
 /// The words that make this program the scripted agent, which plays the scenario in a file.
 pub fn player(scenario: &Path) -> Result<Vec<String>, Error> {
     let own = std::env::current_exe().map_err(Error::io("find", Path::new("the runner's own program")))?;
-    let words: [PathBuf; 3] = [own, command::PLAY.into(), scenario.to_owned()];
+    let words: [PathBuf; 3] = [own, command::SCRIPTED_AGENT_ARG.into(), scenario.to_owned()];
     Ok(words.iter().map(|word| word.display().to_string()).collect())
 }

@@ -74,7 +74,7 @@ impl EditSession {
         let message = edit::message(&run, edit, &after, &self.snapshot.state, self.snapshot.user_commits);
         let index = self.git.paths().private_index("commit");
         let commit = commit_doc(&self.git, &index, &self.head, (doc, &bytes), &message)?;
-        atomic::remove(&index)?;
+        atomic::remove_file(&index)?;
         failpoint::reach("steer.commit");
         go_to(&self.git, &run, (&self.head, &commit))?;
         Ok(CommittedEdit { run, commit, after, recovered: self.recovered })

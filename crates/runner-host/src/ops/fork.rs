@@ -17,7 +17,7 @@ use crate::iteration::{Recovered, RepoWorld, recover};
 use crate::ops::start::{allow_configured_filters, check_version, clean_status, position};
 use crate::repo::journal::PublishEntry;
 use crate::repo::publish;
-use crate::view::inspect::{docs_of, read_docs, show_paths};
+use crate::view::inspect::{docs_at_commit, read_docs, show_paths};
 
 /// The iteration that a fork goes on from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub fn fork(dir: &Path, from: ForkBase, name: Option<RunId>) -> Result<ForkResul
 
 /// Stores the fork's first commit.
 fn commit(git: &Git, from: &ForkBase, run: &RunId) -> Result<String, Error> {
-    let docs = changed_docs(&docs_of(git, &from.commit)?, run)?;
+    let docs = changed_docs(&docs_at_commit(git, &from.commit)?, run)?;
     let index = git.paths().private_index("commit");
     git.read_into_index(&index, &from.commit)?;
     let contents: Vec<&[u8]> = docs.values().map(Vec::as_slice).collect();
@@ -93,7 +93,7 @@ fn commit(git: &Git, from: &ForkBase, run: &RunId) -> Result<String, Error> {
     let edits: Vec<IndexEntry> = docs.keys().zip(objects).map(put).collect();
     git.edit_index(&index, &edits)?;
     let tree = git.write_tree(&index)?;
-    atomic::remove(&index)?;
+    atomic::remove_file(&index)?;
     let commit = git.store_commit(&tree, &from.commit, &fork::message(run, &from.run, from.iter))?;
     failpoint::reach("fork.commit");
     Ok(commit)

@@ -21,7 +21,7 @@ use crate::iteration::{Recovered, RepoWorld, recover};
 use crate::repo::journal::PublishEntry;
 use crate::repo::paths::RUNNER_LOCAL;
 use crate::repo::publish;
-use crate::view::inspect::{docs_of, read_docs, show_paths, tools_faults};
+use crate::view::inspect::{docs_at_commit, read_docs, show_paths, tools_faults};
 
 /// What `runner start` did.
 #[derive(Debug)]
@@ -190,10 +190,10 @@ impl StartContext<'_> {
     }
 
     fn compose(&self, goal: &[u8], wish: &StartOptions) -> Result<StartDocuments, Error> {
-        let head = docs_of(self.git, self.base)?;
+        let head = docs_at_commit(self.git, self.base)?;
         let tip = match self.old_tip {
             Some(tip) if tip == self.base => Some(head.clone()),
-            Some(tip) => Some(docs_of(self.git, tip)?),
+            Some(tip) => Some(docs_at_commit(self.git, tip)?),
             None => None,
         };
         let sources =
@@ -214,7 +214,7 @@ impl StartContext<'_> {
         }));
         self.git.edit_index(&index, &edits)?;
         let tree = self.git.write_tree(&index)?;
-        atomic::remove(&index)?;
+        atomic::remove_file(&index)?;
         let own_commits = match self.old_tip {
             Some(tip) => self.git.own_commits(self.run.as_str(), tip)?,
             None => 0,

@@ -83,7 +83,7 @@ pub(crate) fn begin(path: &Path, pending: &JournalEntry) -> Result<(), Error> {
 
 /// Writes down how far it is. A power cut may forget that, and the record of the beginning holds.
 pub(crate) fn note(path: &Path, pending: &JournalEntry) -> Result<(), Error> {
-    atomic::write_soon(path, &record_of(pending))
+    atomic::write_no_sync(path, &record_of(pending))
 }
 
 fn record_of(pending: &JournalEntry) -> Vec<u8> {
@@ -103,7 +103,7 @@ pub(crate) fn pending(path: &Path) -> Result<Option<JournalEntry>, Error> {
 
 /// Marks the end.
 pub(crate) fn end(path: &Path) -> Result<(), Error> {
-    atomic::remove(path)
+    atomic::remove_file(path)
 }
 
 #[cfg(test)]

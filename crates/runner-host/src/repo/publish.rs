@@ -54,7 +54,7 @@ pub(crate) fn carry_out(git: &Git, moving: &PublishEntry) -> Result<(), Error> {
 /// Copies the user's index and gives it the new commit's entries for `.runner/`, so that a switch of trees leaves
 /// that folder alone. Returns the tree that the copy then stands for.
 fn prepare_index(git: &Git, index: &Path, files: &[TreeEntry]) -> Result<String, Error> {
-    atomic::copy_as_old(&git.paths().index(), index)?;
+    atomic::copy_with_mtime(&git.paths().index(), index)?;
     let mut edits: Vec<IndexEntry> =
         git.index_paths(index, RUNNER_DIR)?.into_iter().map(IndexEntry::Remove).collect();
     edits.extend(files.iter().cloned().map(IndexEntry::Put));
@@ -114,7 +114,7 @@ fn move_branch(git: &Git, moving: &PublishEntry) -> Result<(), Error> {
 fn write_runner_files(git: &Git, moving: &PublishEntry, files: &[TreeEntry]) -> Result<(), Error> {
     for old in git.files_of(&moving.from, RUNNER_DIR)? {
         if !files.iter().any(|new| new.path == old.path) {
-            atomic::remove(&git.root().join(path_of(&old.path)))?;
+            atomic::remove_file(&git.root().join(path_of(&old.path)))?;
         }
     }
     let objects: Vec<&str> = files.iter().map(|file| file.object.as_str()).collect();
@@ -162,7 +162,7 @@ pub(crate) fn publish(
     move_branch(git, moving)?;
     failpoint::reach("move.branch");
     for doc in docs {
-        atomic::install(&git.paths().doc(*doc))?;
+        atomic::commit_prepared(&git.paths().doc(*doc))?;
     }
     git.attach_head(&moving.branch)?;
     if beside == WorktreeState::Something {
@@ -194,7 +194,7 @@ fn install_index(git: &Git) -> Result<(), Error> {
     })?;
     failpoint::reach("move.index-lock");
     fs::rename(&lock, git.paths().index()).map_err(Error::io("write", git.paths().index()))?;
-    atomic::clear(&prepared)
+    atomic::remove_any(&prepared)
 }
 
 /// Finishes a move that a crash interrupted. The lock is held, so nobody else is at it.
@@ -212,7 +212,7 @@ pub(crate) fn recover(git: &Git, moving: PublishEntry) -> Result<Option<Recovere
     git.read_into_index(&index, &moving.new_tip)?;
     let found = keep_found(git, &index, &moving)?;
     git.force_files(&index, &moving.new_tip)?;
-    [Doc::Tree, Doc::RunState].iter().try_for_each(|doc| atomic::discard(&git.paths().doc(*doc)))?;
+    [Doc::Tree, Doc::RunState].iter().try_for_each(|doc| atomic::discard_prepared(&git.paths().doc(*doc)))?;
     finish(git, &moving)?;
     Ok(Some(RecoveredPublish { run: moving.run, found }))
 }
@@ -224,7 +224,7 @@ fn remove_locks(git: &Git, moving: &PublishEntry) -> Result<(), Error> {
     let branch = refs.join("heads").join(format!("{}.lock", moving.branch));
     let mut locks = vec![git.paths().index_lock(), git.paths().in_git_dir("HEAD.lock"), branch];
     collect_locks(&refs.join("runner").join(&moving.run), &mut locks);
-    locks.iter().try_for_each(|lock| atomic::remove(lock))
+    locks.iter().try_for_each(|lock| atomic::remove_file(lock))
 }
 
 /// Stores the work tree as it was found, unless all of it is in the commits already. Leaves `index` describing it.

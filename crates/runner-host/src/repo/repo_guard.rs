@@ -100,17 +100,17 @@ impl RepoSnapshot {
 
     fn restore_files(&self, git: &Git, mended: &mut RestoreReport) -> Result<(), Error> {
         // Without this folder git takes the repository for none.
-        atomic::make_folders(git.common_dir(), &git.common_dir().join("refs/heads"))?;
+        atomic::create_folders(git.common_dir(), &git.common_dir().join("refs/heads"))?;
         for (path, pinned) in pinned_paths(git).iter().zip(&self.files) {
             // Whatever stands there now (a link, a folder, a pipe) is not looked into, only compared.
             let now = atomic::read(path, FILE_BYTES_MAX).ok().flatten();
             if now == *pinned && !is_odd(path) {
                 continue;
             }
-            atomic::clear(path)?;
+            atomic::remove_any(path)?;
             if let Some(bytes) = pinned {
                 let root = if path.starts_with(git.git_dir()) { &git.git_dir() } else { git.common_dir() };
-                atomic::replace(root, path, bytes)?;
+                atomic::overwrite_any(root, path, bytes)?;
             }
             mended.files.push(name_in(git, path));
         }
@@ -145,7 +145,7 @@ impl RepoSnapshot {
         for (name, pinned) in &self.refs {
             if !now.contains_key(name) {
                 // What stands there may be no reference at all, and git would not write over it.
-                atomic::clear(&git.common_dir().join(name))?;
+                atomic::remove_any(&git.common_dir().join(name))?;
             }
             // One that was broken before the session cannot be made again, and nothing is lost with it.
             if now.get(name) != Some(pinned) && git.has_object(pinned) {
@@ -176,12 +176,12 @@ fn restore_index(git: &Git, before: Option<FileStamp>) -> Result<(), Error> {
     }
     let (index, copy) = (git.paths().index(), git.paths().private_index("work"));
     if !copy.exists() {
-        return atomic::clear(&index);
+        return atomic::remove_any(&index);
     }
     let restored = git.paths().private_index("restored");
-    atomic::copy_as_old(&copy, &restored)?;
+    atomic::copy_with_mtime(&copy, &restored)?;
     if is_odd(&index) {
-        atomic::clear(&index)?;
+        atomic::remove_any(&index)?;
     }
     fs::rename(&restored, &index).map_err(Error::io("write", index))
 }
@@ -215,9 +215,9 @@ fn set_aside(git: &Git, iter: &str, mended: &mut RestoreReport) -> Result<(), Er
     collect_locks(&git.common_dir().join("refs"), &mut found);
     for path in found.into_iter().filter(|path| path.symlink_metadata().is_ok()) {
         let name = name_in(git, &path);
-        atomic::make_folders(&git.git_dir(), &aside)?;
+        atomic::create_folders(&git.git_dir(), &aside)?;
         let place = aside.join(name.replace('/', "-"));
-        atomic::clear(&place)?;
+        atomic::remove_any(&place)?;
         fs::rename(&path, &place).map_err(Error::io("set aside", &path))?;
         mended.set_aside.push(name);
     }

@@ -34,7 +34,7 @@ pub(crate) struct StagedChanges {
 pub(crate) fn pin_index(git: &Git, known: Option<FileStamp>) -> Result<PathBuf, Error> {
     let index = git.paths().private_index("work");
     let is_known = known.is_some() && atomic::stamp(&git.paths().index()) == known;
-    atomic::copy_as_old(&git.paths().index(), &index)?;
+    atomic::copy_with_mtime(&git.paths().index(), &index)?;
     if !is_known {
         git.forget_assumptions(&index)?;
     }
@@ -174,7 +174,7 @@ fn is_plain_file(place: &Path) -> bool {
 
 fn move_aside(git: &Git, iter: &str, from: &Path, name: &str) -> Result<(), Error> {
     let folder = git.paths().set_aside(iter);
-    atomic::make_folders(&git.git_dir(), &folder)?;
+    atomic::create_folders(&git.git_dir(), &folder)?;
     let place = folder.join(name.replace('/', "-"));
     fs::rename(from, &place).map_err(Error::io("set aside", from))
 }

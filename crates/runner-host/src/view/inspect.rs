@@ -29,12 +29,12 @@ const SMALL_BYTES_MAX: u64 = 16 << 20;
 
 /// Reads the documents as they lie in the work tree. Each is a plain file in a real folder, or not there.
 pub(crate) fn read_docs(git: &Git) -> Result<DocSet, Error> {
-    let (docs, refused) = read_what_can_be_read(git)?;
+    let (docs, refused) = read_docs_and_errors(git)?;
     refused.into_iter().next().map_or(Ok(docs), |refusal| Err(refusal.into()))
 }
 
 /// The same, with the refusals beside what could be read.
-fn read_what_can_be_read(git: &Git) -> Result<(DocSet, Vec<UserError>), Error> {
+fn read_docs_and_errors(git: &Git) -> Result<(DocSet, Vec<UserError>), Error> {
     let (mut docs, mut refused) = (DocSet::new(), Vec::new());
     for folder in RUNNER_FOLDERS {
         match atomic::is_folder(&git.root().join(folder)) {
@@ -56,7 +56,7 @@ fn read_what_can_be_read(git: &Git) -> Result<(DocSet, Vec<UserError>), Error> {
 }
 
 /// The documents as a commit has them.
-pub(crate) fn docs_of(git: &Git, commit: &str) -> Result<DocSet, Error> {
+pub(crate) fn docs_at_commit(git: &Git, commit: &str) -> Result<DocSet, Error> {
     let files = git.files_of(commit, RUNNER_DIR)?;
     let known: Vec<(Doc, &str)> =
         files.iter().filter_map(|file| Doc::at(&file.path).map(|doc| (doc, file.object.as_str()))).collect();
@@ -80,7 +80,7 @@ pub enum LoadedDoc<T, P> {
 }
 
 impl<T, P> LoadedDoc<T, P> {
-    fn of(bytes: Option<&Vec<u8>>, decode: impl FnOnce(&[u8]) -> Result<T, P>) -> Self {
+    fn load(bytes: Option<&Vec<u8>>, decode: impl FnOnce(&[u8]) -> Result<T, P>) -> Self {
         match bytes.map(|bytes| decode(bytes)) {
             None => Self::Missing,
             Some(Ok(value)) => Self::Valid(value),
@@ -149,19 +149,19 @@ pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
     if git.root().join(RUNNER_DIR).symlink_metadata().is_err() {
         return Err(UserError::NotSetUp(git.root().to_owned()).into());
     }
-    let (docs, refused) = read_what_can_be_read(&git)?;
-    let config = LoadedDoc::of(docs.get(&Doc::Config), Config::decode);
+    let (docs, refused) = read_docs_and_errors(&git)?;
+    let config = LoadedDoc::load(docs.get(&Doc::Config), Config::decode);
     let filters = config.valid().map(|config| config.git.filters.clone()).unwrap_or_default();
     git.allow_filters(&filters)?;
     let status = git.status()?;
-    let state = LoadedDoc::of(docs.get(&Doc::RunState), RunState::decode);
+    let state = LoadedDoc::load(docs.get(&Doc::RunState), RunState::decode);
     let wait = state.valid().and_then(|state: &RunState| state.wait.as_ref());
     let waiting = wait.and_then(|wait| {
         let since_ms = git.last_iteration_time().ok()?.saturating_mul(1000);
         let left_ms = wait.left_ms(since_ms, now_ms());
         (left_ms > 0).then_some((wait.end_ms(since_ms), left_ms))
     });
-    let tree = LoadedDoc::of(docs.get(&Doc::Tree), Tree::decode);
+    let tree = LoadedDoc::load(docs.get(&Doc::Tree), Tree::decode);
     Ok(Inspection {
         root: git.root().to_owned(),
         dirty: show_paths(&status.outside),
@@ -171,7 +171,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
         recovery: RecoveryNote::read(&git),
         refused,
         missing: Doc::ALL.into_iter().filter(|doc| !docs.contains_key(doc)).collect(),
-        goal: LoadedDoc::of(docs.get(&Doc::Goal), read_goal),
+        goal: LoadedDoc::load(docs.get(&Doc::Goal), read_goal),
         state,
         waiting,
         tools: tools_faults(&git, tree.valid(), config.valid())?,
@@ -226,7 +226,7 @@ pub fn read_tree(dir: &Path) -> Result<LoadedDoc<Tree, Vec<TreeProblem>>, Error>
     if bytes.is_none() {
         return Err(UserError::MissingDoc(Doc::Tree).into());
     }
-    Ok(LoadedDoc::of(bytes.as_ref(), Tree::decode))
+    Ok(LoadedDoc::load(bytes.as_ref(), Tree::decode))
 }
 
 fn read_goal(bytes: &[u8]) -> Result<GoalView, GoalError> {
@@ -236,7 +236,7 @@ fn read_goal(bytes: &[u8]) -> Result<GoalView, GoalError> {
 
 impl Inspection {
     /// What identity is read from. Documents that cannot be read name no run.
-    fn standing(&self) -> IdentityInputs<'_> {
+    fn identity_inputs(&self) -> IdentityInputs<'_> {
         IdentityInputs {
             branch: self.head.branch(),
             has_gitignore: !self.missing.contains(&Doc::Gitignore),
@@ -247,13 +247,13 @@ impl Inspection {
 
     /// What keeps the run from going on, as far as identity goes. Before the first start nothing does.
     pub fn identity_faults(&self) -> Vec<IdentityError> {
-        let standing = self.standing();
+        let standing = self.identity_inputs();
         if standing.is_unstarted() { Vec::new() } else { standing.faults() }
     }
 
     /// The run that stands here, if identity is whole.
     pub fn run(&self) -> Option<&RunId> {
-        let standing = self.standing();
+        let standing = self.identity_inputs();
         standing.state_id.filter(|_| standing.faults().is_empty())
     }
 }

@@ -103,9 +103,9 @@ impl RunView {
         let target = resolve(&git, wanted)?;
         let mut batch = git.batch()?;
         let run = line(&git, &mut batch, &target)?;
-        let mut iterations: Vec<IterationView> = run.entries.into_iter().filter_map(seen).collect();
+        let mut iterations: Vec<IterationView> = run.entries.into_iter().filter_map(iteration_view).collect();
         for seen in &mut iterations {
-            seen.meta = meta(&git, &target, seen);
+            seen.meta = read_meta(&git, &target, seen);
         }
         let mut doc = |doc: Doc| batch.object(&format!("{}:{}", target.tip, doc.path()));
         let (tree, state) = (doc(Doc::Tree)?, doc(Doc::RunState)?);
@@ -121,8 +121,8 @@ impl RunView {
     /// The iteration that is being made, if its folder is here and nothing of it is committed.
     pub fn running(&self) -> Option<IterationNumber> {
         let next = self.state.as_ref()?.next_iter;
-        let folder = self.folder(next);
-        folder.join("prompt.md").exists().then_some(next)
+        let iteration_dir = self.folder(next);
+        iteration_dir.join("prompt.md").exists().then_some(next)
     }
 
     /// An iteration's folder, whether it is there or not.
@@ -174,7 +174,7 @@ pub enum DiffFormat {
     /// Line by line, in colour.
     Coloured,
     /// Added and removed lines by file.
-    Numbers,
+    Stat,
 }
 
 /// Whether a runner is at work in the repository that a folder lies in.
@@ -184,7 +184,7 @@ pub fn is_locked(folder: &Path) -> Result<bool, Error> {
     Ok(fs::File::open(lock).is_ok_and(|file| file.try_lock_shared().is_err()))
 }
 
-fn seen(entry: RunCommit) -> Option<IterationView> {
+fn iteration_view(entry: RunCommit) -> Option<IterationView> {
     let kind = kind(&entry.message);
     let iter = kind.iter()?;
     let text = String::from_utf8_lossy(&entry.message);
@@ -208,7 +208,7 @@ fn seen(entry: RunCommit) -> Option<IterationView> {
 }
 
 /// The record of an iteration, if it is that of this commit and not of another one with the same number.
-fn meta(git: &Git, target: &RunSelector, seen: &IterationView) -> Option<Value> {
+fn read_meta(git: &Git, target: &RunSelector, seen: &IterationView) -> Option<Value> {
     let run = seen.run().unwrap_or(&target.run);
     let folder = git.paths().iteration(run.as_str(), &seen.iter.to_string());
     let meta: Value = serde_json::from_slice(&fs::read(folder.join("meta.json")).ok()?).ok()?;

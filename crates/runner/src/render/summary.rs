@@ -181,7 +181,7 @@ mod tests {
                     spent: 2_000_000,
                     max: 1_000_000,
                 },
-                "✗ STOPPED: reached run_usd: $2.00 of $1.00 used (",
+                "✗ STOPPED: reached run_usd: $2.00 of $1.00 spent (",
             ),
             (
                 StopReason::Failures { outcome: Outcome::AgentNotStarted, in_row: 3 },
