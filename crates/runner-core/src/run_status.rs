@@ -298,6 +298,7 @@ fn invalid(documents: &[Doc]) -> RunStatus {
 fn no_run(facts: &RunFacts<'_>) -> RunStatus {
     let CheckoutFacts { identity, blocker } = facts.checkout;
     let headline = match identity.first() {
+        None if blocker == Some(StartBlocker::NotInitialized) => "no run on this branch",
         None => "no run started yet",
         Some(IdentityError::ProtectedBranch(_) | IdentityError::WrongBranch { .. }) => {
             "another branch is checked out"

@@ -249,7 +249,8 @@ pub struct NodeDetail {
     pub acceptance: Vec<String>,
     pub passes: bool,
     pub is_leaf: bool,
-    pub is_next: bool,
+    /// As in [`TreeColumns`].
+    pub state: NodeState,
     pub attempts: u32,
     pub max_attempts: u32,
     pub leaves_total: usize,

@@ -122,10 +122,7 @@ fn merge(run: Option<RunRef<'_>>) -> Vec<NextCommand> {
 fn unstick(node: &NodeId) -> Vec<NextCommand> {
     vec![
         command(format!("runner node allow {node}"), "allow more attempts"),
-        command(
-            format!("runner node edit {node} --goal \"…\""),
-            "or change the task (then allow more attempts)",
-        ),
+        command(format!("runner node edit {node} --goal \"…\""), "or change the task first"),
         command(format!("runner node split {node} --into \"…\" --into \"…\""), "or split it"),
         continue_loop(),
     ]

@@ -106,7 +106,7 @@ pub(crate) fn node_detail(
         acceptance: node.acceptance.clone(),
         passes: node.passes,
         is_leaf: node.is_leaf(),
-        is_next: selected(tree).is_some_and(|leaf| leaf.id == *id),
+        state: NodeStates::new(tree).of(node),
         attempts: node.attempts,
         max_attempts: node.max_attempts,
         leaves_total: leaves.total,

@@ -62,7 +62,12 @@ pub(crate) fn read(dir: &Path) -> Result<StatusOutput, runner_host::Error> {
     Ok(StatusOutput { lock, events, identity: inspection.identity_faults(), invalid, branch, inspection })
 }
 
+/// The documents that are missing or invalid. If all are missing, there is no run: git leaves the ignored logs of a run behind
+/// when another branch is checked out.
 fn invalid_documents(inspection: &Inspection) -> Vec<Doc> {
+    if is_without_documents(inspection) {
+        return Vec::new();
+    }
     let documents = [
         (Doc::Goal, inspection.goal.valid().is_some()),
         (Doc::Config, inspection.config.valid().is_some()),
@@ -70,6 +75,11 @@ fn invalid_documents(inspection: &Inspection) -> Vec<Doc> {
         (Doc::Tree, inspection.tree.valid().is_some() && inspection.refused.is_empty()),
     ];
     documents.into_iter().filter(|(_, is_valid)| !is_valid).map(|(doc, _)| doc).collect()
+}
+
+fn is_without_documents(inspection: &Inspection) -> bool {
+    let run = [Doc::Goal, Doc::Config, Doc::RunState, Doc::Tree];
+    run.iter().all(|doc| inspection.missing.contains(doc)) && inspection.refused.is_empty()
 }
 
 impl StatusOutput {
@@ -120,6 +130,9 @@ impl StatusOutput {
 
     fn blocker(&self) -> Option<StartBlocker> {
         let inspection = &self.inspection;
+        if is_without_documents(inspection) {
+            return Some(StartBlocker::NotInitialized);
+        }
         if inspection.goal.valid().is_some_and(|goal| !goal.is_written) {
             return Some(StartBlocker::GoalNotWritten);
         }
@@ -189,10 +202,10 @@ impl StatusOutput {
     }
 
     /// The rows of the screen: a name and a value each.
-    fn rows(&self, status: &RunStatus, pen: &Styler) -> Vec<(&'static str, String)> {
+    fn rows(&self, status: &RunStatus, styler: &Styler) -> Vec<(&'static str, String)> {
         let inspection = &self.inspection;
         let mut rows = Vec::new();
-        if pen.verbose {
+        if styler.verbose {
             rows.push(("root", clean(&inspection.root.display().to_string())));
         }
         rows.extend(inspection.run().map(|run| ("run", run.to_string())));
@@ -203,7 +216,7 @@ impl StatusOutput {
         }
         rows.push(("branch", head_text(&inspection.head)));
         if let Some(tree) = self.tree() {
-            rows.push(("progress", bar(tree.root().leaves(), value_width(pen), pen)));
+            rows.push(("progress", bar(tree.root().leaves(), value_width(styler), styler)));
         }
         if let Some(selected) = self.selected() {
             let (attempts, max) = (selected.leaf.attempts, selected.leaf.max_attempts);
@@ -232,8 +245,8 @@ impl StatusOutput {
 }
 
 /// How many cells a row has for its value.
-fn value_width(pen: &Styler) -> usize {
-    pen.width.saturating_sub(14)
+fn value_width(styler: &Styler) -> usize {
+    styler.width.saturating_sub(14)
 }
 
 fn head_text(head: &Head) -> String {
@@ -340,31 +353,31 @@ impl CommandOutput for StatusOutput {
         lines
     }
 
-    fn human(&self, pen: &Styler) -> String {
+    fn human(&self, styler: &Styler) -> String {
         let status = self.status();
         let label = status.label();
         let mut text = format!(
             "{} {}: {}\n",
-            pen.label_glyph(label),
-            pen.paint(label.tone.into(), label.text),
-            pen.paint(TextRole::Strong, &status.headline)
+            styler.label_glyph(label),
+            styler.paint(label.tone.into(), label.text),
+            styler.paint(TextRole::Strong, &status.headline)
         );
         for detail in &status.details {
-            text.push_str(&format!("  {}\n", pen.fit(detail, pen.width.saturating_sub(2))));
+            text.push_str(&format!("  {}\n", styler.fit(detail, styler.width.saturating_sub(2))));
         }
         text.push('\n');
-        for (name, value) in self.rows(&status, pen) {
+        for (name, value) in self.rows(&status, styler) {
             // The bar has its own colours and already fits.
-            let value = if name == "progress" { value } else { pen.fit(&value, value_width(pen)) };
-            text.push_str(&format!("  {} {value}\n", pen.paint(TextRole::Faint, &format!("{name:10}"))));
+            let value = if name == "progress" { value } else { styler.fit(&value, value_width(styler)) };
+            text.push_str(&format!("  {} {value}\n", styler.paint(TextRole::Faint, &format!("{name:10}"))));
         }
-        let commands = command_lines(&status.next);
+        let commands = command_lines(&status.next, value_width(styler));
         if !commands.is_empty() {
             text.push('\n');
         }
         for (name, command) in std::iter::once("next").chain(std::iter::repeat("")).zip(commands) {
-            let command = pen.paint(TextRole::Strong, &pen.fit(&command, value_width(pen)));
-            text.push_str(&format!("  {} {command}\n", pen.paint(TextRole::Faint, &format!("{name:10}"))));
+            let command = styler.paint(TextRole::Strong, &command);
+            text.push_str(&format!("  {} {command}\n", styler.paint(TextRole::Faint, &format!("{name:10}"))));
         }
         text
     }

@@ -14,6 +14,7 @@ use runner_core::run_status::{
 use runner_core::step::{AttemptCharge, Event, Outcome, StopReason};
 use runner_term::format::{clock, counted};
 use runner_term::{Styler, TextRole};
+use unicode_width::UnicodeWidthStr;
 
 use super::cost::{blind_text, spent_text};
 
@@ -103,7 +104,7 @@ impl LoopSummary {
         })
     }
 
-    pub(crate) fn draw(&self, status: &RunStatus, took: Duration, pen: &Styler) -> String {
+    pub(crate) fn draw(&self, status: &RunStatus, took: Duration, styler: &Styler) -> String {
         let label = status.label();
         let mut numbers = format!("{}, {}", counted(self.iterations, "iteration", "iterations"), clock(took));
         if let (false, Some(leaves)) = (status.state == LifecycleState::Complete, self.leaves) {
@@ -111,13 +112,20 @@ impl LoopSummary {
         }
         let mut text = format!(
             "\n{} {}: {} ({numbers})\n",
-            pen.label_glyph(label),
-            pen.paint(label.tone.into(), &label.text.to_uppercase()),
+            styler.label_glyph(label),
+            styler.paint(label.tone.into(), &label.text.to_uppercase()),
             status.headline,
         );
+        let width = styler.width.saturating_sub(12);
+        let mut push_row = |name: &str, value: &str| {
+            text.push_str(&format!("  {} {value}\n", styler.paint(TextRole::Faint, &format!("{name:8}"))));
+        };
         for (name, value) in self.rows(status) {
-            let value = pen.fit(&value, pen.width.saturating_sub(12));
-            text.push_str(&format!("  {} {value}\n", pen.paint(TextRole::Faint, &format!("{name:8}"))));
+            push_row(name, &styler.fit(&value, width));
+        }
+        let names = std::iter::once("next").chain(std::iter::repeat(""));
+        for (name, command) in names.zip(command_lines(&status.next, width)) {
+            push_row(name, &command);
         }
         text
     }
@@ -139,8 +147,6 @@ impl LoopSummary {
             rows.extend(status.details.iter().map(|detail| ("detail", detail.clone())));
             rows.extend(self.log_path().map(|path| ("log", path)));
         }
-        let names = std::iter::once("next").chain(std::iter::repeat(""));
-        rows.extend(names.zip(command_lines(&status.next)));
         rows
     }
 
@@ -153,10 +159,23 @@ impl LoopSummary {
     }
 }
 
-/// Commands in one column and what they do in another, as a comment, so that every line can be copied.
-pub(crate) fn command_lines(commands: &[NextCommand]) -> Vec<String> {
-    let width = commands.iter().map(|next| next.command.chars().count()).max().unwrap_or_default();
-    commands.iter().map(|next| format!("{:width$}  # {}", next.command, next.what)).collect()
+/// Commands with what they do as a comment, so that every line can be copied. The comments are aligned if all lines fit into
+/// `width` cells; a comment that does not fit is omitted, a command is never cut.
+pub(crate) fn command_lines(commands: &[NextCommand], width: usize) -> Vec<String> {
+    let longest = commands.iter().map(|next| next.command.width()).max().unwrap_or_default();
+    let line = |next: &NextCommand, column: usize| {
+        let gap = " ".repeat(column.saturating_sub(next.command.width()));
+        format!("{}{gap}  # {}", next.command, next.what)
+    };
+    let aligned: Vec<String> = commands.iter().map(|next| line(next, longest)).collect();
+    if aligned.iter().all(|line| line.width() <= width) {
+        return aligned;
+    }
+    let fitting = |next: &NextCommand| {
+        let text = line(next, 0);
+        if text.width() <= width { text } else { next.command.clone() }
+    };
+    commands.iter().map(fitting).collect()
 }
 
 #[cfg(test)]
@@ -200,8 +219,9 @@ mod tests {
     fn commands_are_copyable() {
         let command =
             |command: &str, what: &str| NextCommand { command: command.to_owned(), what: what.to_owned() };
-        let lines =
-            command_lines(&[command("runner node allow a", "allow it"), command("runner loop", "go")]);
-        assert_eq!(lines, ["runner node allow a  # allow it", "runner loop          # go"]);
+        let commands = [command("runner node allow a", "allow it"), command("runner loop", "continue")];
+        let lines = |width| command_lines(&commands, width);
+        assert_eq!(lines(31), ["runner node allow a  # allow it", "runner loop          # continue"]);
+        assert_eq!(lines(30), ["runner node allow a", "runner loop  # continue"]);
     }
 }
