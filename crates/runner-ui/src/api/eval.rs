@@ -23,6 +23,7 @@ pub struct EvalRun {
     pub agents: Vec<String>,
     pub cases: u32,
     /// How many trials are planned.
+    #[serde(rename(deserialize = "trials"))]
     pub units: u32,
     /// How many of them have a result.
     pub done: u32,
@@ -42,7 +43,6 @@ pub struct EvalGrid {
     /// Every attempt at every trial.
     pub trials: Vec<EvalTrial>,
     /// Planned trials without a result.
-    #[serde(rename(deserialize = "missing_units"))]
     pub missing: Vec<EvalMissing>,
     /// Why results could not be read.
     pub unreadable: Vec<String>,
@@ -60,9 +60,12 @@ pub struct EvalScore {
     pub n: u32,
     pub successes: u32,
     /// How many trials are not scored.
+    #[serde(rename(deserialize = "unscored"))]
     pub left_out: u32,
+    #[serde(rename(deserialize = "pass_rate"))]
     pub rate: Option<f64>,
     /// The 95 % confidence interval of the rate.
+    #[serde(rename(deserialize = "confidence_interval"))]
     pub interval: Option<EvalInterval>,
     pub pass_at_k: Option<f64>,
     pub pass_all_k: Option<f64>,
@@ -145,6 +148,7 @@ pub struct EvalComparison {
     pub n: u32,
     pub difference: EvalDifference,
     /// What the difference means, as a sentence.
+    #[serde(rename(deserialize = "summary"))]
     pub words: String,
     pub paired: EvalPairs,
     /// Why some of it cannot be compared.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::id::IterationNumber;
+use runner_core::model::object_id::CommitId;
 use runner_core::model::tree::{Node, Tree};
 use runner_core::text::one_line;
 
@@ -24,11 +25,10 @@ fn commits_around(
     project: &RepoReader,
     run: &RunSource,
     iter: IterationNumber,
-) -> Result<(String, String), RequestError> {
+) -> Result<(CommitId, CommitId), RequestError> {
     let row = iterations::row(project, run, iter)?;
-    let commits = row.commit_before.zip(row.commit);
-    let exists = |name: &String| project.repo.has_commit(name);
-    commits.filter(|(from, to)| exists(from) && exists(to)).ok_or_else(|| {
+    let commit = |id: Option<String>| id.and_then(|id| project.repo.commit(&id));
+    commit(row.commit_before).zip(commit(row.commit)).ok_or_else(|| {
         let message = format!("iteration {} is not committed yet", iter.get());
         RequestError::new(axum::http::StatusCode::NOT_FOUND, "no_commit", message)
     })
@@ -56,12 +56,12 @@ pub(crate) fn diff_view(
         })
         .collect();
     files.sort_by_key(|file| file.is_runner_file);
-    let tree_at = |commit: &str| -> Result<Option<Tree>, RequestError> {
+    let tree_at = |commit: &CommitId| -> Result<Option<Tree>, RequestError> {
         Ok(project.repo.doc(commit, Doc::Tree)?.and_then(|bytes| Tree::decode(&bytes).ok()))
     };
     let trees = tree_at(&from)?.zip(tree_at(&to)?);
     let tree = trees.map(|(before, after)| tree_changes(&before, &after)).unwrap_or_default();
-    Ok(DiffView { from, to, files, tree })
+    Ok(DiffView { from: from.to_string(), to: to.to_string(), files, tree })
 }
 
 /// The patch of one file.

@@ -98,8 +98,8 @@ fn commit_row(commit: &IterationCommit) -> IterationRow {
         summary: commit.summary.clone(),
         annotations: annotations.map(|(_, value)| one_line(value)).collect(),
         ended_ms: Some(commit.unix_secs.saturating_mul(1000)),
-        commit: Some(commit.commit.clone()),
-        commit_before: commit.before.clone(),
+        commit: Some(commit.commit.to_string()),
+        commit_before: commit.before.as_ref().map(ToString::to_string),
         ..IterationRow::default()
     }
 }

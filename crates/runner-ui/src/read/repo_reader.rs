@@ -10,6 +10,7 @@ use runner_core::config::Config;
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::goal::Goal;
 use runner_core::model::id::{IterationNumber, RunId};
+use runner_core::model::object_id::CommitId;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::{BYTES_MAX, Tree};
 use runner_host::repo::readonly_repo::{IterationCommit, ReadonlyRepo, RunBranch};
@@ -50,12 +51,12 @@ type BranchesVersion = (u64, u64);
 struct RepoCaches {
     branches: VersionedCache<(), BranchesVersion, Arc<Vec<RunBranch>>>,
     /// By the tip of the run's branch.
-    commits: VersionedCache<RunId, String, Arc<Vec<IterationCommit>>>,
+    commits: VersionedCache<RunId, CommitId, Arc<Vec<IterationCommit>>>,
     /// By the version of meta.json.
     records: VersionedCache<(RunId, IterationNumber), FileVersion, IterationRecord>,
     trees: VersionedCache<RunId, TreeVersion, ReadTree>,
     /// By the tip of the run's branch.
-    verify_results: VersionedCache<RunId, Option<String>, VerifyResult>,
+    verify_results: VersionedCache<RunId, Option<CommitId>, VerifyResult>,
 }
 
 impl Default for RepoCaches {
@@ -78,7 +79,7 @@ pub(crate) type ReadTree = Arc<Result<Tree, Vec<String>>>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TreeVersion {
     WorkTree(FileVersion),
-    Commit(String),
+    Commit(CommitId),
 }
 
 /// A run, and where its documents are.

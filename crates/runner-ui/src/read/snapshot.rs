@@ -186,14 +186,14 @@ fn sums(rows: &[IterationRow]) -> RunProgress {
 }
 
 fn branch_name(run: &RunSource) -> String {
-    run.branch.as_ref().map_or_else(|| run.id.branch(), |branch| branch.name.clone())
+    run.branch.as_ref().map_or_else(|| run.id.branch().to_string(), |branch| branch.name.clone())
 }
 
 fn head(project: &RepoReader, run: &RunSource) -> RunHead {
     RunHead {
         id: run.id.to_string(),
         branch: branch_name(run),
-        commit: run.branch.as_ref().map(|branch| branch.commit.clone()),
+        commit: run.branch.as_ref().map(|branch| branch.commit.to_string()),
         goal: project.goal(run),
         is_here: run.is_here,
     }

@@ -14,7 +14,7 @@ use runner_core::run_status::{
 use runner_core::runs::identity::IdentityError;
 use runner_core::step::{AgentChoice, Ordinal, RecordedEvent, next_agent, pending_wait};
 use runner_host::git::Head;
-use runner_host::iteration::RecoveryNote;
+use runner_host::repo::recovery::RecoveryNote;
 use runner_host::repo::readonly_repo::ReadonlyRepo;
 use runner_host::view::inspect::{Inspection, inspect};
 use runner_host::view::newest_events::newest_events;
@@ -47,7 +47,7 @@ pub(crate) fn read(dir: &Path) -> Result<StatusOutput, runner_host::Error> {
     let inspection = inspect(dir)?;
     let run = inspection.run();
     let events = run.map(|run| newest_events(&inspection.root, run)).unwrap_or_default();
-    let branch = run.map(|run| run.branch()).unwrap_or_default();
+    let branch = run.map(|run| run.branch().to_string()).unwrap_or_default();
     let repo = ReadonlyRepo::open(dir)?;
     let lock = match repo.lock_holder() {
         Some(pid) => LockHolder::Runner { pid },
@@ -251,8 +251,8 @@ fn value_width(styler: &Styler) -> usize {
 
 fn head_text(head: &Head) -> String {
     match head {
-        Head::Branch { name, commit } => format!("{} at {}", clean(name), commit.get(..8).unwrap_or(commit)),
-        Head::Detached { commit } => format!("detached at {}", commit.get(..8).unwrap_or(commit)),
+        Head::Branch { name, commit } => format!("{} at {}", clean(name.as_str()), commit.prefix(8)),
+        Head::Detached { commit } => format!("detached at {}", commit.prefix(8)),
         Head::Unborn => "no commit yet".to_owned(),
     }
 }
@@ -263,7 +263,7 @@ fn recovery_text(recovery: &RecoveryNote) -> String {
         (Some(iter), Some(outcome)) => format!("iteration {iter} after a crash: {outcome}, nothing lost"),
         _ => "a commit that a crash had interrupted, nothing lost".to_owned(),
     };
-    let saved = recovery.found.as_ref().map(|saved| format!("; files found in the work tree are in {saved}"));
+    let saved = recovery.saved.as_ref().map(|saved| format!("; files found in the work tree are in {saved}"));
     clean(&format!("{what}{}", saved.unwrap_or_default()))
 }
 
@@ -325,7 +325,7 @@ impl CommandOutput for StatusOutput {
         lines.extend(status.stop.as_ref().map(|stop| line("stop", stop.as_str().to_owned())));
         lines.push(line("headline", status.headline.clone()));
         lines.extend(inspection.run().map(|run| line("run_id", run.to_string())));
-        lines.push(line("branch", inspection.head.branch().map(clean).unwrap_or_default()));
+        lines.push(line("branch", inspection.head.branch().map(|branch| clean(branch.as_str())).unwrap_or_default()));
         if let Some(tree) = self.tree() {
             let leaves = tree.root().leaves();
             lines.push(KeyValueLine::new().with("leaves", leaves.total));

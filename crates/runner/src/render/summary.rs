@@ -87,7 +87,7 @@ impl LoopSummary {
 
     /// The status of the run that this loop leaves. `read` holds what was read after the loop, if anything was.
     pub(crate) fn status(&self, stop: &StopReason, read: &RunFacts<'_>) -> RunStatus {
-        let branch = self.session.as_ref().map(|session| session.run.branch());
+        let branch = self.session.as_ref().map(|session| session.run.branch().to_string());
         let session = self.session.as_ref().zip(branch.as_deref());
         let run = session.map(|(session, branch)| RunRef { id: &session.run, branch });
         run_status(&RunFacts {

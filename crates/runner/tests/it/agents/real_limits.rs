@@ -113,5 +113,5 @@ fn claudes_own_tools_change_no_file_outside_the_repository() {
     ran(&sandbox, &["step"]);
     let log = sandbox.logged(1, "executor.log");
     assert_eq!((outside.exists(), inside.exists()), (false, true), "{log}");
-    assert!(log.contains("lies outside of what this session may write to"), "{log}");
+    assert!(log.contains("this session may not write"), "{log}");
 }

@@ -272,7 +272,7 @@ fn record_shows_if_claudes_commands_are_not_sandboxed() {
     let output = odd.runner(&["step"]);
     assert_eq!(output.code, Some(2));
     assert!(
-        output.stderr.contains("Claude Code starts no command through a path that holds ` -`"),
+        output.stderr.contains("Claude Code cannot run commands through a path that contains ` -`"),
         "{}",
         output.stderr
     );
