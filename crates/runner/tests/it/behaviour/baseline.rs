@@ -46,7 +46,10 @@ fn failing_baseline_is_reported_at_once_and_in_later_prompts() {
     assert!(first[2].starts_with("event=planned iter=0001"), "{output}");
     assert_eq!(subject(&sandbox, 2), "chore(loop): run demo baseline guard=fail");
     let status = sandbox.runner(&["status"]).ok().stdout;
-    assert!(status.contains("baseline=\"the guard was red before any agent came (exit 1)\""), "{status}");
+    assert!(
+        status.contains("baseline=\"the guard already failed before the first session (exit 1)\""),
+        "{status}"
+    );
     assert!(!sandbox.iteration_file(1, "prompt.md").contains("the door is open"));
     let prompt = sandbox.iteration_file(2, "prompt.md");
     assert!(
