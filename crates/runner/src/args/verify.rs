@@ -11,10 +11,10 @@ use super::RunArg;
 /// protected files. Works in any clone; the run's logs are not needed. Exit 1: a rule was violated; 2: no such run.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  runner verify                  # the run on the current branch
-  runner verify port-to-rust     # another run, local or from a remote
-  runner verify HEAD~20..HEAD    # part of a run
-  runner verify --rerun-guard    # also run the guard again on commits that passed
+  runner verify                 # the run on the current branch
+  runner verify port-to-rust    # another run, local or from a remote
+  runner verify HEAD~20..HEAD   # part of a run
+  runner verify --rerun-guard   # also run the guard again where a task passed
   runner verify --json | jq .first_divergence")]
 pub(crate) struct VerifyArgs {
     /// Run, commit or range of commits [default: the run on the current branch]

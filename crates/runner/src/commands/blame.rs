@@ -120,7 +120,7 @@ fn describe(candidate: &BlameCandidate) -> String {
         CommitKind::Baseline { .. } => "baseline".to_owned(),
         CommitKind::Edit { edit, .. } => format!("edit: {}", short(edit)),
         CommitKind::Malformed { subject } | CommitKind::User { subject } => {
-            format!("yours: {}", short(subject))
+            format!("user commit: {}", short(subject))
         }
     }
 }

@@ -43,8 +43,8 @@ pub(crate) fn blind_text(limits: &[BudgetLimit], agent: &str) -> String {
         return format!("{names} cannot be enforced: {agent} reports no usage");
     }
     let price = match agent.split_once(':') {
-        Some((_, model)) => format!("[prices.\"{model}\"]"),
-        None => "its price under [prices]".to_owned(),
+        Some(("codex" | "claude", model)) => format!("[prices.\"{model}\"]"),
+        Some(_) | None => "its price under [prices]".to_owned(),
     };
     format!("{names} cannot be enforced: {agent} reports no cost. Add {price} or set run_tokens.")
 }

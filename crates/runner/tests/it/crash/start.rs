@@ -24,7 +24,7 @@ fn crash_at(sandbox: &TestRepo, point: &str) {
 
 /// After whatever happened: the run stands, everything is clean, and no trace of the crash is left.
 fn assert_sound(sandbox: &TestRepo, point: &str) {
-    assert_eq!(sandbox.runner(&["start"]).ok().value("how"), Some("resumed"), "{point}");
+    assert_eq!(sandbox.runner(&["start"]).ok().value("kind"), Some("resumed"), "{point}");
     assert_eq!(sandbox.runner(&["validate"]).ok().value("valid"), Some("true problems=0"), "{point}");
     assert_eq!(sandbox.git(&["status", "--porcelain", "-uall"]), "", "{point}");
     assert_eq!(sandbox.git(&["fsck", "--strict", "--no-dangling"]), "", "{point}");
@@ -97,7 +97,7 @@ fn work_done_after_the_crash_is_kept() {
     sandbox.write("new.txt", "new\n");
     let told = sandbox.runner(&["start"]).ok();
     let line = told.value("recovered").unwrap();
-    let reference = line.split_once("found=").unwrap().1;
+    let reference = line.split_once("saved=").unwrap().1;
     assert_eq!(sandbox.git(&["show", &format!("{reference}:new.txt")]), "new");
     assert!(sandbox.git(&["show", &format!("{reference}:README.md")]).starts_with("edited before"));
     assert_sound(&sandbox, "move.branch");
