@@ -1,9 +1,15 @@
 //! Formats timestamps: in local time for people, in UTC for programs and git.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-pub use crate::iteration::iteration_dir::now_ms;
+/// Milliseconds since 1970. Used for logs and waits, never in a commit.
+pub fn now_ms() -> u64 {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
+}
 
 /// Local time, without the date if it is today. `None` if it is out of range.
 pub fn local(unix_ms: u64) -> Option<String> {

@@ -7,75 +7,21 @@ use runner_core::config::Config;
 use runner_core::layout::{Doc, NODES_DIR, RUNNER_DIR, tools_path};
 use runner_core::model::goal::{Goal, GoalError};
 use runner_core::model::id::{NodeId, RunId};
+use runner_core::model::object_id::BranchName;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tools::Tools;
 use runner_core::model::tree::{BYTES_MAX, Tree, TreeProblem};
 use runner_core::runs::identity::{IdentityError, IdentityInputs};
-use runner_core::runs::start::DocSet;
 use runner_core::strict::DocumentProblem;
-use runner_core::text::one_line;
 
+use crate::clock::now_ms;
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
-use crate::git::{Git, Head, lossy};
-use crate::iteration::RecoveryNote;
-use crate::iteration::iteration_dir::now_ms;
+use crate::git::{Git, Head};
 use crate::ops::pause;
+use crate::repo::documents::{SMALL_BYTES_MAX, first_paths, read_docs_and_errors};
 use crate::repo::journal;
-use crate::repo::paths::RUNNER_FOLDERS;
-
-/// The limit for every document but the tree.
-const SMALL_BYTES_MAX: u64 = 16 << 20;
-
-/// Reads the documents in the work tree. Each must be a regular file, or missing.
-pub(crate) fn read_docs(git: &Git) -> Result<DocSet, Error> {
-    let (docs, errors) = read_docs_and_errors(git)?;
-    errors.into_iter().next().map_or(Ok(docs), |error| Err(error.into()))
-}
-
-/// Reads the documents, and returns the user errors of those that could not be read.
-fn read_docs_and_errors(git: &Git) -> Result<(DocSet, Vec<UserError>), Error> {
-    let mut docs = DocSet::new();
-    let mut errors = Vec::new();
-    for folder in RUNNER_FOLDERS {
-        match atomic::is_folder(&git.root().join(folder)) {
-            Ok(_) => {}
-            Err(Error::Refused(error)) => return Ok((docs, vec![error])),
-            Err(error) => return Err(error),
-        }
-    }
-    for doc in Doc::ALL {
-        let max = if doc == Doc::Tree { BYTES_MAX as u64 } else { SMALL_BYTES_MAX };
-        match atomic::read(&git.paths().doc(doc), max) {
-            Ok(Some(bytes)) => drop(docs.insert(doc, bytes)),
-            Ok(None) => {}
-            Err(Error::Refused(error)) => errors.push(error),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok((docs, errors))
-}
-
-/// The documents of a commit.
-pub(crate) fn docs_at_commit(git: &Git, commit: &str) -> Result<DocSet, Error> {
-    let files = git.files_of(commit, RUNNER_DIR)?;
-    let mut docs = Vec::new();
-    let mut objects = Vec::new();
-    for file in &files {
-        if let Some(doc) = Doc::at(&file.path) {
-            docs.push(doc);
-            objects.push(file.object.as_str());
-        }
-    }
-    Ok(docs.into_iter().zip(git.blobs(&objects)?).collect())
-}
-
-/// The first ten paths, printable, and the number of the others.
-pub(crate) fn show_paths(paths: &[Vec<u8>]) -> (Vec<String>, usize) {
-    let shown: Vec<String> = paths.iter().take(10).map(|path| one_line(&lossy(path))).collect();
-    let more = paths.len() - shown.len();
-    (shown, more)
-}
+use crate::repo::recovery::RecoveryNote;
 
 /// The result of reading a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,7 +108,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
     let tree = LoadedDoc::load(docs.get(&Doc::Tree), Tree::decode);
     Ok(Inspection {
         root: git.root().to_owned(),
-        dirty: show_paths(&status.outside),
+        dirty: first_paths(&status.outside),
         runner_changed: !status.inside.is_empty(),
         interrupted: journal::pending(&git.paths().journal())?.is_some(),
         is_paused: pause::is_paused(git.paths()),
@@ -237,7 +183,7 @@ impl Inspection {
     /// Documents that are missing or invalid contribute no run id.
     fn identity_inputs(&self) -> IdentityInputs<'_> {
         IdentityInputs {
-            branch: self.head.branch(),
+            branch: self.head.branch().map(BranchName::as_str),
             has_gitignore: !self.missing.contains(&Doc::Gitignore),
             state_id: self.state.valid().and_then(|state| state.run_id.as_ref()),
             goal_id: self.goal.valid().and_then(|goal| goal.id.as_ref()),

@@ -6,17 +6,19 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 use runner_core::layout::Doc;
 use runner_core::model::id::{IterationNumber, NodeId, RunId};
+use runner_core::model::object_id::CommitId;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::Tree;
 use runner_core::step::Outcome;
 use runner_core::verify::{CommitKind, IterationTarget, kind};
 use serde_json::Value;
 
-use crate::error::Error;
+use crate::error::{Error, UserError};
 use crate::fs::atomic;
+pub use crate::git::DiffFormat;
 use crate::git::Git;
 use crate::repo::paths::is_runner_path;
-use crate::repo::run_history::{RunCommit, RunSelector, line, resolve};
+use crate::repo::run_history::{RunCommit, RunSelector, resolve, run_history};
 
 const LOG_BYTES_MAX: u64 = 256 << 20;
 
@@ -36,9 +38,11 @@ pub struct RunView {
 #[derive(Clone, Debug)]
 pub struct IterationView {
     pub iter: IterationNumber,
-    pub commit: String,
-    pub parent: Option<String>,
-    /// Unix seconds.
+    /// Its commit.
+    pub commit: CommitId,
+    /// The commit before it.
+    pub parent: Option<CommitId>,
+    /// Seconds since 1970 at which it was committed.
     pub committed: i64,
     pub kind: CommitKind,
     pub outcome: Option<Outcome>,
@@ -93,7 +97,7 @@ impl RunView {
         let git = Git::open(dir)?;
         let target = resolve(&git, wanted)?;
         let mut batch = git.batch()?;
-        let run = line(&git, &mut batch, &target)?;
+        let run = run_history(&git, &mut batch, &target)?;
         let mut iterations: Vec<IterationView> = run.entries.into_iter().filter_map(iteration_view).collect();
         for iteration in &mut iterations {
             iteration.meta = read_meta(&git, &target, iteration);
@@ -134,16 +138,10 @@ impl RunView {
         Ok(bytes.and_then(|bytes| RunState::decode(&bytes).ok()))
     }
 
-    /// What an iteration changed, as `git diff` prints it. Without paths, all files but the runner's own.
-    pub fn diff(
-        &self,
-        iteration: &IterationView,
-        format: DiffFormat,
-        paths: &[String],
-    ) -> Result<Vec<u8>, Error> {
-        let parent =
-            iteration.parent.as_deref().ok_or(Error::Internal("an iteration has no parent commit"))?;
-        self.git.show_diff(parent, &iteration.commit, format, paths)
+    /// What an iteration changed, as git shows it; without paths, all but the runner's own files.
+    pub fn diff(&self, seen: &IterationView, form: DiffFormat, paths: &[String]) -> Result<Vec<u8>, Error> {
+        let parent = seen.parent.as_ref().ok_or(UserError::NoCommit)?;
+        self.git.show_diff(parent, &seen.commit, form, paths)
     }
 }
 
@@ -164,17 +162,7 @@ impl TextPattern {
     }
 }
 
-/// The output format of a diff.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DiffFormat {
-    Patch,
-    /// A patch with terminal colours.
-    Coloured,
-    /// The numbers of added and removed lines per file.
-    Stat,
-}
-
-/// Whether a runner holds the lock of the repository that contains `folder`, which may not exist itself.
+/// Whether a runner is at work in the repository that a folder lies in.
 pub fn is_locked(folder: &Path) -> Result<bool, Error> {
     let existing = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(folder);
     let lock = Git::open(existing)?.paths().lock();
@@ -209,5 +197,5 @@ fn read_meta(git: &Git, target: &RunSelector, iteration: &IterationView) -> Opti
     let run = iteration.run().unwrap_or(&target.run);
     let folder = git.paths().iteration(run.as_str(), &iteration.iter.to_string());
     let meta: Value = serde_json::from_slice(&fs::read(folder.join("meta.json")).ok()?).ok()?;
-    (meta.get("commit_after")?.as_str()? == iteration.commit).then_some(meta)
+    (meta.get("commit_after")?.as_str()? == iteration.commit.as_str()).then_some(meta)
 }

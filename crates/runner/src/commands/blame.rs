@@ -177,7 +177,7 @@ impl CommandOutput for BlameStepOutput<'_> {
         } else {
             (Glyph::Failed, TextRole::Bad)
         };
-        let commit: String = self.0.candidate.commit.chars().take(8).collect();
+        let commit = self.0.candidate.commit.prefix(8);
         let left = if self.0.left > 1 { format!(", {} left", self.0.left) } else { String::new() };
         let line = format!("{commit} {}: {}{left}", describe(&self.0.candidate), self.word());
         format!(
@@ -230,7 +230,7 @@ impl BlameOutput {
                 }
             }
             None => {
-                let commit: String = candidate.commit.chars().take(12).collect();
+                let commit = candidate.commit.prefix(12);
                 text.push_str(&format!("\nNext: git show {commit}\n"));
             }
         }

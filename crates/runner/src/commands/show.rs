@@ -103,7 +103,7 @@ impl CommandOutput for ShowIterationOutput {
             target_word(iteration),
             styler.paint(role, outcome_word(iteration.outcome))
         );
-        let commit: String = iteration.commit.chars().take(12).collect();
+        let commit = iteration.commit.prefix(12).to_owned();
         let mut rows = vec![("guard", self.guard()), ("took", self.times_and_cost()), ("commit", commit)];
         rows.extend(iteration.annotations.iter().map(|annotation| ("note", clean(annotation))));
         for (key, value) in rows.into_iter().filter(|(_, value)| !value.is_empty()) {

@@ -15,8 +15,14 @@ use crate::security::forged_runs::{Forgery, assert_found};
 const STATE: &str = ".runner/state/run_state.json";
 
 /// The failpoints of a baseline.
-pub(crate) const POINTS: [&str; 6] =
-    ["baseline.guard", "baseline.commit", "move.journal", "move.branch", "move.documents", "move.index"];
+pub(crate) const POINTS: [&str; 6] = [
+    "baseline.guard",
+    "baseline.commit",
+    "publish.journal",
+    "publish.branch",
+    "publish.documents",
+    "publish.index",
+];
 
 /// A run with a baseline.
 fn with_baseline() -> RunBuilder {

@@ -18,13 +18,13 @@ esac
 
 /// The failpoints of an edit.
 pub(crate) const POINTS: [&str; 7] = [
-    "steer.commit",
-    "move.journal",
-    "move.branch",
-    "move.files",
-    "move.documents",
-    "move.head",
-    "move.index",
+    "edit.commit",
+    "publish.journal",
+    "publish.branch",
+    "publish.files",
+    "publish.documents",
+    "publish.head",
+    "publish.index",
 ];
 
 /// A run in which `a` passed and `b` is open.
@@ -247,7 +247,7 @@ fn next_command_finishes_an_edit_killed_at_any_point() {
         assert_eq!(ran.code, None, "{point} was not reached");
         sandbox.runner(&["note", "go on"]).ok();
         let edits = sandbox.subjects("HEAD").iter().filter(|subject| subject.contains(" edit ")).count();
-        assert_eq!(edits, if point == "steer.commit" { 1 } else { 2 }, "{point}");
+        assert_eq!(edits, if point == "edit.commit" { 1 } else { 2 }, "{point}");
         assert_sound(&sandbox);
     }
 }
