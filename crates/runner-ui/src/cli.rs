@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use runner_core::model::id::RunId;
+use runner_term::help_pages::with_compact_help;
 use runner_term::{ColorChoice, CommandError, CommandExit, GlobalArgs, Ui, print_clap_error};
 use serde_json::json;
 use supervise::executables::show_in_browser;
@@ -24,64 +25,63 @@ use crate::server::routes::{READERS_MAX, RepoState};
 use crate::server::sse::EventStream;
 use crate::watch::FileWatcher;
 
-/// The port that is tried first.
+/// The port that the server tries first.
 const PORT: u16 = 7878;
 
-/// Watch and read runs in a browser
+/// Show runs in a browser
 ///
-/// Serves a page about the runs of a repository, on this machine alone. It only reads: the runner does not know of it,
-/// and nothing in the repository is changed or locked.
+/// Serves a read-only page about the runs of a repository on this machine. It changes and locks nothing in the
+/// repository.
 #[derive(Debug, Parser)]
 #[command(name = "runner-ui", version, max_term_width = 100)]
 #[command(after_help = "Examples:
-  runner-ui                          the repository around the current folder
-  runner-ui --project-dir ../app --open
-  runner-ui --eval                   the results of an evaluation, in eval/results
-  runner-ui --bind 0.0.0.0           for other machines too, with a token in the printed address
-  runner-ui export html --out ../run.html
-
-From another machine without that: ssh -L 7878:localhost:7878 HOST")]
+  runner-ui                          # the repository of the current folder
+  runner-ui -C ../app --open         # another one, and open the browser
+  runner-ui --eval                   # the results of an evaluation
+  runner-ui --bind 0.0.0.0           # reachable from other machines, by token
+  ssh -L 7878:localhost:7878 HOST    # or through a tunnel from your machine
+  runner-ui export html --out ../run.html")]
 struct UiCli {
     #[command(subcommand)]
     command: Option<UiCommand>,
-    /// The repository, or a folder in it
+    /// Run as if started in DIR
     #[arg(
-        long,
         short = 'C',
+        long,
         value_name = "DIR",
         default_value = ".",
         hide_default_value = true,
         global = true
     )]
     project_dir: PathBuf,
-    /// Show the results of an evaluation instead: a folder of results, or one that holds eval/results [default: .]
+    /// Show the results of an evaluation: a results folder, or the parent of eval/results [default: .]
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
     eval: Option<PathBuf>,
-    /// Where its workspaces are [default: beside the results]
+    /// Workspaces of the evaluation [default: beside the results]
     #[arg(long, value_name = "DIR", requires = "eval")]
     workspaces: Option<PathBuf>,
-    /// Begin at the newest trial of this case, and follow it to the next one
+    /// Start at the newest trial of this case and follow its next trials
     #[arg(long, value_name = "CASE", requires = "eval")]
     case: Option<String>,
-    /// The port; 0 for any that is free [default: 7878, or any if that is taken]
+    /// Port; 0 for any free one [default: 7878, or any free one]
     #[arg(long, value_name = "N")]
     port: Option<u16>,
-    /// The address to listen at; one that others can reach needs the token
+    /// Address to listen on; one that other machines can reach requires the token
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     bind: IpAddr,
-    /// Ask for a token on this machine too
+    /// Require a token on this machine too
     #[arg(long)]
     token: bool,
-    /// Serve requests for this host name too
+    /// Also serve requests for this host name; repeatable
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
     /// Open the page in the browser
     #[arg(long)]
     open: bool,
-    /// Look at the files every two seconds instead of being told of changes
+    /// Poll the files every two seconds instead of watching them
     #[arg(long)]
     poll: bool,
-    /// Say where the server is as one JSON document
+    /// Print the server's address as JSON
     #[arg(long)]
     json: bool,
 }
@@ -94,56 +94,65 @@ enum UiCommand {
 
 /// Watch a run in this terminal
 ///
-/// The tree and what the agent says and does, as it happens. It only reads: quitting it does nothing to the run.
+/// Shows the task tree and the agent's output live. It is read-only: quitting it does not affect the run. Press ? for
+/// the keys. Without a terminal, use `runner log --follow`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  runner-ui watch                    the current run
-  runner-ui watch nightly            another one
-  ssh build -t runner -C app watch   a run on another machine
-
-`?` lists the keys. Without a terminal: runner log --follow")]
+  runner-ui watch                    # the current run
+  runner-ui watch nightly            # another run
+  ssh build -t runner -C app watch   # a run on another machine")]
 struct UiWatchArgs {
-    /// The run, by its id; without one, the current
+    /// Run to watch [default: the one on the current branch]
+    #[arg(conflicts_with = "run_option")]
     run: Option<String>,
-    /// Look at the files every two seconds instead of being told of changes
+    /// The same as an option
+    #[arg(id = "run_option", long = "run", value_name = "RUN")]
+    run_option: Option<String>,
+    /// Poll the files every two seconds instead of watching them
     #[arg(long)]
     poll: bool,
-    /// When to use colour
-    #[arg(long, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
+    /// Colour output
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
     color: ColorChoice,
 }
 
-/// Write a whole run into one file
+/// Write a whole run to one file
 ///
-/// As a page that opens from the disk, in any browser and without a server, or as JSON. Large logs are cut in their
-/// middle, and the file says what is left out.
+/// HTML is a page that opens from disk, without a server. Large logs are cut in the middle, and the file marks the cuts.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  runner-ui export html --out ../run.html      the current run, as a page
+  runner-ui export html --out ../run.html   # the current run as a page
   runner-ui export json nightly | gzip > nightly.json.gz")]
 struct UiExportArgs {
-    /// What to write
-    form: ExportFormat,
-    /// The run, by its id; without one, the current
+    /// File format
+    format: ExportFormat,
+    /// Run to export [default: the one on the current branch]
+    #[arg(conflicts_with = "run_option")]
     run: Option<String>,
-    /// The file; without one, standard output
+    /// The same as an option
+    #[arg(id = "run_option", long = "run", value_name = "RUN")]
+    run_option: Option<String>,
+    /// Output file [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ExportFormat {
-    /// The page with the run in it
     Html,
-    /// The run as one JSON document
     Json,
+}
+
+fn parse() -> Result<UiCli, clap::Error> {
+    let matches = with_compact_help(UiCli::command(), &[]).try_get_matches()?;
+    UiCli::from_arg_matches(&matches)
 }
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let cli = match UiCli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
-        Err(told) => return print_clap_error(&told),
+        Err(error) => return print_clap_error(&error),
     };
     let out = Ui::new(&GlobalArgs { json: cli.json, ..GlobalArgs::default() });
     match run(&cli) {
@@ -210,7 +219,7 @@ fn run_id(typed: Option<&str>, what: &str) -> Result<Option<RunId>, CommandError
 
 #[cfg(feature = "watch")]
 fn watch(cli: &UiCli, args: &UiWatchArgs, project: RepoReader) -> Result<CommandExit, CommandError> {
-    let wanted = run_id(args.run.as_deref(), "could not show the run")?;
+    let wanted = run_id(args.run.as_deref().or(args.run_option.as_deref()), "could not show the run")?;
     if cli.json {
         return Err(CommandError::refused("no_json", "could not show the run")
             .cause("this view is for people, and has no JSON")
@@ -238,11 +247,11 @@ fn export(args: &UiExportArgs, project: &RepoReader) -> Result<(), CommandError>
             "say where: --out ../run.html",
         ));
     }
-    let wanted = run_id(args.run.as_deref(), WHAT)?;
+    let wanted = run_id(args.run.as_deref().or(args.run_option.as_deref()), WHAT)?;
     let run = export::whole_run(project, wanted.as_ref()).map_err(|fault| {
         fail(CommandExit::REFUSED, fault.message(), "`runner status` says which run is here")
     })?;
-    let text = match args.form {
+    let text = match args.format {
         ExportFormat::Html => export::html(&run).ok_or_else(|| {
             fail(
                 CommandExit::FAILURE,

@@ -145,7 +145,8 @@ fn agent_that_cannot_start_is_reported_with_a_fix() {
         RunBuilder::new(RUNNER).executor("kind = \"claude\"\nprogram = \"/no/such/claude\"").start();
     let output = missing.runner(&["step"]).ok();
     assert!(
-        output.stdout
+        output
+            .stdout
             .contains("`/no/such/claude` does not exist or is not executable: check [executor] program"),
         "{}",
         output.stdout
