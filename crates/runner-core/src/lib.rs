@@ -5,6 +5,7 @@
 
 pub mod agents;
 pub mod bisect;
+pub mod commit_message;
 pub mod config;
 pub mod conformance_cases;
 pub mod layout;

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use runner_core::commit_message::Trailer;
 use runner_core::model::id::IterationNumber;
+use runner_core::step::AttemptCharge;
 use runner_core::text::one_line;
 use runner_host::repo::readonly_repo::IterationCommit;
 use serde_json::Value;
@@ -84,11 +86,11 @@ fn row(
 fn add_commit(row: &mut IterationRow, commit: &IterationCommit) {
     let text = |value: Option<&str>| value.map(one_line);
     row.node = row.node.take().or_else(|| commit.node.as_ref().map(ToString::to_string));
-    row.outcome = row.outcome.take().or_else(|| text(commit.trailer("Runner-Outcome")));
-    row.status = row.status.take().or_else(|| text(commit.subject_value("status")));
-    row.guard = row.guard.take().or_else(|| text(commit.subject_value("guard")));
+    row.outcome = row.outcome.take().or_else(|| text(commit.trailer(Trailer::Outcome)));
+    row.status = row.status.take().or_else(|| Some(commit.status.as_str().to_owned()));
+    row.guard = row.guard.take().or_else(|| Some(commit.guard.as_str().to_owned()));
     row.guard_exit = row.guard_exit.take().or_else(|| {
-        commit.trailer("Runner-Guard-Exit").map(|exit| {
+        commit.trailer(Trailer::GuardExit).map(|exit| {
             let exit = one_line(exit);
             if exit.starts_with("signal") { exit } else { format!("code {exit}") }
         })
@@ -97,13 +99,12 @@ fn add_commit(row: &mut IterationRow, commit: &IterationCommit) {
         row.summary.clone_from(&commit.summary);
     }
     if !row.has_logs {
-        row.is_charged = commit.trailer("Runner-Attempt") == Some("charged");
+        row.is_charged = commit.trailer(Trailer::Attempt) == Some(AttemptCharge::Charged.as_str());
         row.ended_ms = Some(commit.unix_secs.saturating_mul(1000));
-        let marks = commit.trailers.iter().filter(|(key, _)| key.ends_with("-Mark"));
-        row.marks = marks.map(|(_, value)| one_line(value)).collect();
+        row.marks = commit.trailers(Trailer::Annotation).map(one_line).collect();
     }
-    row.commit = Some(commit.commit.clone());
-    row.commit_before = row.commit_before.take().or_else(|| commit.before.clone());
+    row.commit = Some(commit.commit.to_string());
+    row.commit_before = row.commit_before.take().or_else(|| commit.before.as_ref().map(ToString::to_string));
 }
 
 fn text(value: &Value, key: &str) -> Option<String> {

@@ -83,7 +83,7 @@ pub(crate) fn node(
         iter: lesson.iter.get(),
         outcome: lesson.outcome.as_str().to_owned(),
         summary: lesson.summary.clone(),
-        notes: lesson.notes.clone(),
+        notes: lesson.note_lines(),
         guard_output: lesson.guard_output.clone(),
     });
     Some(NodeDetail {

@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use runner_core::step::{self, Event, LoopWorld, NextAction, StepResult, StopReason};
+use runner_core::step::{self, Event, NextAction, RunStart, StepResult, StopReason};
+use runner_host::iteration::RepoWorld;
 use runner_host::iteration::iteration_dir::last_line;
-use runner_host::iteration::{Recovered, RepoWorld, recover};
+use runner_host::repo::locked_repo::UnrecoveredRepo;
+use runner_host::repo::recovery::Recovered;
 use runner_term::terminal::KeyReader;
 use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, Ui};
 use serde_json::{Value, json};
@@ -87,18 +89,25 @@ fn run_in_repo(
 ) -> Result<Option<StopReason>, runner_host::Error> {
     let mut on_event = |event: &Event| display.print_event(event);
     let wants_stop = Box::new(|| stop_requested.load(Ordering::SeqCst));
-    let mut world = RepoWorld::open(dir, &mut on_event, wants_stop)?;
-    let _ = root.set(world.root().to_owned());
-    world.handle_signals()?;
-    if let Some(recovered) = recover(&mut world)? {
+    let repo = UnrecoveredRepo::lock(dir)?;
+    let _ = root.set(repo.root().to_owned());
+    let mut world = RepoWorld::new(repo, &mut on_event, wants_stop)?;
+    if let Some(recovered) = world.take_recovered() {
         display.print(&RecoveryOutput(recovered));
     }
-    if let Some(stop) = run_baseline_if_due(&mut world, mode)? {
-        return Ok(Some(stop));
-    }
+    let start = match mode {
+        RunMode::OneStep => step::begin_step(&mut world)?,
+        RunMode::UntilStopped { .. } => step::begin_loop(&mut world)?,
+    };
+    let run = match start {
+        RunStart::Ready(run) => run,
+        RunStart::Stopped(stop) => return Ok(Some(stop)),
+    };
     match mode {
-        RunMode::UntilStopped { max_iterations } => step::run_loop(&mut world, max_iterations).map(Some),
-        RunMode::OneStep => Ok(match step::step(&mut world)? {
+        RunMode::UntilStopped { max_iterations } => {
+            step::run_loop(&mut world, *run, max_iterations).map(Some)
+        }
+        RunMode::OneStep => Ok(match step::step(&mut world, &run)? {
             StepResult::Stopped(stop) => Some(stop),
             StepResult::Iterated(iterated) => match iterated.transition.next {
                 NextAction::Stop(stop) => Some(stop),
@@ -106,18 +115,6 @@ fn run_in_repo(
             },
         }),
     }
-}
-
-/// Runs the guard before the first session. A loop first waits while the run is paused, and the user can stop it.
-fn run_baseline_if_due(
-    world: &mut RepoWorld<'_>,
-    mode: RunMode,
-) -> Result<Option<StopReason>, runner_host::Error> {
-    if !world.is_before_first() {
-        return Ok(None);
-    }
-    let stop = if mode == RunMode::OneStep { None } else { world.pause(None)? };
-    if stop.is_some() { Ok(stop) } else { step::baseline(world) }
 }
 
 /// What recovery finished after a crash.

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use runner_core::commit_message::CommitKind;
 use runner_core::model::id::NodeId;
 use runner_core::model::run_state::NodeHistory;
 use runner_core::model::tree::{Node, path_text};
 use runner_core::text::lines;
-use runner_core::verify::CommitKind;
 use runner_host::view::run_view::{DiffFormat, IterationView, RunView};
 use runner_term::format::{clock, dollars};
 use runner_term::node_state::{NodeState, NodeStates};
@@ -103,7 +103,7 @@ impl CommandOutput for ShowIterationOutput {
             target_word(iteration),
             styler.paint(role, outcome_word(iteration.outcome))
         );
-        let commit: String = iteration.commit.chars().take(12).collect();
+        let commit = iteration.commit.prefix(12).to_owned();
         let mut rows = vec![("guard", self.guard()), ("took", self.times_and_cost()), ("commit", commit)];
         rows.extend(iteration.annotations.iter().map(|annotation| ("note", clean(annotation))));
         for (key, value) in rows.into_iter().filter(|(_, value)| !value.is_empty()) {

@@ -128,7 +128,7 @@ impl LoopSummary {
 
     /// What to type now.
     pub(crate) fn next(&self, stop: &StopReason) -> Vec<String> {
-        let branch = self.run.as_ref().map(RunId::branch).unwrap_or_default();
+        let branch = self.run.as_ref().map(|run| run.branch().to_string()).unwrap_or_default();
         let config = Doc::Config.path();
         match stop {
             StopReason::Complete => vec![

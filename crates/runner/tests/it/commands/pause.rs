@@ -129,7 +129,7 @@ fn crash_of_another_command_during_a_pause_is_recovered_before_the_loop_continue
     sandbox.runner(&["pause"]).ok();
     let mut waiting = Loop::start(&sandbox);
     waiting.until("paused");
-    run(sandbox.runner_command(&["node", "remove", "two"]).env("RUNNER_TEST_CRASH_AT", "move.branch"));
+    run(sandbox.runner_command(&["node", "remove", "two"]).env("RUNNER_TEST_CRASH_AT", "publish.branch"));
     go(&sandbox, 1);
     sandbox.runner(&["resume"]).ok();
     assert_eq!(waiting.end(), Some(0));

@@ -159,7 +159,7 @@ fn forged_import_is_detected() {
 
 #[test]
 fn next_command_finishes_an_import_after_a_crash() {
-    for point in ["start.commit", "move.journal", "move.branch", "move.documents", "move.index"] {
+    for point in ["start.commit", "publish.journal", "publish.branch", "publish.documents", "publish.index"] {
         let sandbox = started();
         std::fs::write(sandbox.outside().join("p.md"), "- [ ] a\n").unwrap();
         let import = ["plan", "import", "../p.md"];
