@@ -63,7 +63,7 @@ fn stuck_and_stop_hooks_run() {
 #[test]
 fn failing_hanging_or_missing_hook_changes_nothing() {
     let hang = "sleep 60 & trap '' TERM INT; sleep 60";
-    for (script, why) in [("exit 3", "exit code 3"), (hang, "longer than 1 seconds")] {
+    for (script, why) in [("exit 3", "exited with code 3"), (hang, "longer than 1 seconds")] {
         let sandbox = run_with_hooks("answer done", &["on_pass"], script);
         let output = sandbox.runner(&["loop"]).ok().stdout;
         assert!(output.contains("hook=on_pass ok=false error=\"it ") && output.contains(why), "{output}");

@@ -203,7 +203,7 @@ fn edit_during_an_iteration_is_refused_with_a_hint() {
     wait_for("the session", || sandbox.outside().join("begun").exists());
     let output = sandbox.runner(&["node", "allow", "root"]).refused(1);
     assert!(
-        output.contains("another runner is at work") && output.contains("'runner pause --wait'"),
+        output.contains("another runner is running") && output.contains("'runner pause --wait'"),
         "{output}"
     );
     std::fs::write(sandbox.outside().join("go"), "").unwrap();

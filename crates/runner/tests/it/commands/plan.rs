@@ -133,7 +133,7 @@ fn import_is_refused_with_other_uncommitted_changes() {
     assert!(refused.contains("commit the changes with 'runner start'"), "{refused}");
     sandbox.runner(&["start"]).ok();
     sandbox.write("mine", "1");
-    assert!(sandbox.runner(&["plan", "import", "../p.md"]).refused(2).contains("not committed"));
+    assert!(sandbox.runner(&["plan", "import", "../p.md"]).refused(2).contains("uncommitted changes"));
     sandbox.commit_all("mine");
     sandbox.runner(&["plan", "import", "../p.md"]).ok();
     let message = subject_and_trailers(&sandbox);

@@ -393,7 +393,7 @@ fn concurrent_starts_do_not_interfere() {
     std::fs::write(&lock, "pid 12345\n").unwrap();
     for command in ["start", "init"] {
         let refused = sandbox.runner(&[command]).refused(1);
-        assert!(refused.contains("another runner is at work") && refused.contains("pid 12345"), "{refused}");
+        assert!(refused.contains("another runner is running") && refused.contains("pid 12345"), "{refused}");
     }
     assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("no_run"), "looking needs no lock");
     drop(held);
