@@ -3,7 +3,9 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
+use runner_core::agents::{AGENTS, AgentSpec, agent_named};
 use toml::{Table, Value};
 
 use crate::case::{Case, toml_text};
@@ -12,10 +14,8 @@ use crate::case::{Case, toml_text};
 pub(crate) const NOP: &str =
     "[[session]]\nanswer = { status = \"done\", summary = \"nothing was done, on purpose\" }\n";
 
-/// The programs that are agents of kind `command` with a preset.
-const PRESETS: [&str; 5] = ["opencode", "gemini", "qwen", "copilot", "pi"];
-/// The agents that have a kind of their own.
-const KINDS: [&str; 2] = ["codex", "claude"];
+/// Agents of the evaluation itself, besides those of the runner's registry.
+const EVAL_AGENTS: [&str; 4] = ["case", "oracle", "nop", "cheat"];
 
 /// An agent as people ask for it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,30 +28,44 @@ pub(crate) enum EvalAgent {
     Nop,
     /// Plays the case's cheat.
     Cheat,
-    /// A real one, with or without a model.
-    Real { kind: String, model: Option<String> },
+    /// An agent of the runner's registry, with or without a model.
+    Real { name: String, model: Option<String> },
 }
+
+/// The names of the agents in the runner's registry.
+fn agent_names() -> impl Iterator<Item = &'static str> {
+    AGENTS.into_iter().map(|agent| agent.name)
+}
+
+/// The help text of `--agent`.
+pub(crate) static AGENT_HELP: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "Agent to measure, repeatable: {}, each with an optional model; oracle, nop or cheat; or case, the agent that \
+         each case configures [default: case]",
+        agent_names().collect::<Vec<_>>().join(", ")
+    )
+});
 
 impl FromStr for EvalAgent {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (kind, model) = match text.split_once(':') {
-            Some((kind, model)) if !model.is_empty() => (kind, Some(model.to_owned())),
+        let (name, model) = match text.split_once(':') {
+            Some((name, model)) if !model.is_empty() => (name, Some(model.to_owned())),
             Some((_, _)) => return Err("no model behind the colon".to_owned()),
             None => (text, None),
         };
-        let agent = match (kind, &model) {
+        let agent = match (name, &model) {
             ("case", None) => Self::Case,
             ("oracle", None) => Self::Oracle,
             ("nop", None) => Self::Nop,
             ("cheat", None) => Self::Cheat,
-            _ if KINDS.contains(&kind) || PRESETS.contains(&kind) => {
-                Self::Real { kind: kind.to_owned(), model }
-            }
+            _ if agent_named(name).is_some() => Self::Real { name: name.to_owned(), model },
             _ => {
-                let known = [&KINDS[..], &PRESETS, &["case", "oracle", "nop", "cheat"]].concat();
-                return Err(format!("there are {}", known.join(", ")));
+                return Err(format!(
+                    "use one of {}",
+                    agent_names().chain(EVAL_AGENTS).collect::<Vec<_>>().join(", ")
+                ));
             }
         };
         Ok(agent)
@@ -65,8 +79,8 @@ impl fmt::Display for EvalAgent {
             Self::Oracle => f.write_str("oracle"),
             Self::Nop => f.write_str("nop"),
             Self::Cheat => f.write_str("cheat"),
-            Self::Real { kind, model: None } => f.write_str(kind),
-            Self::Real { kind, model: Some(model) } => write!(f, "{kind}:{model}"),
+            Self::Real { name, model: None } => f.write_str(name),
+            Self::Real { name, model: Some(model) } => write!(f, "{name}:{model}"),
         }
     }
 }
@@ -129,21 +143,21 @@ impl EvalAgent {
         let own = table_of(case.config.table(), "executor");
         let text = |text: &str| Value::String(text.to_owned());
         let own_kind = own.get("kind").and_then(Value::as_str);
-        let is_own = matches!(self, Self::Real { kind, .. } if own_kind == Some(kind));
+        let is_own = matches!(self, Self::Real { name, .. } if own_kind == Some(name));
         // What a case says of an agent holds for that agent by name, too: its program, its provider.
         let mut executor = if *self == Self::Case || is_own {
             own
         } else {
             own.into_iter().filter(|(key, _)| matches!(key.as_str(), "sandbox" | "writable")).collect()
         };
-        if let Self::Real { kind, model } = self {
-            if KINDS.contains(&kind.as_str()) {
-                executor.insert("kind".to_owned(), text(kind));
+        if let Self::Real { name, model } = self {
+            if agent_named(name).is_some_and(AgentSpec::is_preset) {
+                executor.insert("kind".to_owned(), text("command"));
+                executor.insert("preset".to_owned(), text(name));
+            } else {
+                executor.insert("kind".to_owned(), text(name));
                 executor.remove("sandbox");
                 executor.remove("writable");
-            } else {
-                executor.insert("kind".to_owned(), text("command"));
-                executor.insert("preset".to_owned(), text(kind));
             }
             if let Some(model) = model {
                 executor.insert("model".to_owned(), text(model));

@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use runner_term::GlobalArgs;
 
-use crate::agent::EvalAgent;
+use crate::agent::{AGENT_HELP, EvalAgent};
 use crate::plan::Partition;
 pub(crate) use analysis::{CompareArgs, GateArgs, ReportArgs, ReportFormat};
 
@@ -143,9 +143,7 @@ pub(crate) struct CaseArgs {
 pub(crate) struct ScopeArgs {
     #[command(flatten)]
     pub(crate) cases: CaseArgs,
-    /// An agent: codex, claude, opencode, gemini, qwen, copilot, pi, each with or without a model; oracle, nop or cheat;
-    /// case for the one that each case names itself [default: case]
-    #[arg(long, value_name = "KIND[:MODEL]")]
+    #[arg(long, value_name = "AGENT[:MODEL]", help = AGENT_HELP.as_str())]
     pub(crate) agent: Vec<EvalAgent>,
     /// How often each agent tries each case
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]

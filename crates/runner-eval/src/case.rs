@@ -6,7 +6,7 @@ mod config;
 use std::collections::BTreeMap;
 
 use runner_core::model::id::NodeId;
-use runner_core::strict::{BoundedInt, DocumentFault, DocumentProblem, FieldReader, text_of};
+use runner_core::strict::{BoundedInt, DocumentFault, DocumentProblem, FieldReader, decode_utf8};
 use serde::Serialize;
 use toml::Spanned;
 use toml::de::DeValue;
@@ -82,12 +82,12 @@ pub struct TrialLimits {
 impl Case {
     /// Reads a case strictly: every fault is told, each with its line.
     pub fn decode(bytes: &[u8]) -> Result<Self, Vec<DocumentProblem>> {
-        let text = text_of(bytes).map_err(|problem| vec![problem])?;
+        let text = decode_utf8(bytes).map_err(|problem| vec![problem])?;
         let mut fields = FieldReader::of_toml(text);
         let mut case = fields.table("case", take_case);
         case.limits = fields.table("limits", take_limits);
         case.config = CaseConfig::take(&mut fields);
-        case.env = fields.anything("env").unwrap_or_default();
+        case.env = fields.any_value("env").unwrap_or_default();
         case.checks = fields.tables("checks", Check::take);
         let lines = config::key_lines(text);
         let mut problems = fields.finish();
@@ -168,10 +168,10 @@ fn take_limits(table: &mut Table<'_>) -> TrialLimits {
     let tokens: Option<Tokens> = table.optional("tokens");
     let usd: Option<f64> = table.optional("usd");
     if usd.is_some_and(|usd| !(0.0..=1_000_000.0).contains(&usd)) {
-        table.broken("usd", "must be from 0 to 1000000");
+        table.report_rule("usd", "must be from 0 to 1000000");
     }
     TrialLimits {
-        wall_secs: wall.and_then(|wall| u32::try_from(wall.get()).ok()).unwrap_or(WALL_SECS),
+        wall_secs: wall.map_or(WALL_SECS, BoundedInt::as_u32),
         iterations: iterations.map(BoundedInt::get),
         tokens: tokens.map(BoundedInt::get),
         usd,

@@ -7,8 +7,10 @@ mod plan;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+use runner_core::agents::{AGENTS, AgentSpec, agent_named};
 use runner_term::GlobalArgs;
 
 pub(crate) use edit::{
@@ -89,7 +91,7 @@ pub(crate) enum RunnerCommand {
   runner conformance --json | jq '.rows[] | select(.verdict == \"bad\")'")]
 pub(crate) struct ConformanceArgs {
     /// The agent to check
-    #[arg(long, value_name = "KIND")]
+    #[arg(long, value_name = "AGENT", value_parser = ConformanceAgent::parser())]
     pub(crate) agent: Option<ConformanceAgent>,
     /// Let a real agent work, with your login and at your cost
     #[arg(long)]
@@ -99,20 +101,31 @@ pub(crate) struct ConformanceArgs {
     pub(crate) limit: u32,
 }
 
-/// An agent that can be checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+/// An agent that `runner conformance` can test.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum ConformanceAgent {
-    /// Scenarios, played by the runner itself
+    /// Scenarios, played by the runner itself.
     Script,
-    /// The program configured here, or else the runner itself, started as a program
+    /// The program configured here, or else the runner itself, started as a program.
     Command,
-    Codex,
-    Claude,
-    Opencode,
-    Gemini,
-    Qwen,
-    Copilot,
-    Pi,
+    /// An agent of the registry.
+    Known(&'static AgentSpec),
+}
+
+impl ConformanceAgent {
+    /// A parser that accepts the names of all agents.
+    fn parser() -> impl TypedValueParser<Value = Self> {
+        let special = [
+            PossibleValue::new("script").help("Scripted sessions, played by the runner itself"),
+            PossibleValue::new("command")
+                .help("The program configured here, or the runner itself as a program"),
+        ];
+        let known = AGENTS.into_iter().map(|agent| PossibleValue::new(agent.name));
+        PossibleValuesParser::new(special.into_iter().chain(known)).map(|name| match name.as_str() {
+            "script" => Self::Script,
+            name => agent_named(name).map_or(Self::Command, Self::Known),
+        })
+    }
 }
 
 /// Set a repository up: write what is missing under .runner/

@@ -234,7 +234,7 @@ impl LiveView {
                 });
             }
             Event::Agent { activity: what, .. } => {
-                if let (Some(now), Some(doing)) = (&mut self.now, agent_event_line::line(&what.said)) {
+                if let (Some(now), Some(doing)) = (&mut self.now, agent_event_line::line(&what.kind)) {
                     now.doing = doing;
                 }
             }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::strict::{DocumentProblem, FieldReader, text_of};
+use crate::strict::{DocumentProblem, FieldReader, decode_utf8};
 
 /// What the agent claims. The runner decides what follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -40,7 +40,7 @@ pub struct AgentOutput {
 impl AgentOutput {
     /// Reads the answer strictly; every fault in it is told.
     pub fn decode(bytes: &[u8]) -> Result<Self, Vec<DocumentProblem>> {
-        let text = text_of(bytes).map_err(|problem| vec![problem])?;
+        let text = decode_utf8(bytes).map_err(|problem| vec![problem])?;
         let mut fields = FieldReader::of_json(text).map_err(|problem| vec![problem])?;
         let status = fields.required("status");
         let summary = fields.required("summary");

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::step::{ProviderError, Usage};
-use crate::strict::{DocumentFault, DocumentProblem, canonical_json, json_fault};
+use crate::strict::{DocumentFault, DocumentProblem, canonical_json, json_error_message};
 
 /// The report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ impl AgentReport {
         let told = |error: serde_json::Error| DocumentProblem {
             line: error.line().max(1),
             key: String::new(),
-            fault: DocumentFault::Syntax(json_fault(&error)),
+            fault: DocumentFault::Syntax(json_error_message(&error)),
         };
         // By way of a map: serde would take a list for an object of the same length.
         let pairs: Map<String, Value> = serde_json::from_slice(bytes).map_err(told)?;

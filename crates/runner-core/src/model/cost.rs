@@ -5,7 +5,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Budget, Config, Executor, ExecutorKind, TokenPrice};
+use crate::agents::AgentSpec;
+use crate::config::{Budget, Config, Executor, TokenLimit, TokenPrice, Usd};
 use crate::model::id::NodeId;
 use crate::step::{CostSource, SessionExit, Usage};
 use crate::strict::{BoundedInt, SAFE_INTEGER_MAX};
@@ -21,7 +22,7 @@ pub fn amount(number: u64) -> Amount {
 
 /// An amount as a number.
 pub fn number(amount: Amount) -> u64 {
-    u64::try_from(amount.get()).unwrap_or_default()
+    amount.as_u64()
 }
 
 fn plus(sum: Amount, more: u64) -> Amount {
@@ -69,7 +70,7 @@ impl SessionCost {
 fn estimate(usage: Usage, price: TokenPrice) -> u64 {
     let input = usage.input_tokens.unwrap_or(0);
     let cached = usage.cached_input_tokens.unwrap_or(0).min(input);
-    let at = |tokens: u64, price: crate::config::Usd| u128::from(tokens) * u128::from(price.microdollars());
+    let at = |tokens: u64, price: Usd| u128::from(tokens) * u128::from(price.microdollars());
     let sum = at(input - cached, price.input)
         + at(cached, price.cached_input.unwrap_or(price.input))
         + at(usage.output_tokens.unwrap_or(0), price.output);
@@ -190,14 +191,11 @@ impl BudgetLimit {
 
     /// What the budget says, in tokens or millionths of a dollar.
     pub fn of(self, budget: &Budget) -> Option<u64> {
-        let tokens = |limit: Option<crate::config::TokenLimit>| {
-            limit.map(|limit| u64::try_from(limit.get()).unwrap_or_default())
-        };
         match self {
-            Self::RunTokens => tokens(budget.run_tokens),
-            Self::RunUsd => budget.run_usd.map(crate::config::Usd::microdollars),
-            Self::LeafTokens => tokens(budget.leaf_tokens),
-            Self::LeafUsd => budget.leaf_usd.map(crate::config::Usd::microdollars),
+            Self::RunTokens => budget.run_tokens.map(TokenLimit::as_u64),
+            Self::RunUsd => budget.run_usd.map(Usd::microdollars),
+            Self::LeafTokens => budget.leaf_tokens.map(TokenLimit::as_u64),
+            Self::LeafUsd => budget.leaf_usd.map(Usd::microdollars),
         }
     }
 }
@@ -230,7 +228,9 @@ pub fn reached(budget: &Budget, run: &RunSpending, leaf: Option<&LeafSpending>) 
 /// The limits that cannot hold, because what they limit is not known: of an agent that was asked already, by what it
 /// said; of one that was not, by what its kind says.
 pub fn unenforceable_limits(config: &Config, run: &RunSpending, agent: &Executor) -> Vec<BudgetLimit> {
-    let says_no_cost = agent.kind == ExecutorKind::Codex && !config.prices.contains_key(agent.priced_as());
+    let native = agent.agent().and_then(AgentSpec::native);
+    let says_no_cost = native.is_some_and(|native| !native.features.reports_cost)
+        && !config.prices.contains_key(agent.priced_as());
     let without_cost = number(run.sessions_without_cost) > 0 || says_no_cost;
     let without_tokens = number(run.sessions_without_tokens) > 0;
     let is_blind = |limit: &BudgetLimit| if limit.is_money() { without_cost } else { without_tokens };
@@ -241,7 +241,6 @@ pub fn unenforceable_limits(config: &Config, run: &RunSpending, agent: &Executor
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Usd;
 
     fn usage(input: u64, cached: u64, output: u64, cost: Option<u64>) -> Usage {
         Usage {

@@ -1,11 +1,11 @@
 //! Fingerprints of bytes, as the records hold them.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 use sha2::Digest as _;
+
+use crate::strict::inline_schema;
 
 /// The SHA-256 of some bytes; written in hexadecimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,19 +24,7 @@ impl fmt::Display for Sha256 {
     }
 }
 
-impl JsonSchema for Sha256 {
-    fn schema_name() -> Cow<'static, str> {
-        "Sha256".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^[0-9a-f]{64}$" })
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-}
+inline_schema!(Sha256, { "type": "string", "pattern": "^[0-9a-f]{64}$" });
 
 impl Serialize for Sha256 {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

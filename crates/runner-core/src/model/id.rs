@@ -1,13 +1,13 @@
 //! The names of things: runs, nodes and iterations, parsed once and trusted after that.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
+
+use crate::strict::inline_schema;
 
 /// The most bytes an id may have.
 pub const ID_BYTES_MAX: usize = 128;
@@ -99,23 +99,11 @@ impl<'de> Deserialize<'de> for NodeId {
     }
 }
 
-impl JsonSchema for NodeId {
-    fn schema_name() -> Cow<'static, str> {
-        "NodeId".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
-            "pattern": "^[A-Za-z0-9._-]{1,128}$",
-            "not": { "enum": [".", ".."] },
-        })
-    }
-}
+inline_schema!(NodeId, {
+    "type": "string",
+    "pattern": "^[A-Za-z0-9._-]{1,128}$",
+    "not": { "enum": [".", ".."] },
+});
 
 /// The name of a run: the `id` in GOAL.md, and `runner/<id>` as its branch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -171,24 +159,12 @@ impl<'de> Deserialize<'de> for RunId {
     }
 }
 
-impl JsonSchema for RunId {
-    fn schema_name() -> Cow<'static, str> {
-        "RunId".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
-            "pattern": "^[A-Za-z0-9._-]{1,128}$",
-            // By its type too: a pattern says nothing of null, which an optional id may be.
-            "not": { "type": "string", "pattern": r"^\.|\.\.|\.$|\.lock$" },
-        })
-    }
-}
+inline_schema!(RunId, {
+    "type": "string",
+    "pattern": "^[A-Za-z0-9._-]{1,128}$",
+    // By its type too: a pattern says nothing of null, which an optional id may be.
+    "not": { "type": "string", "pattern": r"^\.|\.\.|\.$|\.lock$" },
+});
 
 /// The number of an iteration within its run, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -248,19 +224,7 @@ impl<'de> Deserialize<'de> for IterationNumber {
     }
 }
 
-impl JsonSchema for IterationNumber {
-    fn schema_name() -> Cow<'static, str> {
-        "Iteration".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "integer", "minimum": 1, "maximum": u32::MAX })
-    }
-}
+inline_schema!(IterationNumber, { "type": "integer", "minimum": 1, "maximum": u32::MAX });
 
 macro_rules! text_id {
     ($name:ident) => {

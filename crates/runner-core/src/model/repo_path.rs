@@ -1,10 +1,10 @@
 //! Paths of files in the user's repository: any bytes that git allows, written as one safe line.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+
+use crate::strict::inline_schema;
 
 /// A path from the repository's root. Held as it is written in messages and documents: a backslash stands
 /// doubled, and a byte that is no printable text as `\x` and two digits, so that no name can break a line.
@@ -72,19 +72,7 @@ impl fmt::Display for RepoPath {
     }
 }
 
-impl JsonSchema for RepoPath {
-    fn schema_name() -> Cow<'static, str> {
-        "RepoPath".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string" })
-    }
-}
+inline_schema!(RepoPath, { "type": "string" });
 
 #[cfg(test)]
 mod tests {

@@ -12,12 +12,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::agents::{AgentKind, CODEX_SWITCHES};
+use crate::agents::{AgentSpec, ToolControl};
 use crate::config::{Config, Executor, ExecutorKind, SandboxMode};
 use crate::layout::tools_path;
 use crate::model::id::NodeId;
 use crate::model::tree::Tree;
-use crate::strict::{DocumentProblem, FieldReader, text_of};
+use crate::strict::{DocumentProblem, DocumentProblems, FieldReader, decode_utf8};
 
 /// What an agent may use on a node and below it. A key that is absent says nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -98,9 +98,9 @@ impl<'de> Deserialize<'de> for OutsideFolder {
 /// Why a session cannot be given the tools that its node's files ask for. All of it is the user's to mend.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ToolsError {
-    /// A file that cannot be read.
+    /// An invalid file.
     #[error("node `{node}`: `{}`: {problem}", tools_path(.node))]
-    Unreadable {
+    Invalid {
         /// The node.
         node: NodeId,
         /// The first thing that is wrong with it.
@@ -145,14 +145,15 @@ pub enum UnsupportedKey {
     /// What is not confined cannot be limited.
     #[error("with sandbox = \"off\" under [executor]: remove the key, or set sandbox = \"auto\"")]
     NoSandbox,
-    /// A tool that Codex cannot do without.
-    #[error(
-        "by Codex for `{name}`: the tools that can be denied there are {}",
-        CODEX_SWITCHES.map(|switch| format!("`{}`", switch.tool)).join(", ")
-    )]
+    /// A tool that the agent cannot switch off.
+    #[error("by {title} for `{name}`: it can only deny {}", .deniable.join(", "))]
     Tool {
-        /// Its name.
+        /// The agent.
+        title: &'static str,
+        /// The tool's name.
         name: String,
+        /// The tools that it can switch off.
+        deniable: Vec<&'static str>,
     },
 }
 
@@ -166,9 +167,8 @@ pub struct EffectiveTools {
 
 impl Tools {
     /// Reads a file strictly; every fault in it is told.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Vec<DocumentProblem>> {
-        let text = text_of(bytes).map_err(|problem| vec![problem])?;
-        let mut fields = FieldReader::of_json(text).map_err(|problem| vec![problem])?;
+    pub fn decode(bytes: &[u8]) -> Result<Self, DocumentProblems> {
+        let mut fields = FieldReader::of_json(decode_utf8(bytes)?)?;
         let tools = Self {
             allow: fields.optional("allow"),
             deny: fields.optional("deny").unwrap_or_default(),
@@ -176,8 +176,7 @@ impl Tools {
             writable: fields.optional("writable"),
             model: fields.optional("model"),
         };
-        let problems = fields.finish();
-        if problems.is_empty() { Ok(tools) } else { Err(problems) }
+        fields.finish_with(tools)
     }
 }
 
@@ -235,25 +234,24 @@ impl EffectiveTools {
         Ok(())
     }
 
-    fn obstacle(&self, key: &str, agent: &Executor) -> Option<UnsupportedKey> {
-        let known = AgentKind::of_kind(agent.kind);
-        let is_preset = agent.preset.is_some();
-        let needs_sandbox = (agent.sandbox == SandboxMode::Off).then_some(UnsupportedKey::NoSandbox);
+    fn obstacle(&self, key: &str, executor: &Executor) -> Option<UnsupportedKey> {
+        let agent = executor.agent();
+        let is_preset = agent.is_some_and(AgentSpec::is_preset);
+        let needs_sandbox = (executor.sandbox == SandboxMode::Off).then_some(UnsupportedKey::NoSandbox);
         match key {
-            "model" if known.is_none() && !is_preset => Some(UnsupportedKey::Kind(agent.kind)),
-            "allow" if known != Some(AgentKind::Claude) => Some(UnsupportedKey::Kind(agent.kind)),
-            "deny" => match known {
-                Some(AgentKind::Claude) => None,
-                Some(AgentKind::Codex) => {
-                    let is_unknown =
-                        |name: &&ToolName| !CODEX_SWITCHES.iter().any(|switch| switch.tool == name.as_str());
-                    self.tools
-                        .deny
-                        .iter()
-                        .find(is_unknown)
-                        .map(|name| UnsupportedKey::Tool { name: name.0.clone() })
+            "model" if agent.is_none() => Some(UnsupportedKey::Kind(executor.kind)),
+            "allow" => match tool_control(executor) {
+                Some((_, ToolControl::ByName)) => None,
+                Some((_, ToolControl::Switches(_))) | None => Some(UnsupportedKey::Kind(executor.kind)),
+            },
+            "deny" => match tool_control(executor) {
+                Some((_, ToolControl::ByName)) => None,
+                Some((title, ToolControl::Switches(switches))) => {
+                    let deniable: Vec<&str> = switches.iter().map(|switch| switch.tool).collect();
+                    let other = self.tools.deny.iter().find(|name| !deniable.contains(&name.as_str()))?;
+                    Some(UnsupportedKey::Tool { title, name: other.0.clone(), deniable })
                 }
-                None => Some(UnsupportedKey::Kind(agent.kind)),
+                None => Some(UnsupportedKey::Kind(executor.kind)),
             },
             "network" if self.tools.network == Some(true) => None,
             "network" if is_preset => Some(UnsupportedKey::Preset),
@@ -261,6 +259,12 @@ impl EffectiveTools {
             _ => None,
         }
     }
+}
+
+/// How a native agent limits its tools, with its title.
+fn tool_control(executor: &Executor) -> Option<(&'static str, ToolControl)> {
+    let native = executor.agent()?.native()?;
+    Some((native.title, native.features.tool_control))
 }
 
 /// What is wrong with files that can be read: what a node asks for beyond its ancestors, and what one of the agents

@@ -106,7 +106,7 @@ fn seeded_tree(id: NodeId, goal: GoalSummary, config: &Config, children: Vec<Nod
         acceptance: goal.acceptance,
         passes: false,
         attempts: 0,
-        max_attempts: max_attempts(config),
+        max_attempts: config.max_attempts_default.as_u32(),
         children,
     };
     #[expect(clippy::expect_used, reason = "the children come from a valid tree, open and without attempts")]
@@ -150,8 +150,11 @@ pub fn compose(
     let config = Config::decode(&config_bytes).map_err(StartError::Config)?;
     refuse_loss(sources)?;
     let tree = choose_tree(&goal, &config, sources, wish)?;
-    let grafted =
-        wish.plan.as_ref().map(|plan| insert_plan(&tree, plan, max_attempts(&config))).transpose()?;
+    let grafted = wish
+        .plan
+        .as_ref()
+        .map(|plan| insert_plan(&tree, plan, config.max_attempts_default.as_u32()))
+        .transpose()?;
     let tree = grafted.as_ref().map_or(&tree, |grafted| &grafted.tree);
 
     let mut docs = DocSet::new();
@@ -170,11 +173,6 @@ pub fn compose(
         docs.insert(doc, bytes);
     }
     Ok(StartDocuments { docs, goal_unwritten: !goal.is_written(), imported: grafted })
-}
-
-/// How many attempts a new node has.
-pub fn max_attempts(config: &Config) -> u32 {
-    u32::try_from(config.max_attempts_default.get()).unwrap_or(1)
 }
 
 /// The trailer of a start that took a plan in: its format, and how many nodes it gave.

@@ -55,7 +55,7 @@ impl Wait {
 
     /// When it is over, in milliseconds since 1970, if it began at `since_ms`.
     pub fn end_ms(&self, since_ms: u64) -> u64 {
-        let ms = |secs: SecondsOrOff| u64::try_from(secs.get()).unwrap_or_default().saturating_mul(1000);
+        let ms = |secs: SecondsOrOff| secs.as_u64().saturating_mul(1000);
         let until = self.until_unix_secs.map_or(0, |until| number(until).saturating_mul(1000));
         let end = since_ms.saturating_add(ms(self.secs)).max(until);
         end.min(since_ms.saturating_add(ms(self.secs_max)))

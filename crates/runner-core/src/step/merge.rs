@@ -44,7 +44,7 @@ pub fn merge(before: &Tree, agent: &AgentTree, config: &Config) -> Result<Tree, 
         return Ok(before.clone());
     }
     let places = NodeIndex::of(before.root());
-    let attempts_max = u32::try_from(config.max_attempts_default.get()).unwrap_or(1);
+    let attempts_max = config.max_attempts_default.as_u32();
     Tree::new(merged(agent.root(), &places, attempts_max))
 }
 

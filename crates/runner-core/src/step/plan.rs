@@ -227,7 +227,7 @@ fn decide(snapshot: &Snapshot) -> Result<(SessionTarget, Option<SelectedLeaf<'_>
         }
         (Selection::Stuck(choice), None) => return Err(StopReason::Stuck { node: choice.leaf.id.clone() }),
     };
-    let max = u32::try_from(snapshot.config.max_iterations.get()).unwrap_or(u32::MAX);
+    let max = snapshot.config.max_iterations.as_u32();
     if state.next_iter.get() > max {
         return Err(StopReason::MaxIterations { max });
     }

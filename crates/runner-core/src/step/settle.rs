@@ -221,7 +221,7 @@ fn updated_tree(snapshot: &Snapshot, job: &Job, change: TreeUpdate<'_>) -> Tree 
         TreeUpdate::TakenCharged(tree) => with_leaf(tree, selected, charge),
         TreeUpdate::TakenPassed(tree) => with_leaf(tree, selected, |node| node.passes = true),
         TreeUpdate::TakenGranted(tree, leaf) => {
-            let more = u32::try_from(snapshot.config.max_attempts_default.get()).unwrap_or(1);
+            let more = snapshot.config.max_attempts_default.as_u32();
             let most = u32::try_from(*MAX_ATTEMPTS_RANGE.end()).unwrap_or(u32::MAX);
             with_leaf(tree, Some(leaf), |node| {
                 node.max_attempts = node.attempts.saturating_add(more).clamp(node.max_attempts, most);

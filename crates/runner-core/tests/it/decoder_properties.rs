@@ -60,8 +60,8 @@ fn a_value_in_the_place_of_an_object_is_told_whole() {
     assert_eq!(
         told(&fields.finish()),
         [
-            "line 1: `a` cannot be read: invalid type: string \"x at line 5\", expected a map",
-            "line 1: `c` cannot be read: invalid type: string \"y at line 6\", expected a boolean"
+            "line 1: `a` is invalid: invalid type: string \"x at line 5\", expected a map",
+            "line 1: `c` is invalid: invalid type: string \"y at line 6\", expected a boolean"
         ]
     );
 }
@@ -70,12 +70,12 @@ fn a_value_in_the_place_of_an_object_is_told_whole() {
 fn only_the_key_that_was_found_at_fault_is() {
     let mut fields = FieldReader::of_toml("a = 1\n[t]\na = \"x\"\nb = 1\n");
     let faults = fields.table("t", |table| {
-        let before = table.is_at_fault("a");
+        let before = table.has_problem("a");
         assert_eq!((table.optional::<u8>("a"), table.optional::<u8>("b")), (None, Some(1)));
-        (before, table.is_at_fault("a"), table.is_at_fault("b"))
+        (before, table.has_problem("a"), table.has_problem("b"))
     });
     assert_eq!(faults, (false, true, false));
-    assert!(!fields.is_at_fault("a"), "another key of the same name");
+    assert!(!fields.has_problem("a"), "another key of the same name");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use runner_core::model::tools::Tools;
 use runner_core::model::tree::{Tree, TreeError};
 use runner_core::schema::SchemaDocument;
 use runner_core::step::{Event, RecordedEvent};
-use runner_core::strict::{DocumentFault, DocumentProblem};
+use runner_core::strict::{DocumentFault, DocumentProblem, DocumentProblems};
 use serde_json::{Value, json};
 
 use crate::document_properties::{agent_output, changed, config, run_state, toml_of, tree, without_null};
@@ -87,7 +87,9 @@ fn shape_faults(document: SchemaDocument, text: &str) -> Vec<String> {
         SchemaDocument::RunState => of(RunState::decode(text.as_bytes()).map(drop)),
         SchemaDocument::AgentOutput => of(AgentOutput::decode(text.as_bytes()).map(drop)),
         SchemaDocument::Config => of(Config::decode(text.as_bytes()).map(drop)),
-        SchemaDocument::Tools => of(Tools::decode(text.as_bytes()).map(drop)),
+        SchemaDocument::Tools => {
+            of(Tools::decode(text.as_bytes()).map(drop).map_err(DocumentProblems::into_vec))
+        }
         SchemaDocument::Event => vec!["events are written and never read".to_owned()],
     }
 }

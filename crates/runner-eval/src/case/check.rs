@@ -124,10 +124,10 @@ impl Check {
             Some(other) => {
                 let near = nearest(other, &TYPES).map(|near| format!("; did you mean `{near}`?"));
                 let known = near.unwrap_or_else(|| format!(": there are {}", TYPES.join(", ")));
-                table.broken("type", format!("is `{other}`, which is no check{known}"));
+                table.report_rule("type", format!("is `{other}`, which is no check{known}"));
                 // What goes with a type that is not known is not known either.
                 for key in KEYS {
-                    let _: Option<toml::Value> = table.anything(key);
+                    let _: Option<toml::Value> = table.any_value(key);
                 }
                 CheckKind::GitClean
             }
@@ -154,7 +154,7 @@ fn take_path(table: &mut Table<'_>) -> String {
     let path: String = table.required("path").unwrap_or_default();
     let leads_out = path.starts_with('/') || path.split('/').any(|part| part == "..");
     if leads_out {
-        table.broken("path", "must lead to something inside the repository");
+        table.report_rule("path", "must lead to something inside the repository");
     }
     path
 }
@@ -167,7 +167,7 @@ fn take_exit(table: &mut Table<'_>) -> i32 {
 fn take_pattern(table: &mut Table<'_>, key: &'static str) -> Option<String> {
     let pattern: String = table.optional(key)?;
     if let Err(fault) = Regex::new(&pattern) {
-        table.broken(
+        table.report_rule(
             key,
             format!("is no regular expression: {}", runner_core::text::one_line(&fault.to_string())),
         );
@@ -183,12 +183,12 @@ fn take_expected(table: &mut Table<'_>, exact: &'static str) -> ExpectedOutput {
         (Some(text), None) => ExpectedOutput::Text(text),
         (None, Some(pattern)) => ExpectedOutput::Matches(pattern),
         (Some(_), Some(pattern)) => {
-            table.broken("matches", format!("stands beside `{exact}`: remove one of them"));
+            table.report_rule("matches", format!("stands beside `{exact}`: remove one of them"));
             ExpectedOutput::Matches(pattern)
         }
         (None, None) => {
-            if !table.is_at_fault(exact) && !table.is_at_fault("matches") {
-                table.broken(exact, "is missing, and so is `matches`: one of them is needed");
+            if !table.has_problem(exact) && !table.has_problem("matches") {
+                table.report_rule(exact, "is missing, and so is `matches`: one of them is needed");
             }
             ExpectedOutput::Text(String::new())
         }
@@ -199,7 +199,7 @@ fn take_junit(table: &mut Table<'_>) -> CheckKind {
     let path = take_path(table);
     let command = table.has("command").then(|| CheckCommand::take(table));
     let min_tests: Option<BoundedInt<1, 1_000_000>> = table.optional("min_tests");
-    let min_tests = min_tests.and_then(|least| u64::try_from(least.get()).ok()).unwrap_or(1);
+    let min_tests = min_tests.map_or(1, BoundedInt::as_u64);
     CheckKind::Junit { path, command, min_tests }
 }
 
@@ -272,7 +272,7 @@ mod tests {
             ),
             (
                 "type = \"command_output\"\ncommand = []\nstdout = \"x\"",
-                "line 6: `checks.command` cannot be read: expected a program and its arguments, found none",
+                "line 6: `checks.command` is invalid: expected a program and its arguments",
             ),
             (
                 "type = \"command_succeeds\"\ncommand = [\"x\"]\ntimeout_sec = 5",

@@ -22,7 +22,7 @@ impl Serialize for CaseConfig {
 
 impl CaseConfig {
     pub(super) fn take(fields: &mut Table<'_>) -> Self {
-        Self(fields.anything("config").unwrap_or_default())
+        Self(fields.any_value("config").unwrap_or_default())
     }
 
     /// What the runner would say about it, told where it stands in the case.

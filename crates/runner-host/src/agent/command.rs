@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use runner_core::agents::{self, AgentKind, CommandLine, CommandSandbox, Preset, SetupFile};
-use runner_core::config::{CommandArgv, ExecutorKind};
+use runner_core::agents::{AgentSpec, CommandLine, CommandSandbox, LaunchContext, SetupFile};
+use runner_core::config::CommandArgv;
 use runner_core::layout::Doc;
 use runner_core::step::Job;
 
@@ -30,7 +30,7 @@ pub(crate) struct PreparedCommand {
     /// Folders that must be there.
     pub(crate) folders: Vec<PathBuf>,
     /// Which agent it is, if the runner understands what it prints.
-    pub(crate) agent: Option<AgentKind>,
+    pub(crate) agent: Option<&'static AgentSpec>,
 }
 
 /// Where a session finds its things.
@@ -53,19 +53,16 @@ pub(crate) struct SessionPaths {
 
 /// The agent of a job, or why there is none.
 pub(crate) fn agent(job: &Job, places: &SessionPaths) -> Result<PreparedCommand, String> {
-    let mut program = match (job.executor.kind, job.executor.preset) {
-        (ExecutorKind::Command, Some(preset)) => of_preset(preset, job, places)?,
-        (ExecutorKind::Command, None) => {
-            let words = job.executor.command.as_ref().map(CommandArgv::words).unwrap_or_default();
-            PreparedCommand::of(resolved(words, &places.root)?)
-        }
-        (ExecutorKind::Script, _) => {
-            let scenario = job.executor.scenario.as_deref().unwrap_or_default();
+    let mut program = match (job.executor.agent(), &job.executor.scenario) {
+        (Some(agent), _) => of_agent(agent, job, places)?,
+        (None, Some(scenario)) => {
             let own = std::env::current_exe().map_err(|error| error.to_string())?;
             PreparedCommand::of(vec![own.into(), PLAY.into(), places.root.join(scenario).into()])
         }
-        (ExecutorKind::Codex, _) => of_agent(AgentKind::Codex, job, places)?,
-        (ExecutorKind::Claude, _) => of_agent(AgentKind::Claude, job, places)?,
+        (None, None) => {
+            let words = job.executor.command.as_ref().map(CommandArgv::words).unwrap_or_default();
+            PreparedCommand::of(resolved(words, &places.root)?)
+        }
     };
     if program.agent.is_none() {
         // The others leave their answer elsewhere.
@@ -90,50 +87,36 @@ impl PreparedCommand {
     }
 }
 
-/// The program of an agent that has a table of its own.
-fn of_agent(agent: AgentKind, job: &Job, places: &SessionPaths) -> Result<PreparedCommand, String> {
-    let facts = agent.facts();
-    let path = named_program(job.executor.program.as_deref(), facts.program, facts.package, &places.root)?;
-    let line = with_places(places, |places| agents::command_line(agent, &job.executor, &job.tools, places));
-    Ok(PreparedCommand {
-        argv: std::iter::once(path.into()).chain(line.arguments).collect(),
-        environment: line.environment.into_iter().collect(),
-        files: line.files,
-        folders: line.folders,
-        agent: Some(agent),
-    })
+/// The command of an agent of the registry. A native agent gets only its own environment; a preset gets the user's too.
+fn of_agent(agent: &'static AgentSpec, job: &Job, places: &SessionPaths) -> Result<PreparedCommand, String> {
+    let path = named_program(job.executor.program.as_deref(), agent.program, agent.package, &places.root)?;
+    let CommandLine { arguments, environment, files, folders } = command_line(agent, job, places);
+    let argv = std::iter::once(path.into()).chain(arguments).collect();
+    if agent.is_preset() {
+        let mut program = PreparedCommand { files, folders, ..PreparedCommand::of(argv) };
+        program.environment.extend(environment);
+        return Ok(program);
+    }
+    let environment = environment.into_iter().collect();
+    Ok(PreparedCommand { argv, environment, files, folders, agent: Some(agent) })
 }
 
-/// The program of a preset.
-fn of_preset(preset: Preset, job: &Job, places: &SessionPaths) -> Result<PreparedCommand, String> {
-    let facts = preset.facts();
-    let path = named_program(job.executor.program.as_deref(), facts.program, facts.package, &places.root)?;
-    let line = with_places(places, |places| preset.command_line(&job.executor, places));
-    let argv = std::iter::once(path.into()).chain(line.arguments).collect();
-    let mut program =
-        PreparedCommand { files: line.files, folders: line.folders, ..PreparedCommand::of(argv) };
-    program.environment.extend(line.environment);
-    Ok(program)
-}
-
-fn with_places(
-    places: &SessionPaths,
-    make: impl FnOnce(&agents::LaunchContext<'_>) -> CommandLine,
-) -> CommandLine {
+fn command_line(agent: &AgentSpec, job: &Job, places: &SessionPaths) -> CommandLine {
     let schema = places.root.join(Doc::OutputSchema.path());
     let schema_bytes = atomic::read(&schema, SCHEMA_BYTES_MAX).ok().flatten().unwrap_or_default();
     let user = std::env::vars_os().collect();
-    make(&agents::LaunchContext {
+    let context = LaunchContext {
         answer: places.output.clone(),
         schema,
         schema_bytes: &schema_bytes,
         context_full: places.context_full.clone(),
-        settings: places.settings.clone(),
+        settings_dir: places.settings.clone(),
         writable: places.writable.clone(),
-        fence: places.fence.clone(),
+        sandbox: places.fence.clone(),
         user: &user,
         is_root: rustix::process::geteuid().is_root(),
-    })
+    };
+    agent.command_line(&job.executor, &job.tools, &context)
 }
 
 /// Where a program is that has a name of its own, or how to get it.

@@ -10,8 +10,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use runner_core::agents::can_be_started_through;
-use runner_core::config::{ExecutorKind, ProtectPolicy};
+use runner_core::agents::{AgentSandbox, AgentSpec, can_launch_commands_through};
+use runner_core::config::ProtectPolicy;
 use runner_core::layout::Doc;
 use runner_core::step::Job;
 use serde::{Deserialize, Serialize};
@@ -46,8 +46,10 @@ pub(crate) const SANDBOX_FIX: &str = "install bubblewrap: apt-get install bubble
 
 /// Why an agent of this kind cannot be put into a bubblewrap that works, in this repository, and what mends it. Claude Code starts its
 /// commands through a program of the runner's, if it can take that program's path.
-pub(crate) fn obstacle(git: &Git, kind: ExecutorKind) -> Option<(String, &'static str)> {
-    let is_odd = kind == ExecutorKind::Claude && !can_be_started_through(&git.paths().session());
+pub(crate) fn obstacle(git: &Git, agent: Option<&AgentSpec>) -> Option<(String, &'static str)> {
+    let native = agent.and_then(AgentSpec::native);
+    let is_odd = native.is_some_and(|native| native.sandbox == AgentSandbox::AroundCommands)
+        && !can_launch_commands_through(&git.paths().session());
     let why = "Claude Code starts no command through a path that holds ` -` or is not UTF-8";
     is_odd.then(|| (why.to_owned(), "move the repository to a plainer path"))
 }
@@ -282,7 +284,7 @@ fn state_of(job: &Job) -> Result<Vec<PathBuf>, Error> {
         return Ok(Vec::new());
     };
     let folders: Vec<PathBuf> =
-        preset.facts().state.iter().map(|folder| Path::new(&home).join(folder)).collect();
+        preset.agent().state_dirs.iter().map(|folder| Path::new(&home).join(folder)).collect();
     for folder in &folders {
         std::fs::create_dir_all(folder).map_err(Error::io("make", folder))?;
     }

@@ -106,13 +106,13 @@ impl ScenarioPlayer {
     }
 
     fn perform(&self, session: &ScenarioSession) -> Result<u8, ScenarioPlayError> {
-        for act in &session.acts {
+        for act in &session.actions {
             if let Some(code) = self.act(act)? {
                 return Ok(code);
             }
         }
         let answer = match &session.answer {
-            Some(ScenarioAnswer::Lawful { status, summary }) => {
+            Some(ScenarioAnswer::Valid { status, summary }) => {
                 json!({ "status": status, "summary": summary }).to_string()
             }
             Some(ScenarioAnswer::Raw { raw }) => raw.clone(),

@@ -40,7 +40,7 @@ impl RepoWorld<'_> {
         let paths = self.git.paths();
         atomic::write_soon(&paths.hook_input(), &canonical_json(&word.payload))
             .map_err(|error| error.to_string())?;
-        let wall = Duration::from_secs(u64::try_from(hooks.timeout_secs.get()).unwrap_or(1));
+        let wall = Duration::from_secs(hooks.timeout_secs.as_u64());
         let launch = ProcessSpec {
             argv,
             working_dir: home(),

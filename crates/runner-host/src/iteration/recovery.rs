@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use runner_core::agents::{Transcript, TranscriptFormat};
+use runner_core::agents::Transcript;
 use runner_core::step::{Interruption, Job, NextStep, SessionExit, StepResult, Usage, World, plan, resume};
 use runner_core::strict::canonical_json;
 
@@ -137,7 +137,7 @@ fn take_up_iteration(
 /// What a session had used when the runner died, from what its agent had printed until then.
 fn used(output: &Path, job: &Job) -> Option<Usage> {
     let bytes = atomic::read(output, job.limits.executor_output_bytes.saturating_mul(2)).ok()??;
-    let mut transcript = Transcript::new(TranscriptFormat::of(&job.executor)?);
+    let mut transcript = Transcript::new(job.executor.agent()?);
     transcript.push(&bytes);
     transcript.finish();
     let usage = transcript.usage();

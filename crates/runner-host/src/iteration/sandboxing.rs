@@ -1,7 +1,7 @@
 //! Which sandbox a session gets, and the agent inside it.
 
-use runner_core::agents::CommandSandbox;
-use runner_core::config::{ExecutorKind, SandboxMode};
+use runner_core::agents::{AgentSandbox, AgentSpec, CommandSandbox};
+use runner_core::config::SandboxMode;
 use runner_core::step::Job;
 
 use super::{OpenIteration, RepoWorld};
@@ -21,7 +21,7 @@ impl RepoWorld<'_> {
         if job.executor.sandbox == SandboxMode::Off {
             return Ok(SandboxKind::None);
         }
-        if job.executor.kind == ExecutorKind::Codex {
+        if sandbox_of(job) == Some(AgentSandbox::BuiltIn) {
             return Ok(SandboxKind::Own);
         }
         let is_needed = job.executor.sandbox == SandboxMode::Require
@@ -30,7 +30,7 @@ impl RepoWorld<'_> {
         let root = self.git.root();
         let found = self.sandbox.get_or_insert_with(|| Bubblewrap::find(root));
         let missing = found.as_ref().err().map(|why| (why.clone(), SANDBOX_FIX));
-        match missing.or_else(|| obstacle(&self.git, job.executor.kind)) {
+        match missing.or_else(|| obstacle(&self.git, job.executor.agent())) {
             None => Ok(SandboxKind::Bubblewrap),
             Some((why, fix)) if is_needed => Err(UserError::NoSandbox { why, fix }.into()),
             Some(_) => Ok(SandboxKind::None),
@@ -40,16 +40,16 @@ impl RepoWorld<'_> {
     /// What keeps Claude Code in: its commands run inside bubblewrap, and a hook refuses files outside. It stays outside
     /// itself, because it renews its login in the user's home, with a lock beside its folder there.
     pub(super) fn fence(&self, job: &Job, bench: &OpenIteration) -> Result<Option<CommandSandbox>, Error> {
-        let (SandboxKind::Bubblewrap, Some(Ok(bubblewrap)), ExecutorKind::Claude) =
-            (bench.sandbox, &self.sandbox, job.executor.kind)
+        let (SandboxKind::Bubblewrap, Some(Ok(bubblewrap)), Some(AgentSandbox::AroundCommands)) =
+            (bench.sandbox, &self.sandbox, sandbox_of(job))
         else {
             return Ok(None);
         };
         let room =
             SandboxSpec::for_commands(&self.git, job, self.at_head.as_ref().unwrap_or(&PathSet::new()))?;
         let folders = folders_of(job).into_iter().chain(shared_temporary()).collect();
-        let before_files = claude_file_hook::command(self.git.root(), folders)?;
-        Ok(Some(CommandSandbox { around_commands: bubblewrap.before_commands(&room), before_files }))
+        let file_hook = claude_file_hook::command(self.git.root(), folders)?;
+        Ok(Some(CommandSandbox { command_prefix: bubblewrap.before_commands(&room), file_hook }))
     }
 
     /// The agent, inside what the bench says; none where it is not to be wrapped.
@@ -71,6 +71,11 @@ impl RepoWorld<'_> {
         }
         Ok((bubblewrap.around(program, &room), AgentWrapping::Yes))
     }
+}
+
+/// How a native agent is sandboxed; none for any other agent, which runs inside bubblewrap itself.
+fn sandbox_of(job: &Job) -> Option<AgentSandbox> {
+    job.executor.agent().and_then(AgentSpec::native).map(|native| native.sandbox)
 }
 
 /// Whether the program that is started is the sandbox, and the agent another one inside it.

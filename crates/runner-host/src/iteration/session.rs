@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use runner_core::agents::{AgentKind, SessionIdentity, SetupFile, TranscriptFormat};
+use runner_core::agents::{AgentSpec, SessionIdentity, SetupFile};
 use runner_core::layout::Doc;
 use runner_core::model::agent_report::AgentReport;
 use runner_core::model::repo_path::RepoPath;
@@ -134,13 +134,17 @@ impl RepoWorld<'_> {
             }
         };
         let version = agent.and_then(|agent| version(&mut self.version, agent, argv.first()?));
-        let dialect = TranscriptFormat::of(&job.executor);
+        let known_agent = job.executor.agent();
         let log = |name: &str| OutputLog {
             path: bench.folder.file(name),
             bytes_max: job.limits.executor_output_bytes,
         };
-        let ear =
-            RefCell::new(TranscriptRecorder::new(dialect, job.iteration, &bench.folder, &mut *self.audience));
+        let ear = RefCell::new(TranscriptRecorder::new(
+            known_agent,
+            job.iteration,
+            &bench.folder,
+            &mut *self.audience,
+        ));
         // Looked at only when the agent seems idle; whether anything changed before the first look is not known.
         let seen = RefCell::new(None);
         let has_changed_files = || {
@@ -152,7 +156,7 @@ impl RepoWorld<'_> {
             working_dir: self.git.root().to_owned(),
             environment,
             input: ProcessInput::File(places.prompt.clone()),
-            output: match dialect {
+            output: match known_agent {
                 Some(_) => OutputTarget::Separate { stdout: log(OUTPUT), stderr: log("executor.err.log") },
                 None => OutputTarget::Combined(log(OUTPUT)),
             },
@@ -340,7 +344,7 @@ fn exit_of(how: ExitReason, by: Interruption) -> SessionExit {
 
 /// Codex and Claude Code end their own commands when they are interrupted, and leave them alone when they are
 /// terminated.
-fn how_to_stop(agent: Option<AgentKind>) -> supervise::StopPolicy {
+fn how_to_stop(agent: Option<&AgentSpec>) -> supervise::StopPolicy {
     let usual = supervise::StopPolicy::default();
     match agent {
         Some(_) => {
@@ -387,10 +391,10 @@ fn lay_ready(places: &SessionPaths, program: PreparedCommand) -> Result<Prepared
 /// The version of an agent that does not say it in its session, asked for once.
 fn version(
     known: &mut Option<(PathBuf, Option<String>)>,
-    agent: AgentKind,
+    agent: &AgentSpec,
     program: &OsString,
 ) -> Option<String> {
-    if agent == AgentKind::Claude {
+    if agent.native().is_none_or(|native| native.features.reports_version) {
         return None;
     }
     let program = Path::new(program);

@@ -10,7 +10,6 @@ use runner_core::model::tools::{Tools, ToolsError};
 use runner_core::prompt::PromptError;
 use runner_core::runs::start::DocSet;
 use runner_core::step::Artifact;
-use runner_core::strict::DocumentProblem;
 
 use crate::error::Error;
 use crate::fs::atomic;
@@ -55,14 +54,11 @@ impl StepInputs {
         let mut tools = BTreeMap::new();
         for node in nodes {
             let Some(bytes) = self.read(git, &tools_path(&node))? else { continue };
-            let unreadable = |problems: Vec<DocumentProblem>| {
-                let problem = problems.into_iter().next();
-                problem.map_or(Ok(Tools::default()), |problem| {
-                    Err(PromptError::Tools(ToolsError::Unreadable { node: node.clone(), problem }))
-                })
-            };
-            let read = Tools::decode(&bytes).or_else(unreadable)?;
-            tools.insert(node, read);
+            let node_tools = Tools::decode(&bytes).map_err(|problems| {
+                let problem = problems.first().clone();
+                PromptError::Tools(ToolsError::Invalid { node: node.clone(), problem })
+            })?;
+            tools.insert(node, node_tools);
         }
         Ok(tools)
     }

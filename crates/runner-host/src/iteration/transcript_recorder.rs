@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use runner_core::agents::{AgentEvent, ProcessFacts, SessionResult, Transcript, TranscriptFormat};
+use runner_core::agents::{AgentEvent, AgentSpec, ProcessFacts, SessionResult, Transcript};
 use runner_core::model::id::IterationNumber;
 use runner_core::step::{Event, SessionExit, Usage};
 
@@ -24,12 +24,12 @@ pub(super) struct TranscriptRecorder<'e> {
 
 impl<'e> TranscriptRecorder<'e> {
     pub(super) fn new(
-        dialect: Option<TranscriptFormat>,
+        agent: Option<&'static AgentSpec>,
         iter: IterationNumber,
         folder: &'e IterationDir,
         audience: &'e mut (dyn FnMut(&Event) + 'e),
     ) -> Self {
-        let transcript = dialect.map(Transcript::new);
+        let transcript = agent.map(Transcript::new);
         Self { transcript, stderr: Vec::new(), iter, seq: 0, folder, audience }
     }
 

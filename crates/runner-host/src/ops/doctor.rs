@@ -3,8 +3,8 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use runner_core::agents::AgentKind;
-use runner_core::config::{CommandArgv, Config, Executor, ExecutorKind, SandboxMode};
+use runner_core::agents::{AgentLogin, AgentSandbox, AgentSpec};
+use runner_core::config::{CommandArgv, Config, Executor, SandboxMode};
 use runner_core::layout::{Doc, RUNNER_DIR};
 
 use crate::agent::sandbox::{Bubblewrap, SANDBOX_FIX, obstacle};
@@ -192,47 +192,47 @@ pub(crate) fn agent_point(root: &Path, executor: &Executor) -> DoctorCheck {
         ),
     };
     let named = |usual: &'static str| executor.program.as_deref().unwrap_or(usual).to_owned();
-    if let Some(agent) = AgentKind::of_kind(executor.kind) {
-        let facts = agent.facts();
-        let fix = format!("{}; then log in with '{}'", install(facts.package), facts.login);
-        let point = known_program_point(root, "agent", &named(facts.program), fix);
-        return known_version(agent, logged_in(agent, executor, point));
-    }
-    match (executor.preset, &executor.command) {
-        (Some(preset), _) => {
-            let facts = preset.facts();
-            known_program_point(root, "agent", &named(facts.program), install(facts.package))
+    if let Some(agent) = executor.agent() {
+        let mut fix = install(agent.package);
+        if let Some(native) = agent.native() {
+            fix.push_str(&format!("; then log in with '{}'", native.login.command));
         }
-        (None, Some(command)) => program_point(root, "agent", command.program(), check("command")),
-        (None, None) => DoctorCheck::good("agent", "a script: nothing to install"),
+        let check = known_program_point(root, "agent", &named(agent.program), fix);
+        return match agent.native() {
+            Some(native) => check_version(agent, check_login(&native.login, executor, check)),
+            None => check,
+        };
+    }
+    match &executor.command {
+        Some(command) => program_point(root, "agent", command.program(), check("command")),
+        None => DoctorCheck::good("agent", "a script: nothing to install"),
     }
 }
 
-/// Without a login every session fails. On systems with a key chain there is nothing to see.
-fn logged_in(agent: AgentKind, executor: &Executor, point: DoctorCheck) -> DoctorCheck {
-    let facts = agent.facts();
+/// Warns if no login is found: every session would fail. With a key chain (macOS) a login leaves no file to find.
+fn check_login(login: &AgentLogin, executor: &Executor, check: DoctorCheck) -> DoctorCheck {
     let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
-    let home = env::var_os(facts.home.0).map(PathBuf::from);
-    let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(facts.home.1)));
-    let has_file = home.is_some_and(|home| home.join(facts.login_file).exists());
-    let is_known = executor.base_url.is_some() || has_file || facts.keys.iter().any(|name| is_set(name));
-    if point.verdict != CheckVerdict::Good || is_known || cfg!(target_os = "macos") {
-        return point;
+    let home = env::var_os(login.home_variable).map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(login.home_dir)));
+    let has_file = home.is_some_and(|home| home.join(login.file).exists());
+    let has_login =
+        executor.base_url.is_some() || has_file || login.key_variables.iter().any(|name| is_set(name));
+    if check.verdict != CheckVerdict::Good || has_login || cfg!(target_os = "macos") {
+        return check;
     }
-    let key = facts.keys.first().copied().unwrap_or_default();
-    let fix = format!("log in with '{}', or set {key}", facts.login);
-    DoctorCheck::other("agent", CheckVerdict::Doubtful, format!("{}, no login found", point.found), fix)
+    let key = login.key_variables.first().copied().unwrap_or_default();
+    let fix = format!("log in with '{}', or set {key}", login.command);
+    DoctorCheck::other("agent", CheckVerdict::Doubtful, format!("{}, no login found", check.found), fix)
 }
 
-/// A version that the runner's table has not seen may understand its flags otherwise.
-fn known_version(agent: AgentKind, point: DoctorCheck) -> DoctorCheck {
-    if point.verdict != CheckVerdict::Good || agent.tested_version(&point.found).is_some() {
-        return point;
+/// Warns about a version that the runner was not tested with: it may interpret flags differently.
+fn check_version(agent: &AgentSpec, check: DoctorCheck) -> DoctorCheck {
+    if check.verdict != CheckVerdict::Good || agent.tested_version(&check.found).is_some() {
+        return check;
     }
-    let facts = agent.facts();
-    let tested = facts.tested.join(", ");
-    let found = format!("{} (the runner was tried with {tested})", point.found);
-    let fix = format!("if sessions fail, 'npm install -g {}@{tested}'", facts.package);
+    let tested = agent.tested_versions.join(", ");
+    let found = format!("{} (tested with {tested})", check.found);
+    let fix = format!("if sessions fail, 'npm install -g {}@{tested}'", agent.package);
     DoctorCheck::other("agent", CheckVerdict::Doubtful, found, fix)
 }
 
@@ -241,15 +241,18 @@ fn sandbox_point(git: &Git, config: &Config) -> DoctorCheck {
     if config.executor.sandbox == SandboxMode::Off {
         return DoctorCheck::good(name, "off, as configured: the agent can write wherever you can");
     }
-    if config.executor.kind == ExecutorKind::Codex {
-        return DoctorCheck::good(name, "Codex's own, around its commands");
+    let agent = config.executor.agent();
+    if let Some(native) = agent.and_then(AgentSpec::native)
+        && native.sandbox == AgentSandbox::BuiltIn
+    {
+        return DoctorCheck::good(name, format!("{}'s built-in sandbox", native.title));
     }
     let without = |why: &str, fix: &str| {
         let is_required = config.executor.sandbox == SandboxMode::Require;
         let verdict = if is_required { CheckVerdict::Bad } else { CheckVerdict::Doubtful };
         DoctorCheck::other(name, verdict, format!("none ({why}): the agent can write wherever you can"), fix)
     };
-    match (Bubblewrap::find(git.root()), obstacle(git, config.executor.kind)) {
+    match (Bubblewrap::find(git.root()), obstacle(git, agent)) {
         (Ok(found), None) => {
             let version = version_of(found.program()).unwrap_or_default();
             DoctorCheck::good(name, format!("{version}, {}", found.program().display()))

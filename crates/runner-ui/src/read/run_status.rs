@@ -188,7 +188,7 @@ fn recorded_stop(events: &[Value]) -> Option<&Value> {
 fn stopped(facts: &RunFacts<'_>, path: &str) -> RunStanding {
     let (config_path, rows) = (Doc::Config.path(), facts.rows);
     let made = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-    let max = facts.config.and_then(|config| u32::try_from(config.max_iterations.get()).ok());
+    let max = facts.config.map(|config| config.max_iterations.as_u32());
     let edit = format!("${{EDITOR:-vi}} {config_path}");
     let stop = recorded_stop(facts.events);
     let reason = stop.and_then(|stop| stop.get("reason")).and_then(Value::as_str).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use runner_core::config::{Config, Usd};
+use runner_core::config::{Config, TokenLimit, Usd};
 use runner_core::model::id::{IterationNumber, RunId};
 use serde_json::Value;
 
@@ -65,10 +65,8 @@ fn look(project: &RepoReader, run: &RunSource) -> RunSnapshot {
     let progress = RunProgress {
         leaves_total: leaves.map_or(0, |leaves| leaves.total),
         leaves_passed: leaves.map_or(0, |leaves| leaves.passed),
-        iterations_max: config.as_ref().and_then(|config| u32::try_from(config.max_iterations.get()).ok()),
-        tokens_max: budget
-            .and_then(|budget| budget.run_tokens)
-            .and_then(|most| u64::try_from(most.get()).ok()),
+        iterations_max: config.as_ref().map(|config| config.max_iterations.as_u32()),
+        tokens_max: budget.and_then(|budget| budget.run_tokens).map(TokenLimit::as_u64),
         cost_microdollars_max: budget.and_then(|budget| budget.run_usd).map(Usd::microdollars),
         ..sums(&rows)
     };
@@ -120,8 +118,7 @@ fn current(look: &RunSnapshot) -> Option<CurrentIteration> {
     });
     let planned = look.events.iter().find(|event| event.get("title").is_some());
     let title = planned.and_then(|event| event.get("title")).and_then(Value::as_str);
-    let secs =
-        look.config.as_ref().and_then(|config| u64::try_from(config.iteration_timeout_secs.get()).ok());
+    let secs = look.config.as_ref().map(|config| config.iteration_timeout_secs.as_u64());
     Some(CurrentIteration {
         iter: row.iter,
         node: row.node.clone(),

@@ -67,10 +67,10 @@ fn words(name: &str) -> String {
 
 /// What an agent that the runner understands says and does.
 fn of_agent(event: &Value) -> Vec<StyledLine> {
-    let Ok(AgentEvent { said, parent, .. }) = serde_json::from_value(event.clone()) else {
+    let Ok(AgentEvent { kind, parent, .. }) = serde_json::from_value(event.clone()) else {
         return vec![StyledLine::new(Glyph::Open, Some(TextRole::Faint), words(word(event, "kind")))];
     };
-    let mut told = of_said(&said);
+    let mut told = of_said(&kind);
     if parent.is_some() {
         told.iter_mut().for_each(|line| line.text.insert_str(0, "  "));
     }

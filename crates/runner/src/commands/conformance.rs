@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runner_core::agents::Preset;
 use runner_core::config::{Executor, ExecutorKind};
 use runner_core::conformance_cases::{LiveCase, PLAYED, PLAYED_GOAL, PLAYED_GUARD, ScriptedCase, TASKS};
 use runner_core::step::Outcome;
@@ -77,27 +76,20 @@ pub(crate) fn run(dir: &Path, args: &ConformanceArgs, out: &Ui) -> Result<Confor
     Ok(ConformanceOutput { agent, rows, kept: (!is_good).then_some(place) })
 }
 
-/// What is meant: what is configured here where it is of that kind, else that kind as it comes.
+/// The agent to test: as configured here if that is the same agent, or else with default settings.
 fn choose(wanted: Option<ConformanceAgent>, here: Option<Executor>) -> ConformanceSubject {
-    let of_kind = |kind| Executor { kind, ..Executor::default() };
-    let of_preset = |preset| Executor { preset: Some(preset), ..of_kind(ExecutorKind::Command) };
-    let usual = match wanted {
-        None => return here.filter(|here| here.kind != ExecutorKind::Script).map_or_else(played, asked),
-        Some(ConformanceAgent::Script) => return ConformanceSubject::Player(ExecutorKind::Script),
+    match wanted {
+        None => here.filter(|here| here.kind != ExecutorKind::Script).map_or_else(played, asked),
+        Some(ConformanceAgent::Script) => ConformanceSubject::Player(ExecutorKind::Script),
         Some(ConformanceAgent::Command) => {
             let own = here.filter(|here| here.kind == ExecutorKind::Command && here.preset.is_none());
-            return own.map_or(ConformanceSubject::Player(ExecutorKind::Command), asked);
+            own.map_or(ConformanceSubject::Player(ExecutorKind::Command), asked)
         }
-        Some(ConformanceAgent::Codex) => of_kind(ExecutorKind::Codex),
-        Some(ConformanceAgent::Claude) => of_kind(ExecutorKind::Claude),
-        Some(ConformanceAgent::Opencode) => of_preset(Preset::Opencode),
-        Some(ConformanceAgent::Gemini) => of_preset(Preset::Gemini),
-        Some(ConformanceAgent::Qwen) => of_preset(Preset::Qwen),
-        Some(ConformanceAgent::Copilot) => of_preset(Preset::Copilot),
-        Some(ConformanceAgent::Pi) => of_preset(Preset::Pi),
-    };
-    let own = here.filter(|here| (here.kind, here.preset) == (usual.kind, usual.preset));
-    asked(own.unwrap_or(usual))
+        Some(ConformanceAgent::Known(agent)) => {
+            let configured = here.filter(|here| here.agent() == Some(agent));
+            asked(configured.unwrap_or_else(|| Executor::for_agent(agent)))
+        }
+    }
 }
 
 fn asked(executor: Executor) -> ConformanceSubject {

@@ -76,7 +76,7 @@ impl NodeEditRequest<'_> {
 
     /// How many attempts a new node has.
     fn attempts(&self) -> u32 {
-        u32::try_from(self.run.config().max_attempts_default.get()).unwrap_or(1)
+        self.run.config().max_attempts_default.as_u32()
     }
 
     fn add(&self, args: &AddArgs) -> Result<UserEdit, CommandError> {

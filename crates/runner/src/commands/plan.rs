@@ -9,7 +9,6 @@ use runner_core::runs::import::{
     BYTES_MAX, ImportOptions, ImportWarning, ImportedPlan, ImportedTree, PlanFormat, PlanImport, export,
     insert_plan, read,
 };
-use runner_core::runs::start::max_attempts;
 use runner_host::ops::start::{StartResult, import};
 use runner_host::view::inspect::inspect;
 use runner_term::format::counted;
@@ -65,7 +64,7 @@ fn take_in(dir: &Path, args: &PlanImportArgs) -> Result<PlanImportOutput, Comman
 fn rehearse(dir: &Path, tree: &Tree, plan: &PlanImport) -> Result<ImportedTree, CommandError> {
     let here = inspect(dir).map_err(|error| CommandError::from_host(IMPORT, error))?;
     let usual = Config::default();
-    let attempts = max_attempts(here.config.valid().unwrap_or(&usual));
+    let attempts = here.config.valid().unwrap_or(&usual).max_attempts_default.as_u32();
     insert_plan(tree, plan, attempts).map_err(|fault| {
         let (code, details, hints) = insert_error_hints(&fault);
         let report =

@@ -16,7 +16,7 @@ use super::{
     ATTEMPTS_RANGE, BYTES_MAX, DEPTH_MAX, MAX_ATTEMPTS_RANGE, NODES_MAX, Node, ORDER_RANGE, VERSION, rules,
 };
 use crate::model::id::NodeId;
-use crate::strict::{DocumentFault, json_fault, nearest, text_of};
+use crate::strict::{DocumentFault, decode_utf8, json_error_message, nearest};
 use crate::text::head;
 
 /// Reads a document and looks at its rules. What is not even text, or too large to look at, is the one fault told.
@@ -25,7 +25,7 @@ pub(super) fn document(bytes: &[u8]) -> Result<(Node, FaultCollector), TreeProbl
     if bytes.len() > BYTES_MAX {
         return Err(whole(TreeError::TooLarge(bytes.len())));
     }
-    let text = text_of(bytes).map_err(|problem| {
+    let text = decode_utf8(bytes).map_err(|problem| {
         let what = match problem.fault {
             DocumentFault::Syntax(what) | DocumentFault::Value(what) | DocumentFault::Rule(what) => what,
             DocumentFault::Unknown(_) | DocumentFault::Missing | DocumentFault::Twice => String::new(),
@@ -41,7 +41,7 @@ pub(super) fn document(bytes: &[u8]) -> Result<(Node, FaultCollector), TreeProbl
     let root = match read {
         Ok(root) => root,
         Err(error) => {
-            let what = json_fault(&error);
+            let what = json_error_message(&error);
             reader.found.in_document(TreeError::Syntax { line: error.line(), column: error.column(), what });
             stand_in()
         }
