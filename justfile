@@ -194,7 +194,7 @@ mutants *ARGS:
 
 # Install the agents that are not part of the check: 1 GB, some minutes
 agents:
-    for agent in opencode gemini qwen copilot pi; do scripts/tool "$agent" >/dev/null; done
+    for agent in $(scripts/tool --presets); do scripts/tool "$agent" >/dev/null; done
 
 # A session of each of them against a scripted model on this machine
 agents-test: agents

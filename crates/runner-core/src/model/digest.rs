@@ -1,4 +1,4 @@
-//! Fingerprints of bytes, as the records hold them.
+//! SHA-256 hashes.
 
 use std::fmt;
 
@@ -7,12 +7,11 @@ use sha2::Digest as _;
 
 use crate::strict::inline_schema;
 
-/// The SHA-256 of some bytes; written in hexadecimal.
+/// A SHA-256 hash, written in hexadecimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sha256([u8; 32]);
 
 impl Sha256 {
-    /// The fingerprint of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(sha2::Sha256::digest(bytes).into())
     }
@@ -37,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fingerprint_is_the_known_one() {
+    fn the_hash_of_no_bytes_is_the_known_one() {
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(Sha256::of(b"").to_string(), empty);
     }

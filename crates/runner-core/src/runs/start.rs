@@ -12,7 +12,7 @@ use crate::layout::{Doc, DocOwner, complete_gitignore};
 use crate::model::goal::{Goal, GoalError, GoalSummary};
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::run_state::RunState;
-use crate::model::tree::{Node, Tree, TreeProblem, UserEditError, user_edit_faults};
+use crate::model::tree::{Node, Tree, TreeProblem, UserEditError, user_edit_violations};
 use crate::runs::import::{ImportedTree, InsertError, PlanFormat, PlanImport, insert_plan};
 use crate::step::message::TAKEN_IN;
 use crate::strict::DocumentProblem;
@@ -241,7 +241,7 @@ fn choose_tree(
             return Ok(if is_untouched_seed(&before, sources) { seed(goal, config) } else { before });
         };
         let after = Tree::decode(edited).map_err(StartError::Tree)?;
-        let faults = user_edit_faults(&before, &after);
+        let faults = user_edit_violations(&before, &after);
         return if faults.is_empty() { Ok(after) } else { Err(StartError::TreeEdit(faults)) };
     }
     let of_old_run = sources.work.get(&Doc::RunState).and_then(|state| RunState::decode(state).ok());
@@ -253,7 +253,7 @@ fn choose_tree(
         let id = plan.root().id.clone();
         return Ok(seeded_tree(id, goal.summary(), config, open_part(plan.root())));
     }
-    let faults = user_edit_faults(&unseeded_tree(), &plan);
+    let faults = user_edit_violations(&unseeded_tree(), &plan);
     if faults.is_empty() { Ok(plan) } else { Err(StartError::TreeEdit(faults)) }
 }
 

@@ -8,7 +8,7 @@ use crate::layout::Doc;
 use crate::model::id::RunId;
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::RunState;
-use crate::model::tree::{ForbiddenEdit, Tree, UserEditError, user_edit_faults};
+use crate::model::tree::{ForbiddenEdit, Tree, UserEditError, user_edit_violations};
 use crate::runs::edit::{self, EditError, EditableDocs, UserEdit};
 
 /// What is known before the edit.
@@ -98,11 +98,11 @@ fn refused(fault: &EditError) -> Vec<Difference> {
 
 /// What a user's edit of the tree breaks.
 pub(super) fn faults(before: &Tree, after: &Tree) -> Vec<Difference> {
-    user_edit_faults(before, after).iter().map(breach).collect()
+    user_edit_violations(before, after).iter().map(breach).collect()
 }
 
 fn breach(fault: &UserEditError) -> Difference {
-    let rule = match fault.breach {
+    let rule = match fault.violation {
         ForbiddenEdit::PassedRemoved | ForbiddenEdit::PassedMoved | ForbiddenEdit::PassedChanged => {
             Rule::PassedChanged
         }

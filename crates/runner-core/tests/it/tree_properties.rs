@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use proptest::sample::Index;
-use runner_core::model::tree::{ForbiddenEdit, Node, Selection, Tree, TreeProblem, select, user_edit_faults};
+use runner_core::model::tree::{
+    ForbiddenEdit, Node, Selection, Tree, TreeProblem, select, user_edit_violations,
+};
 
 use crate::document_properties::{changed, good_tree, tree};
 use crate::holds;
@@ -115,7 +117,7 @@ fn unique(document: &serde_json::Value) -> bool {
 #[test]
 fn an_edit_that_changes_nothing_breaks_nothing() {
     holds(good_tree(), |tree| {
-        prop_assert_eq!(user_edit_faults(&tree, &tree), []);
+        prop_assert_eq!(user_edit_violations(&tree, &tree), []);
         Ok(())
     });
 }
@@ -147,7 +149,7 @@ fn edited(tree: &Tree, id: &str, edit: &dyn Fn(&mut Node)) -> Tree {
 
 fn found(before: &Tree, after: &Tree, id: &str, breach: ForbiddenEdit) -> bool {
     let is_it = |path: &str| path.rsplit('/').next() == Some(id);
-    user_edit_faults(before, after).iter().any(|fault| is_it(&fault.node) && fault.breach == breach)
+    user_edit_violations(before, after).iter().any(|fault| is_it(&fault.node) && fault.breach == breach)
 }
 
 #[test]
@@ -169,14 +171,17 @@ fn every_forbidden_edit_is_found() {
                 node.attempts += 1;
             });
             prop_assert!(found(&tree, &counted, &id, ForbiddenEdit::AttemptsSet));
-            prop_assert_eq!(user_edit_faults(&tree, &edited(&tree, &id, &|node| node.title.push('!'))), []);
+            prop_assert_eq!(
+                user_edit_violations(&tree, &edited(&tree, &id, &|node| node.title.push('!'))),
+                []
+            );
         }
         if let Some(id) = pick(&ids(&tree, |node| node.children.iter().any(|child| child.passes))) {
             let gone = |node: &mut Node| node.children.retain(|child| !child.passes);
             let passed = ids(&tree, |node| node.id.as_str() == id).len();
             prop_assert_eq!(passed, 1);
             let without = edited(&tree, &id, &gone);
-            let breaches = user_edit_faults(&tree, &without);
+            let breaches = user_edit_violations(&tree, &without);
             prop_assert!(
                 breaches.iter().any(|fault| fault.breach == ForbiddenEdit::PassedRemoved),
                 "{:?}",

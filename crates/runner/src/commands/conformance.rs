@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use runner_core::config::{Executor, ExecutorKind};
-use runner_core::conformance_cases::{LiveCase, PLAYED, PLAYED_GOAL, PLAYED_GUARD, ScriptedCase, TASKS};
+use runner_core::conformance_cases::{
+    LIVE_CASES, LiveCase, SCRIPTED_CASES, SCRIPTED_GOAL, SCRIPTED_GUARD, ScriptedCase,
+};
 use runner_core::step::Outcome;
 use runner_host::ops::conformance::{
     ConformanceResult, ConformanceTask, configured, player, program, run_task,
@@ -55,7 +57,10 @@ pub(crate) fn run(dir: &Path, args: &ConformanceArgs, out: &Ui) -> Result<Confor
     };
     if let (ConformanceSubject::Agent(_), false) = (&subject, args.yes) {
         return Err(CommandError::new("costs", CommandExit::REFUSED, format!("{WHAT} `{agent}`"))
-            .cause(format!("its {} sessions use your login and cost some thousand tokens each", TASKS.len()))
+            .cause(format!(
+                "its {} sessions use your login and cost some thousand tokens each",
+                LIVE_CASES.len()
+            ))
             .hint("let it work: the same with --yes")
             .hint("or check the runner itself, free of charge: runner conformance --agent script"));
     }
@@ -104,7 +109,7 @@ fn played() -> ConformanceSubject {
 fn play(place: &Path, kind: ExecutorKind, out: &Ui) -> Result<Vec<ConformanceRow>, CommandError> {
     let told = |error| CommandError::from_host(WHAT, error);
     let mut rows = Vec::new();
-    for session in PLAYED {
+    for session in SCRIPTED_CASES {
         let scenario = place.join(format!("{}.toml", session.name));
         fs::write(&scenario, session.scenario).map_err(|error| {
             CommandError::new("conformance", CommandExit::FAILURE, WHAT)
@@ -119,8 +124,8 @@ fn play(place: &Path, kind: ExecutorKind, out: &Ui) -> Result<Vec<ConformanceRow
             }
         };
         let exercise = ConformanceTask {
-            goal: PLAYED_GOAL,
-            guard: PLAYED_GUARD,
+            goal: SCRIPTED_GOAL,
+            guard: SCRIPTED_GUARD,
             keys: session.keys.to_owned(),
             executor,
             iterations: session.expected.len(),
@@ -189,7 +194,7 @@ fn ask(
     if is_missing {
         return Ok(rows);
     }
-    for task in TASKS {
+    for task in LIVE_CASES {
         let never_ends = task.expected == Outcome::TimedOut;
         let keys =
             if never_ends { format!("iteration_timeout_secs = {limit_secs}\n") } else { String::new() };

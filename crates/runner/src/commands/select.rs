@@ -23,7 +23,7 @@ pub(crate) fn run(dir: &Path, args: &SelectArgs) -> Result<SelectOutput, Command
 fn reasons(selection: &Selection<'_>) -> Vec<(String, String)> {
     let (Selection::Leaf(choice) | Selection::Stuck(choice)) = selection else { return Vec::new() };
     let mut reasons: Vec<(String, String)> = choice
-        .turns()
+        .steps()
         .enumerate()
         .map(|(level, turn)| {
             let here = path_text(choice.path.get(..=level).unwrap_or_default());
@@ -32,12 +32,12 @@ fn reasons(selection: &Selection<'_>) -> Vec<(String, String)> {
                 1 => "the child before it passes".to_owned(),
                 n => format!("the {n} children before it pass"),
             };
-            let behind = match turn.open_behind {
+            let behind = match turn.open_after {
                 0 => String::new(),
                 1 => "; 1 open sibling waits behind it".to_owned(),
                 n => format!("; {n} open siblings wait behind it"),
             };
-            (here, format!("takes `{}`: {before}{behind}", turn.taken.id))
+            (here, format!("takes `{}`: {before}{behind}", turn.chosen.id))
         })
         .collect();
     let (attempts, max) = (choice.leaf.attempts, choice.leaf.max_attempts);

@@ -254,7 +254,7 @@ fn what_an_agent_may_use_is_the_users_to_say() {
     let refused = sandbox.runner(&["step"]).refused(2);
     assert!(refused.contains("runner start"), "{refused}");
     for (text, why) in [
-        (r#"{"deny": ["Bash"]}"#, "`deny` cannot be honoured by agents of kind \"command\""),
+        (r#"{"deny": ["Bash"]}"#, "`deny` is not supported by agents of kind \"command\""),
         (r#"{"networks": false}"#, "`networks` is not a known key; did you mean `network`?"),
     ] {
         sandbox.write(tools, text);
