@@ -70,7 +70,7 @@ untouched:
 
 # Make the recorded runs anew, after a change of behaviour that is meant
 record:
-    UPDATE_RECORDED=1 cargo nextest run --locked -p runner -E 'test(every_ending_can_be_recorded)'
+    UPDATE_RECORDED=1 cargo nextest run --locked -p runner -E 'test(every_outcome_can_be_recorded)'
 
 # The page's packages, as its lock file has them
 [private]

@@ -1,7 +1,7 @@
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig } from "vitest/config";
 
-// Names without fingerprints: a commit changes what is in the files, not what they are called.
+// The build is committed, so file names have no hashes: a change edits files instead of renaming them.
 export default defineConfig({
   plugins: [svelte()],
   build: {
@@ -18,7 +18,7 @@ export default defineConfig({
     },
   },
   server: {
-    // `just ui-dev` starts the server and says where it is.
+    // `just ui-dev` starts the server and passes its address.
     proxy: Object.fromEntries(
       ["/api", "/events", "/trial"].map((path) => [
         path,

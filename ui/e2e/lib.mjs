@@ -1,4 +1,4 @@
-// Runs made by the real runner, the real server, a real browser. Nothing here reaches beyond this machine.
+// Fixtures for the browser tests: real runs, the real server and a real browser, all on this machine.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
@@ -16,144 +16,144 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 
 export const RUN = "demo";
 
-const made = [];
+const cleanups = [];
 
-/** Ends and removes everything that the tests of a file made, however they ended. */
-export async function tidyUp() {
-    for (const thing of made.splice(0).reverse()) await thing();
+/** Stops and removes everything that the tests of a file started, even after a failure. */
+export async function cleanUp() {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 }
 
-for (const [path, get] of [
-    [join(BIN, "runner"), "cargo build --workspace"],
-    [join(BIN, "runner-ui"), "cargo build --workspace"],
-    [join(BIN, "runner-eval"), "cargo build --workspace"],
-    [CHROMIUM, "apt-get install --no-install-recommends chromium"],
+for (const [path, command] of [
+  [join(BIN, "runner"), "cargo build --workspace"],
+  [join(BIN, "runner-ui"), "cargo build --workspace"],
+  [join(BIN, "runner-eval"), "cargo build --workspace"],
+  [CHROMIUM, "apt-get install --no-install-recommends chromium"],
 ]) {
-    if (!existsSync(path)) throw new Error(`${path} is not here; to get it: ${get}`);
+  if (!existsSync(path)) throw new Error(`${path} is missing; to get it: ${command}`);
 }
 
-/** The words that an agent's script can use. */
+/** Shell functions for agent scripts. */
 const PRELUDE = `
 answer() { printf '{"status": "%s", "summary": "%s"}' "$1" "\${2:-$1}" > "$RUNNER_OUTPUT"; }
 child() { printf '{"id": "%s", "order": %s, "title": "%s", "goal": "%s", "acceptance": [], "passes": false, "attempts": 0, "max_attempts": 3, "children": []}' "$1" "$2" "$3" "$3"; }
 `;
 
-/** A folder for a test, with nothing of the machine's in its environment. */
-class Place {
-    constructor(name) {
-        this.around = mkdtempSync(join(tmpdir(), "runner-e2e-"));
-        made.push(() => rmSync(this.around, { recursive: true, force: true }));
-        this.root = join(this.around, name);
-        mkdirSync(this.root);
-        this.env = {
-            PATH: process.env.PATH,
-            HOME: this.around,
-            AROUND: this.around,
-            LANG: "C.UTF-8",
-            GIT_CONFIG_NOSYSTEM: "1",
-            GIT_AUTHOR_NAME: "Test",
-            GIT_AUTHOR_EMAIL: "test@localhost",
-            GIT_COMMITTER_NAME: "Test",
-            GIT_COMMITTER_EMAIL: "test@localhost",
-        };
-    }
+/** A temporary folder with an isolated environment. */
+class Workspace {
+  constructor(name) {
+    this.base = mkdtempSync(join(tmpdir(), "runner-e2e-"));
+    cleanups.push(() => rmSync(this.base, { recursive: true, force: true }));
+    this.root = join(this.base, name);
+    mkdirSync(this.root);
+    this.env = {
+      PATH: process.env.PATH,
+      HOME: this.base,
+      BASE_DIR: this.base,
+      LANG: "C.UTF-8",
+      GIT_CONFIG_NOSYSTEM: "1",
+      GIT_AUTHOR_NAME: "Test",
+      GIT_AUTHOR_EMAIL: "test@localhost",
+      GIT_COMMITTER_NAME: "Test",
+      GIT_COMMITTER_EMAIL: "test@localhost",
+    };
+  }
 
-    write(name, text) {
-        mkdirSync(dirname(join(this.root, name)), { recursive: true });
-        writeFileSync(join(this.root, name), text);
-    }
+  write(name, text) {
+    mkdirSync(dirname(join(this.root, name)), { recursive: true });
+    writeFileSync(join(this.root, name), text);
+  }
 
-    /** Lets an agent go on that waits for this file. */
-    touch(name) {
-        writeFileSync(join(this.around, name), "");
-    }
+  /** Creates a file that an agent script waits for. */
+  touch(name) {
+    writeFileSync(join(this.base, name), "");
+  }
 
-    /** Starts a program of ours; gives its exit code when it ends. */
-    start(program, ...args) {
-        const child = spawn(join(BIN, program), args, { cwd: this.root, env: this.env, stdio: "ignore" });
-        made.push(() => child.kill("SIGKILL"));
-        return new Promise((done) => child.once("exit", done));
-    }
+  /** Starts one of our programs; resolves to its exit code. */
+  start(program, ...args) {
+    const child = spawn(join(BIN, program), args, { cwd: this.root, env: this.env, stdio: "ignore" });
+    cleanups.push(() => child.kill("SIGKILL"));
+    return new Promise((done) => child.once("exit", done));
+  }
 
-    remove() {
-        rmSync(this.around, { recursive: true, force: true });
-    }
+  remove() {
+    rmSync(this.base, { recursive: true, force: true });
+  }
 }
 
-/** A repository with a run that has not begun. */
-export class Repository extends Place {
-    constructor({ agent, guard, goal = "# Roman numerals\n\nNumbers to numerals and back.\n" }) {
-        super("roman");
-        writeFileSync(join(this.around, "agent.sh"), `AROUND=${this.around}\n${PRELUDE}\n${agent}\n`);
-        this.git("init", "-q", "-b", "main");
-        this.write("guard.sh", guard);
-        this.git("add", "-A");
-        this.git("commit", "-q", "-m", "root");
-        this.runner("init");
-        this.write(".runner/GOAL.md", `---\nid: ${RUN}\n---\n\n${goal}`);
-        const command = JSON.stringify(["sh", join(this.around, "agent.sh")]);
-        this.write(
-            ".runner/state/config.toml",
-            `[executor]\nkind = "command"\ncommand = ${command}\n[guard]\ncommand = ["sh", "guard.sh"]\nprotected = ["guard.sh"]\n`,
-        );
-        this.runner("start");
-    }
+/** A repository with a run that has no iterations yet. */
+export class Repository extends Workspace {
+  constructor({ agent, guard, goal = "# Roman numerals\n\nNumbers to numerals and back.\n" }) {
+    super("roman");
+    writeFileSync(join(this.base, "agent.sh"), `BASE_DIR=${this.base}\n${PRELUDE}\n${agent}\n`);
+    this.git("init", "-q", "-b", "main");
+    this.write("guard.sh", guard);
+    this.git("add", "-A");
+    this.git("commit", "-q", "-m", "root");
+    this.runner("init");
+    this.write(".runner/GOAL.md", `---\nid: ${RUN}\n---\n\n${goal}`);
+    const command = JSON.stringify(["sh", join(this.base, "agent.sh")]);
+    this.write(
+      ".runner/state/config.toml",
+      `[executor]\nkind = "command"\ncommand = ${command}\n[guard]\ncommand = ["sh", "guard.sh"]\nprotected = ["guard.sh"]\n`,
+    );
+    this.runner("start");
+  }
 
-    git(...args) {
-        execFileSync("git", args, { cwd: this.root, env: this.env });
-    }
+  git(...args) {
+    execFileSync("git", args, { cwd: this.root, env: this.env });
+  }
 
-    /** Runs the runner to its end; gives its exit code. */
-    runner(...args) {
-        try {
-            execFileSync(join(BIN, "runner"), args, { cwd: this.root, env: this.env, stdio: "pipe" });
-            return 0;
-        } catch (error) {
-            return error.status;
-        }
+  /** Runs the runner and returns its exit code. */
+  runner(...args) {
+    try {
+      execFileSync(join(BIN, "runner"), args, { cwd: this.root, env: this.env, stdio: "pipe" });
+      return 0;
+    } catch (error) {
+      return error.status;
     }
+  }
 
-    /** Exports the run as a page; gives its path. */
-    export() {
-        const file = join(this.around, "run.html");
-        assert.equal(this.runner("export", "html", "--out", file), 0);
-        return file;
-    }
+  /** Exports the run as a page and returns its path. */
+  export() {
+    const file = join(this.base, "run.html");
+    assert.equal(this.runner("export", "html", "--out", file), 0);
+    return file;
+  }
 
-    /** Starts the loop and leaves it running. */
-    loop() {
-        return this.start("runner", "loop");
-    }
+  /** Starts the loop; resolves to its exit code. */
+  loop() {
+    return this.start("runner", "loop");
+  }
 }
 
-/** A folder with cases, to be evaluated. */
-export class Evaluation extends Place {
-    constructor() {
-        super("suite");
-        mkdirSync(join(this.root, "eval"));
-    }
+/** A folder with evaluation cases. */
+export class Evaluation extends Workspace {
+  constructor() {
+    super("suite");
+    mkdirSync(join(this.root, "eval"));
+  }
 
-    add(name, { goal, guard, solution }) {
-        const folder = `eval/cases/${name}`;
-        this.write(`${folder}/fixture/guard.sh`, guard);
-        this.write(`${folder}/solution.toml`, solution);
-        this.write(
-            `${folder}/case.toml`,
-            `[case]\nid = "${name}"\ngoal = "${goal}"\nfixture = "fixture"\nsolution = "solution.toml"\n
+  add(name, { goal, guard, solution }) {
+    const folder = `eval/cases/${name}`;
+    this.write(`${folder}/fixture/guard.sh`, guard);
+    this.write(`${folder}/solution.toml`, solution);
+    this.write(
+      `${folder}/case.toml`,
+      `[case]\nid = "${name}"\ngoal = "${goal}"\nfixture = "fixture"\nsolution = "solution.toml"\n
 [config.executor]\nkind = "script"\nscenario = "solution.toml"\nsandbox = "off"\n
 [config.guard]\ncommand = ["sh", "guard.sh"]\nprotected = ["guard.sh"]\n
 [[checks]]\ntype = "command_succeeds"\ncommand = ["sh", "guard.sh"]\n
 [[checks]]\nname = "nothing is left over"\ntype = "git_clean"\n`,
-        );
-    }
+    );
+  }
 
-    /** Runs an evaluation; gives its exit code when it ends. */
-    run(name, ...args) {
-        return this.start("runner-eval", "run", "--run", name, "--runner", join(BIN, "runner"), ...args);
-    }
+  /** Starts an evaluation; resolves to its exit code. */
+  run(name, ...args) {
+    return this.start("runner-eval", "run", "--run", name, "--runner", join(BIN, "runner"), ...args);
+  }
 }
 
-/** The agent of a run that splits its goal, fails once, and then passes. */
+/** An agent that splits the goal, fails once, and then passes. */
 export const AGENT = `
 tree() { sed -i "s/\\"children\\": \\[\\]/\\"children\\": [$(child to 1 'Numbers to numerals'), $(child from 2 'Numerals to numbers')]/" "$RUNNER_TREE"; }
 case $RUNNER_ITER in
@@ -173,102 +173,98 @@ if grep -q bad to 2>/dev/null; then
 fi`;
 
 export class Server {
-    static async on(repository, ...args) {
-        const server = new Server();
-        server.child = spawn(
-            join(BIN, "runner-ui"),
-            ["--port", "0", "--project-dir", repository.root, ...args],
-            {
-                env: repository.env,
-                stdio: ["ignore", "pipe", "inherit"],
-            },
-        );
-        made.push(() => server.end());
-        server.url = await new Promise((found, failed) => {
-            server.child.once("exit", (code) => failed(new Error(`runner-ui ended with ${code}`)));
-            server.child.stdout.once("data", (data) => found(/url=(\S+)/.exec(String(data))[1]));
-        });
-        return server;
-    }
+  static async start(repository, ...args) {
+    const server = new Server();
+    server.child = spawn(join(BIN, "runner-ui"), ["--port", "0", "--project-dir", repository.root, ...args], {
+      env: repository.env,
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    cleanups.push(() => server.stop());
+    server.url = await new Promise((resolve, reject) => {
+      server.child.once("exit", (code) => reject(new Error(`runner-ui exited with ${code}`)));
+      server.child.stdout.once("data", (data) => resolve(/url=(\S+)/.exec(String(data))[1]));
+    });
+    return server;
+  }
 
-    end() {
-        this.child.kill();
-    }
+  stop() {
+    this.child.kill();
+  }
 }
 
-export async function browse() {
-    const args = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--no-first-run",
-    ];
-    const browser = await chromium.launch({ executablePath: CHROMIUM, args });
-    made.push(() => browser.close());
-    return browser;
+export async function launchBrowser() {
+  const args = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+  ];
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args });
+  cleanups.push(() => browser.close());
+  return browser;
 }
 
-/** A page that notes what must not happen: words on the console, requests to elsewhere. */
+/** Opens a page and records what must not happen: console errors, dialogs, requests to other hosts. */
 export async function open(browser, server, route = "", options = {}) {
-    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
-    const page = await context.newPage();
-    page.faults = [];
-    page.on("console", (message) => {
-        if (["error", "warning"].includes(message.type()))
-            page.faults.push(`${message.text()} ${message.location().url}`);
-    });
-    page.on("pageerror", (error) => page.faults.push(error.message));
-    page.on("dialog", (dialog) => {
-        page.faults.push(`dialog: ${dialog.message()}`);
-        void dialog.dismiss();
-    });
-    page.on("request", (request) => {
-        const url = request.url();
-        if (!url.startsWith(server.url) && !url.startsWith("data:")) page.faults.push(`request to ${url}`);
-    });
-    await page.goto(server.url + route);
-    return page;
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  const page = await context.newPage();
+  page.problems = [];
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type()))
+      page.problems.push(`${message.text()} ${message.location().url}`);
+  });
+  page.on("pageerror", (error) => page.problems.push(error.message));
+  page.on("dialog", (dialog) => {
+    page.problems.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith(server.url) && !url.startsWith("data:")) page.problems.push(`request to ${url}`);
+  });
+  await page.goto(server.url + route);
+  return page;
 }
 
-/** What axe finds against WCAG A and AA. It is put in through the debugger, which the page's policy does not bind. */
+/** WCAG A and AA violations found by axe, injected through the debugger to bypass the page's content policy. */
 export async function accessibility(page) {
-    await page.evaluate(AXE);
-    const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
-    const found = await page.evaluate((values) => window.axe.run({ runOnly: { type: "tag", values } }), tags);
-    return found.violations.map(
-        (one) => `${one.id}: ${one.nodes.map((node) => `${node.target} ${node.failureSummary}`).join("; ")}`,
-    );
+  await page.evaluate(AXE);
+  const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
+  const result = await page.evaluate((values) => window.axe.run({ runOnly: { type: "tag", values } }), tags);
+  return result.violations.map(
+    (one) => `${one.id}: ${one.nodes.map((node) => `${node.target} ${node.failureSummary}`).join("; ")}`,
+  );
 }
 
-/** A picture of a page for the documents; made only where they are asked for, by `just ui-pictures`. */
-export async function picture(page, name) {
-    if (!process.env.PICTURES) return;
-    const session = await page.context().newCDPSession(page);
-    const { data } = await session.send("Page.captureScreenshot", { format: "webp", quality: 78 });
-    writeFileSync(join(ROOT, process.env.PICTURES, `${name}.webp`), Buffer.from(data, "base64"));
+/** Saves a screenshot for the documentation, if `just ui-pictures` runs the tests. */
+export async function saveScreenshot(page, name) {
+  if (!process.env.PICTURES) return;
+  const session = await page.context().newCDPSession(page);
+  const { data } = await session.send("Page.captureScreenshot", { format: "webp", quality: 78 });
+  writeFileSync(join(ROOT, process.env.PICTURES, `${name}.webp`), Buffer.from(data, "base64"));
 }
 
-/** Shows every view, and asserts that each is whole, quiet, accessible and not wider than the screen. */
-export async function lookAtAll(browser, server, views, { colorScheme, width }) {
-    const page = await open(browser, server, "", { colorScheme, viewport: { width, height: 844 } });
-    for (const [name, [route, text]] of Object.entries(views)) {
-        await page.goto(server.url + route);
-        await page.getByText(text).filter({ visible: true }).first().waitFor();
-        assert.deepEqual(await accessibility(page), [], name);
-        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-        assert.ok(overflow <= 0, `${name} is ${overflow} px wider than the screen`);
-        if (process.env.SHOTS) {
-            mkdirSync(process.env.SHOTS, { recursive: true });
-            await page.screenshot({ path: `${process.env.SHOTS}/${name}-${width}-${colorScheme}.png` });
-        }
+/** Asserts that every view shows its text, logs no errors, is accessible and fits the screen. */
+export async function checkViews(browser, server, views, { colorScheme, width }) {
+  const page = await open(browser, server, "", { colorScheme, viewport: { width, height: 844 } });
+  for (const [name, [route, text]] of Object.entries(views)) {
+    await page.goto(server.url + route);
+    await page.getByText(text).filter({ visible: true }).first().waitFor();
+    assert.deepEqual(await accessibility(page), [], name);
+    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(overflow <= 0, `${name} is ${overflow} px wider than the screen`);
+    if (process.env.SHOTS) {
+      mkdirSync(process.env.SHOTS, { recursive: true });
+      await page.screenshot({ path: `${process.env.SHOTS}/${name}-${width}-${colorScheme}.png` });
     }
-    assert.deepEqual(page.faults, []);
-    await page.context().close();
+  }
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
 }
 
 export const SCREENS = ["light", "dark"].flatMap((colorScheme) =>
-    [1280, 390].map((width) => ({ colorScheme, width })),
+  [1280, 390].map((width) => ({ colorScheme, width })),
 );

@@ -1,100 +1,100 @@
-// A run is followed while it is made: no reload, nothing that the reader looks at moves.
+// The page follows a live run without a reload and without moving what the user reads.
 
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
-import { AGENT, browse, GUARD, open, Repository, RUN, Server, tidyUp } from "./lib.mjs";
+import { AGENT, launchBrowser, GUARD, open, Repository, RUN, Server, cleanUp } from "./lib.mjs";
 
 let browser;
 
 before(async () => {
-    browser = await browse();
+  browser = await launchBrowser();
 });
 
-after(tidyUp);
+after(cleanUp);
 
-/** The agent of each iteration says a word and waits until it may go on. */
-const WAITS = `echo "begun $RUNNER_ITER"; while ! [ -e $AROUND/go-$RUNNER_ITER ]; do sleep 0.05; done\n${AGENT}`;
+/** In each iteration, the agent prints a line and waits for a file. */
+const WAITS = `echo "started $RUNNER_ITER"; while ! [ -e $BASE_DIR/go-$RUNNER_ITER ]; do sleep 0.05; done\n${AGENT}`;
 
-it("a run is followed from its start to its end, and what the reader selected stays", async () => {
-    const repository = new Repository({ agent: WAITS, guard: GUARD });
-    const server = await Server.on(repository);
-    const page = await open(browser, server);
-    await page.getByText("nothing has happened yet").first().waitFor();
-    const ended = repository.loop();
-    await page.getByRole("region", { name: "What happens now" }).getByText("the agent is at work").waitFor();
-    await page.getByText("begun 0001").waitFor();
-    assert.match(await page.title(), /^▸ 0\/1 running/);
-    repository.touch("go-0001");
-    await page.getByRole("treeitem", { name: /Numerals to numbers/ }).waitFor();
-    await page.getByText("begun 0002").waitFor();
-    // The reader looks at the first iteration; the run goes on, and the address and the view stay.
-    await page.getByRole("link", { name: /^Iteration 1:/ }).click();
-    await page.getByText("Outcome: split").waitFor();
-    for (const iter of ["0002", "0003", "0004"]) repository.touch(`go-${iter}`);
-    assert.equal(await ended, 0);
-    await page.getByRole("banner").getByText("complete").waitFor();
-    assert.match(page.url(), new RegExp(`#/run/${RUN}/i/1$`));
-    await page.getByText("Outcome: split").waitFor();
-    await page.keyboard.press("Escape");
-    await page.getByText("all 2 leaves pass").first().waitFor();
-    assert.deepEqual(page.faults, []);
-    await page.context().close();
-    server.end();
+it("the page follows a run from start to end and keeps the user's view", async () => {
+  const repository = new Repository({ agent: WAITS, guard: GUARD });
+  const server = await Server.start(repository);
+  const page = await open(browser, server);
+  await page.getByText("nothing has happened yet").first().waitFor();
+  const ended = repository.loop();
+  await page.getByRole("region", { name: "Current iteration" }).getByText("the agent is at work").waitFor();
+  await page.getByText("started 0001").waitFor();
+  assert.match(await page.title(), /^▸ 0\/1 running/);
+  repository.touch("go-0001");
+  await page.getByRole("treeitem", { name: /Numerals to numbers/ }).waitFor();
+  await page.getByText("started 0002").waitFor();
+  // The address and the view stay at the first iteration while the run continues.
+  await page.getByRole("link", { name: /^Iteration 1:/ }).click();
+  await page.getByText("Outcome: split").waitFor();
+  for (const iter of ["0002", "0003", "0004"]) repository.touch(`go-${iter}`);
+  assert.equal(await ended, 0);
+  await page.getByRole("banner").getByText("complete").waitFor();
+  assert.match(page.url(), new RegExp(`#/run/${RUN}/i/1$`));
+  await page.getByText("Outcome: split").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByText("all 2 leaves pass").first().waitFor();
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+  server.stop();
 });
 
-it("a paused run says so in its header, with what ends the pause", async () => {
-    const repository = new Repository({ agent: AGENT, guard: GUARD });
-    const server = await Server.on(repository);
-    const page = await open(browser, server);
-    await page.getByText("nothing has happened yet").first().waitFor();
-    assert.equal(repository.runner("pause"), 0);
-    await page.getByRole("banner").getByText("paused").waitFor();
-    await page
-        .getByRole("region", { name: /paused/i })
-        .getByText("runner resume", { exact: true })
-        .waitFor();
-    assert.match(await page.title(), /^‖ 0\/1 paused/);
-    const ended = repository.loop();
-    assert.equal(repository.runner("resume"), 0);
-    assert.equal(await ended, 0);
-    await page.getByRole("banner").getByText("complete").waitFor();
-    assert.deepEqual(page.faults, []);
-    await page.context().close();
-    server.end();
+it("a paused run shows its state and the command to resume it", async () => {
+  const repository = new Repository({ agent: AGENT, guard: GUARD });
+  const server = await Server.start(repository);
+  const page = await open(browser, server);
+  await page.getByText("nothing has happened yet").first().waitFor();
+  assert.equal(repository.runner("pause"), 0);
+  await page.getByRole("banner").getByText("paused").waitFor();
+  await page
+    .getByRole("region", { name: /paused/i })
+    .getByText("runner resume", { exact: true })
+    .waitFor();
+  assert.match(await page.title(), /^‖ 0\/1 paused/);
+  const ended = repository.loop();
+  assert.equal(repository.runner("resume"), 0);
+  assert.equal(await ended, 0);
+  await page.getByRole("banner").getByText("complete").waitFor();
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+  server.stop();
 });
 
-it("twelve tabs stay live, and a new one leads when the leader is closed", async () => {
-    const repository = new Repository({ agent: AGENT, guard: GUARD });
-    assert.equal(repository.runner("loop"), 0);
-    const server = await Server.on(repository);
-    const first = await open(browser, server);
-    await first.getByText("all 2 leaves pass").first().waitFor();
-    const context = first.context();
-    const pages = [];
-    for (let tab = 0; tab < 11; tab++) {
-        const page = await context.newPage();
-        await page.goto(`${server.url}#/run/${RUN}/i/4/guard`);
-        await page.getByText("300 lines").waitFor();
-        pages.push(page);
-    }
-    const log = `.runner/iterations/${RUN}/0004/guard.log`;
-    repository.write(log, "one\ntwo\n");
-    for (const page of pages) await page.getByText("2 lines").waitFor();
-    await first.close();
-    repository.write(log, "one\ntwo\nthree\n");
-    for (const page of pages) await page.getByText("3 lines").waitFor();
-    await context.close();
-    server.end();
+it("twelve tabs stay live, and another one takes over when the leader closes", async () => {
+  const repository = new Repository({ agent: AGENT, guard: GUARD });
+  assert.equal(repository.runner("loop"), 0);
+  const server = await Server.start(repository);
+  const first = await open(browser, server);
+  await first.getByText("all 2 leaves pass").first().waitFor();
+  const context = first.context();
+  const pages = [];
+  for (let tab = 0; tab < 11; tab++) {
+    const page = await context.newPage();
+    await page.goto(`${server.url}#/run/${RUN}/i/4/guard`);
+    await page.getByText("300 lines").waitFor();
+    pages.push(page);
+  }
+  const log = `.runner/iterations/${RUN}/0004/guard.log`;
+  repository.write(log, "one\ntwo\n");
+  for (const page of pages) await page.getByText("2 lines").waitFor();
+  await first.close();
+  repository.write(log, "one\ntwo\nthree\n");
+  for (const page of pages) await page.getByText("3 lines").waitFor();
+  await context.close();
+  server.stop();
 });
 
-it("a server that is gone is told, and what was read stays", async () => {
-    const repository = new Repository({ agent: AGENT, guard: GUARD });
-    repository.runner("loop");
-    const server = await Server.on(repository);
-    const page = await open(browser, server);
-    await page.getByText("all 2 leaves pass").first().waitFor();
-    server.end();
-    await page.getByText("disconnected").waitFor();
-    await page.getByText("all 2 leaves pass").first().waitFor();
-    await page.context().close();
+it("a lost connection is shown, and the data stays", async () => {
+  const repository = new Repository({ agent: AGENT, guard: GUARD });
+  repository.runner("loop");
+  const server = await Server.start(repository);
+  const page = await open(browser, server);
+  await page.getByText("all 2 leaves pass").first().waitFor();
+  server.stop();
+  await page.getByText("disconnected").waitFor();
+  await page.getByText("all 2 leaves pass").first().waitFor();
+  await page.context().close();
 });

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use minijinja::value::Value;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use budget::SectionCut;
 pub use context::{ContextFiles, context_files};
@@ -49,7 +49,7 @@ pub struct Prompt {
 }
 
 /// The sections, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PromptSection {
     /// The rules, and what the session is for.

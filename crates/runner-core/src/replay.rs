@@ -15,7 +15,7 @@ use crate::model::run_state::RunState;
 use crate::model::tree::Tree;
 use crate::step::{Attempt, GuardRun, NextStep, interpret, plan, settle};
 use crate::strict::canonical_json;
-use crate::verify::{CommitKind, Files, kind, snapshot};
+use crate::verify::{CommitKind, Files, StepDocuments, kind, snapshot};
 
 /// The name of the document's form.
 pub const SCHEMA: &str = "runner.recording/1";
@@ -155,7 +155,8 @@ impl ReplayedIteration<'_> {
         };
         // A fork's recording begins with iterations of the run that it goes on from.
         let run = state.run_id.as_ref().unwrap_or(&self.recording.run_id);
-        let Some(snapshot) = snapshot(self.before, run, (&tree, &state, &config), own_commits) else {
+        let docs = StepDocuments { tree: &tree, state: &state, config: &config };
+        let Some(snapshot) = snapshot(self.before, run, docs, own_commits) else {
             return said("plan", "the goal before it cannot be read".to_owned());
         };
         let job = match plan(&snapshot) {
@@ -245,7 +246,8 @@ mod tests {
             let (tree, state) =
                 (Tree::decode(&bytes(Doc::Tree)).unwrap(), RunState::decode(&bytes(Doc::RunState)).unwrap());
             let config = Config::decode(&bytes(Doc::Config)).unwrap();
-            let snapshot = snapshot(&self.files, &run_id(), (&tree, &state, &config), own_commits).unwrap();
+            let docs = StepDocuments { tree: &tree, state: &state, config: &config };
+            let snapshot = snapshot(&self.files, &run_id(), docs, own_commits).unwrap();
             let Ok(NextStep::Work(job)) = plan(&snapshot) else { panic!("nothing to do") };
             let answer = format!(r#"{{"status": "{status}", "summary": "said"}}"#);
             let attempt = Attempt {

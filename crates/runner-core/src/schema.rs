@@ -57,7 +57,7 @@ impl SchemaDocument {
             Self::AgentOutput => of::<AgentOutput>(settings),
             Self::Config => of::<Config>(settings),
             Self::Tools => of::<Tools>(settings),
-            Self::Event => of::<RecordedEvent<'_>>(settings.for_serialize()),
+            Self::Event => of::<RecordedEvent>(settings.for_serialize()),
         }
     }
 

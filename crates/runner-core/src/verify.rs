@@ -23,7 +23,7 @@ use serde::Serialize;
 pub use auditor::Auditor;
 pub use record::{CommitKind, IterationTarget, kind};
 pub use rule::Rule;
-pub use snapshot::{Files, is_read, kept, snapshot};
+pub use snapshot::{Files, StepDocuments, is_read, kept, snapshot};
 
 use crate::model::id::{IterationNumber, NodeId};
 use crate::step::Outcome;

@@ -1,42 +1,43 @@
-//! Numbers and times, as people read them.
+//! Numbers and durations as people read them.
 
 use std::time::Duration;
 
 /// `4:12`, `1:52:07`.
 pub fn clock(time: Duration) -> String {
-    let secs = time.as_secs();
-    let (hours, minutes, secs) = (secs / 3600, secs / 60 % 60, secs % 60);
+    let total = time.as_secs();
+    let hours = total / 3600;
+    let minutes = total / 60 % 60;
+    let secs = total % 60;
     if hours > 0 { format!("{hours}:{minutes:02}:{secs:02}") } else { format!("{minutes}:{secs:02}") }
 }
 
-/// `950`, `12.3k`, `4.56M`.
+/// `950`, `12.3k`, `4.56M`, rounded down.
 pub fn tokens(count: u64) -> String {
-    let scaled = |unit: u64, digits: usize, name: &str| {
-        let tenth = unit / 10_u64.pow(u32::try_from(digits).unwrap_or(0));
-        let parts = count / tenth.max(1);
-        let scale = 10_u64.pow(u32::try_from(digits).unwrap_or(0));
-        let fraction = format!("{:0digits$}", parts % scale);
-        let fraction = fraction.trim_end_matches('0');
-        let point = if fraction.is_empty() { "" } else { "." };
-        format!("{}{point}{fraction}{name}", parts / scale)
-    };
     match count {
         0..=9_999 => count.to_string(),
-        10_000..=999_999 => scaled(1_000, 1, "k"),
-        _ => scaled(1_000_000, 2, "M"),
+        10_000..=999_999 => {
+            format!("{}k", trim_fraction(&format!("{}.{}", count / 1_000, count / 100 % 10)))
+        }
+        _ => format!("{}M", trim_fraction(&format!("{}.{:02}", count / 1_000_000, count / 10_000 % 100))),
     }
 }
 
-/// `$1.25`; below a cent as exactly as it is known.
+/// Drops the zeros at the end of a decimal fraction.
+fn trim_fraction(number: &str) -> &str {
+    number.trim_end_matches('0').trim_end_matches('.')
+}
+
+/// `$1.25`; an amount below a cent keeps all its digits.
 pub fn dollars(microdollars: u64) -> String {
-    let (whole, rest) = (microdollars / 1_000_000, microdollars % 1_000_000);
+    let whole = microdollars / 1_000_000;
+    let fraction = microdollars % 1_000_000;
     if microdollars > 0 && microdollars < 10_000 {
-        return format!("${whole}.{}", format!("{rest:06}").trim_end_matches('0'));
+        return format!("${whole}.{}", format!("{fraction:06}").trim_end_matches('0'));
     }
-    format!("${whole}.{:02}", rest / 10_000)
+    format!("${whole}.{:02}", fraction / 10_000)
 }
 
-/// So many things, in words: `1 leaf`, `2 leaves`.
+/// `1 task`, `2 tasks`.
 pub fn counted(count: impl TryInto<u64>, one: &str, many: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
     format!("{count} {}", if count == 1 { one } else { many })
@@ -47,19 +48,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_read_like_a_clock() {
-        let clock = |secs| clock(Duration::from_secs(secs));
-        assert_eq!(
-            (clock(5).as_str(), clock(252).as_str(), clock(6727).as_str()),
-            ("0:05", "4:12", "1:52:07")
-        );
+    fn durations_read_like_a_clock() {
+        let texts = [5, 252, 6727].map(|secs| clock(Duration::from_secs(secs)));
+        assert_eq!(texts, ["0:05", "4:12", "1:52:07"]);
     }
 
     #[test]
-    fn amounts_read_like_amounts() {
-        let read = [0, 9_999, 12_345, 999_999, 1_000_000, 4_567_890].map(tokens);
-        assert_eq!(read, ["0", "9999", "12.3k", "999.9k", "1M", "4.56M"]);
-        let read = [0, 1, 5_000, 10_000, 1_250_000, 25_000_000].map(dollars);
-        assert_eq!(read, ["$0.00", "$0.000001", "$0.005", "$0.01", "$1.25", "$25.00"]);
+    fn tokens_and_dollars_are_shortened_by_size() {
+        let texts = [0, 9_999, 12_345, 999_999, 1_000_000, 4_567_890].map(tokens);
+        assert_eq!(texts, ["0", "9999", "12.3k", "999.9k", "1M", "4.56M"]);
+        let texts = [0, 1, 5_000, 10_000, 1_250_000, 25_000_000].map(dollars);
+        assert_eq!(texts, ["$0.00", "$0.000001", "$0.005", "$0.01", "$1.25", "$25.00"]);
     }
 }

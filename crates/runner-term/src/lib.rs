@@ -1,13 +1,14 @@
-//! What `runner`, `runner-ui` and `runner-eval` share at a terminal: how an answer and an error are told, in which
-//! colours and glyphs, and the words for what agents do and how nodes stand.
+//! Terminal output shared by `runner`, `runner-ui` and `runner-eval`: the printer, command output in three formats,
+//! errors, styles, global options and help pages.
 //!
-//! One module prints ([`Out`]), one words errors ([`Report`]). Nothing here knows what any command does.
+//! Only [`Ui`] prints, and only [`CommandError`] words errors. Nothing here knows what a command does.
 
 pub mod agent_event_line;
 pub mod cli_docs;
 mod error;
 pub mod format;
 mod global_args;
+pub mod help_pages;
 pub mod node_state;
 mod output;
 pub mod pager;
@@ -16,7 +17,7 @@ mod style;
 pub mod terminal;
 mod ui;
 
-pub use error::{CommandError, insert_error_hints};
+pub use error::CommandError;
 pub use global_args::{ColorChoice, GlobalArgs};
 pub use output::{CommandExit, CommandOutput, KeyValueLine};
 pub use style::{Glyph, Styler, TextRole};

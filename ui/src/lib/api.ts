@@ -1,54 +1,41 @@
-// Asks the server. Every answer is of a type that the server's own types gave.
+// The client of the server's read-only API. In an exported page, the data inside the page answers instead.
 
-import { answerFrom, kept } from "./kept";
-import type { Trial } from "./router";
-import type { Fault } from "./types";
+import { answerFromExport, exportedRun } from "./export-data";
+import { apiPrefix, type Scope } from "./scope";
+import type { ErrorResponse } from "./types";
 
-/** What the server says went wrong. */
-export class Refused extends Error {
-  constructor(
-    readonly status: number,
-    readonly code: string,
-    message: string,
-    readonly hint: string | null,
-  ) {
-    super(message);
+/** An error response of the server, as opposed to a failed connection. */
+export class ApiError extends Error {}
+
+/** Gets a JSON document; fails with an `ApiError`, or with the error of `fetch`. */
+export async function get<T>(scope: Scope, path: string, signal?: AbortSignal): Promise<T> {
+  if (exportedRun) {
+    const answer = answerFromExport(exportedRun, path);
+    if (answer === undefined) throw new ApiError("not included in the exported file");
+    return answer as T;
   }
+  const response = await fetch(apiUrl(scope, path), { signal, credentials: "same-origin" });
+  if (response.ok) return (await response.json()) as T;
+  // A proxy's error page is not JSON.
+  const body = (await response.json().catch(() => ({}))) as Partial<ErrorResponse>;
+  throw new ApiError(body.error?.message ?? `the server answered ${response.status}`);
 }
 
-/** The answer, or a `Refused`; a request that is no longer wanted is broken off. */
-export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
-  if (kept) {
-    const found = answerFrom(kept, path);
-    if (found === undefined)
-      throw new Refused(404, "not_kept", "this is not in the exported file", "the repository has all of it");
-    return found as T;
-  }
-  const answer = await fetch(path, { signal, credentials: "same-origin" });
-  if (answer.ok) return (await answer.json()) as T;
-  let told: Partial<Fault> = {};
-  try {
-    told = (await answer.json()) as Fault;
-  } catch {
-    // Not ours: a proxy may stand in between.
-  }
-  const { code = "http", message = `the server answered ${answer.status}`, hint = null } = told.error ?? {};
-  throw new Refused(answer.status, code, message, hint);
+export function apiUrl(scope: Scope, path: string): string {
+  return apiPrefix(scope) + path;
 }
 
-/** Where the addresses of what is looked at begin, at the server. */
-let within = "";
-
-export function askWithin(trial: Trial | undefined): void {
-  within = trial ? `/trial/${trial.case}/${trial.id}` : "";
-}
-
-/** The address of an iteration at the server, or of something in it. */
+/** The API path of an iteration, or of something below it. */
 export function iterationPath(run: string, iter: number, rest = ""): string {
-  return `${within}/api/iterations/${encodeURIComponent(run)}/${String(iter).padStart(4, "0")}${rest}`;
+  return `/api/iterations/${encodeURIComponent(run)}/${String(iter).padStart(4, "0")}${rest}`;
 }
 
-export function forRun(path: string, run: string | undefined): string {
-  if (!run) return within + path;
-  return `${within}${path}${path.includes("?") ? "&" : "?"}run=${encodeURIComponent(run)}`;
+/** Adds the `run` parameter; without one, the server picks the current run. */
+export function withRun(path: string, run: string | undefined): string {
+  if (!run) return path;
+  return `${path}${path.includes("?") ? "&" : "?"}run=${encodeURIComponent(run)}`;
+}
+
+export function errorText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

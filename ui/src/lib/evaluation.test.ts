@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { cells, outcomeOf, points, range, runOf, sides } from "./evaluation";
+import { caseRows, comparisonSides, points, range, runOfTrial, trialCells, trialLabel } from "./evaluation";
 import type { EvalGrid, EvalMissing, EvalRun, EvalTrial } from "./types";
 
 const trial = (more: Partial<EvalTrial>): EvalTrial => ({
@@ -51,10 +51,10 @@ const run = (name: string, agents: string[]): EvalRun => ({
 });
 
 describe("the grid", () => {
-  it("shows the last attempt at each trial, and what is still to come", () => {
+  it("shows the last attempt of each trial, and trials without a result", () => {
     const first = trial({ outcome: "error", cause: "provider", is_last: false });
     const second = trial({ attempt: 2, id: "r.codex.t01.a2" });
-    const found = cells(
+    const row = trialCells(
       grid(
         [first, second],
         [missing({ trial: 2, id: "r.codex.t02.a1", is_under_way: true }), missing({ trial: 3 })],
@@ -62,42 +62,53 @@ describe("the grid", () => {
       "codex",
       "a",
     );
-    expect(found.map((cell) => [cell.look.word, cell.id])).toEqual([
+    expect(row.map((cell) => [cell.label.text, cell.id])).toEqual([
       ["success", "r.codex.t01.a2"],
-      ["under way", "r.codex.t02.a1"],
+      ["running", "r.codex.t02.a1"],
       ["open", null],
     ]);
-    expect(found[0]?.says).toBe("0:12 · $0.020");
-    expect(cells(grid([first]), "claude", "a")).toEqual([]);
+    expect(row[0]?.details).toBe("0:12 · $0.020");
+    expect(trialCells(grid([first]), "claude", "a")).toEqual([]);
   });
 
-  it("tells what is the agent's failure from what is not", () => {
-    expect(outcomeOf(trial({ outcome: "fail", cause: "agent" })).tone).toBe("fail");
-    expect(outcomeOf(trial({ outcome: "error", cause: "provider", is_scored: false })).tone).toBe("retry");
-    expect(outcomeOf(trial({ outcome: "stuck", cause: "guard", expected: "stuck" })).tone).toBe("open");
+  it("lists cases by name, with or without a score", () => {
+    const rows = caseRows(
+      grid([trial({})], [missing({ case: "b" }), missing({ case: "a", trial: 2 })]),
+      "codex",
+    );
+    expect(rows.map((row) => [row.name, row.score, row.cells.length])).toEqual([
+      ["a", undefined, 2],
+      ["b", undefined, 1],
+    ]);
   });
 
-  it("prefers a trial that is made again to the one that was broken off", () => {
+  it("distinguishes the agent's failures from other errors", () => {
+    expect(trialLabel(trial({ outcome: "fail", cause: "agent" })).tone).toBe("fail");
+    expect(trialLabel(trial({ outcome: "error", cause: "provider", is_scored: false })).tone).toBe("retry");
+    expect(trialLabel(trial({ outcome: "stuck", cause: "guard", expected: "stuck" })).tone).toBe("open");
+  });
+
+  it("prefers a running retry to the aborted attempt", () => {
     const broken = trial({ outcome: "error", cause: "interrupted", is_scored: false });
     const again = missing({ id: "r.codex.t01.a2", is_under_way: true });
-    expect(cells(grid([broken], [again]), "codex", "a")[0]?.look.word).toBe("under way");
-    expect(cells(grid([broken], [missing({})]), "codex", "a")[0]?.look.word).toBe("error");
+    expect(trialCells(grid([broken], [again]), "codex", "a")[0]?.label.text).toBe("running");
+    expect(trialCells(grid([broken], [missing({})]), "codex", "a")[0]?.label.text).toBe("error");
   });
 });
 
 describe("runs", () => {
-  it("are told from a trial's name even if theirs hold dots", () => {
+  it("are found by a trial's name even if their own contains dots", () => {
     const runs = [run("a", ["x"]), run("a.b", ["x"])];
-    expect(runOf(runs, "a.b.x.t01.a1")?.run).toBe("a.b");
-    expect(runOf(runs, "ab.x.t01.a1")).toBeUndefined();
+    expect(runOfTrial(runs, "a.b.x.t01.a1")?.run).toBe("a.b");
+    expect(runOfTrial(runs, "ab.x.t01.a1")).toBeUndefined();
   });
 
-  it("with several agents stand on a side of a comparison one by one", () => {
-    expect(sides([run("a", ["x", "y"]), run("b", ["x"])])).toEqual(["a@x", "a@y", "b"]);
+  it("with several agents are compared by agent", () => {
+    expect(comparisonSides([run("a", ["x", "y"]), run("b", ["x"])])).toEqual(["a@x", "a@y", "b"]);
   });
 });
 
-it("numbers keep their sign", () => {
+it("differences have a sign", () => {
   expect([points(0.125), points(-0.1), points(-0.0001)]).toEqual(["+12.5", "−10.0", "0.0"]);
   expect(range({ low: 0.234, high: 1 })).toBe("23–100 %");
 });

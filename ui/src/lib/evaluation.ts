@@ -1,86 +1,105 @@
-// An evaluation as people see it: what its server says, put into rows and cells. Nothing is computed here.
+// The rows and cells of an evaluation's results. The server computes every number; this only arranges and formats.
 
-import { clock, dollars } from "./format";
-import type { EvalGrid, EvalInterval, EvalMissing, EvalRun, EvalTrial } from "./types";
-import type { Look } from "./words";
+import { dollars, duration } from "./format";
+import { OPEN, RUNNING, spaced, type Label } from "./labels";
+import type { EvalGrid, EvalInterval, EvalMissing, EvalRun, EvalScore, EvalTrial } from "./types";
 
-/** A trial in the grid: how it ended, or that it has not. */
-export interface Cell {
+/** One trial in the grid. */
+export interface TrialCell {
   trial: number;
-  look: Look;
-  /** Why, how long, what it cost. */
-  says: string;
-  /** The same, whole. */
+  label: Label;
+  /** Cause, time and cost. */
+  details: string;
   title: string;
-  /** The attempt to look at; none where there is nothing to see yet. */
+  /** The attempt to link to; null if it has no workspace yet. */
   id: string | null;
 }
 
+/** One case in the grid; it has no score before its first result. */
+export interface CaseRow {
+  name: string;
+  score: EvalScore | undefined;
+  cells: TrialCell[];
+}
+
+/** The cases of an agent, by name. */
+export function caseRows(grid: EvalGrid, agent: string): CaseRow[] {
+  const isAgents = (one: { agent: string }) => one.agent === agent;
+  const scores = grid.cases.filter(isAgents);
+  const names = new Set([
+    ...scores.map((score) => score.case ?? ""),
+    ...grid.missing.filter(isAgents).map((unit) => unit.case),
+  ]);
+  return [...names].sort().map((name) => ({
+    name,
+    score: scores.find((score) => score.case === name),
+    cells: trialCells(grid, agent, name),
+  }));
+}
+
 /** The trials of a case with an agent, in order. */
-export function cells(grid: EvalGrid, agent: string, name: string): Cell[] {
-  const isHere = (one: { agent: string; case: string }) => one.agent === agent && one.case === name;
-  const found = new Map<number, Cell>();
-  for (const trial of grid.trials.filter((one) => isHere(one) && one.is_last))
-    found.set(trial.trial, ended(trial));
-  for (const unit of grid.missing.filter(isHere))
-    if (unit.is_under_way || !found.has(unit.trial)) found.set(unit.trial, open(unit));
-  return [...found.values()].sort((a, b) => a.trial - b.trial);
+export function trialCells(grid: EvalGrid, agent: string, name: string): TrialCell[] {
+  const isWanted = (one: { agent: string; case: string }) => one.agent === agent && one.case === name;
+  const cells = new Map<number, TrialCell>();
+  for (const trial of grid.trials.filter((one) => isWanted(one) && one.is_last))
+    cells.set(trial.trial, finishedCell(trial));
+  for (const unit of grid.missing.filter(isWanted))
+    if (unit.is_under_way || !cells.has(unit.trial)) cells.set(unit.trial, unfinishedCell(unit));
+  return [...cells.values()].sort((a, b) => a.trial - b.trial);
 }
 
-/** How a trial ended. What says nothing about the agent is no failure of its. */
-export function outcomeOf(trial: EvalTrial): Look {
-  if (trial.outcome === "success") return { glyph: "✓", word: "success", tone: "pass" };
-  if (trial.outcome === "skipped") return { glyph: "⊘", word: "skipped", tone: "open" };
-  const isMeant = trial.expected === trial.outcome;
-  const tone = isMeant ? "open" : trial.is_scored || !trial.is_last ? "fail" : "retry";
-  return { glyph: tone === "retry" ? "⊘" : "✗", word: trial.outcome, tone };
+/** An unscored trial is not a failure of the agent. */
+export function trialLabel(trial: EvalTrial): Label {
+  if (trial.outcome === "success") return { glyph: "✓", text: "success", tone: "pass" };
+  if (trial.outcome === "skipped") return { glyph: "⊘", text: "skipped", tone: "open" };
+  const isExpected = trial.expected === trial.outcome;
+  const tone = isExpected ? "open" : trial.is_scored || !trial.is_last ? "fail" : "retry";
+  return { glyph: tone === "retry" ? "⊘" : "✗", text: trial.outcome, tone };
 }
 
-export function cause(trial: EvalTrial): string {
+export function causeText(trial: EvalTrial): string {
   if (trial.cause === null) return "";
-  const words = trial.cause.replaceAll("_", " ");
-  return trial.expected === trial.outcome ? `${words}, as expected` : words;
+  const cause = spaced(trial.cause);
+  return trial.expected === trial.outcome ? `${cause}, as expected` : cause;
 }
 
-/** How long it took and what it cost. */
-export function spent(trial: EvalTrial): string {
+export function timeAndCost(trial: EvalTrial): string {
   const cost = trial.cost_microdollars === null ? [] : [dollars(trial.cost_microdollars)];
-  return [clock(trial.wall_secs * 1000), ...cost].join(" · ");
+  return [duration(trial.wall_secs * 1000), ...cost].join(" · ");
 }
 
-function ended(trial: EvalTrial): Cell {
-  const look = outcomeOf(trial);
-  const parts = [cause(trial), spent(trial)].filter(Boolean);
-  const again = trial.attempt > 1 ? [`attempt ${trial.attempt}`] : [];
-  const out = trial.is_scored ? [] : ["left out of the score"];
-  const title = [`trial ${trial.trial}: ${look.word}`, ...parts, ...again, ...out].join(", ");
+function finishedCell(trial: EvalTrial): TrialCell {
+  const label = trialLabel(trial);
+  const details = [causeText(trial), timeAndCost(trial)].filter(Boolean);
+  const attempt = trial.attempt > 1 ? [`attempt ${trial.attempt}`] : [];
+  const score = trial.is_scored ? [] : ["not scored"];
+  const title = [`trial ${trial.trial}: ${label.text}`, ...details, ...attempt, ...score].join(", ");
   return {
     trial: trial.trial,
-    look,
-    says: parts.join(" · "),
+    label,
+    details: details.join(" · "),
     title: trial.why ? `${title}: ${trial.why}` : title,
     id: trial.id,
   };
 }
 
-function open(unit: EvalMissing): Cell {
-  const look: Look = unit.is_under_way
-    ? { glyph: "▸", word: "under way", tone: "run" }
+function unfinishedCell(unit: EvalMissing): TrialCell {
+  const [label, details]: [Label, string] = unit.is_under_way
+    ? [RUNNING, "watch"]
     : unit.id
-      ? { glyph: "⊘", word: "broken off", tone: "retry" }
-      : { glyph: "◦", word: "open", tone: "open" };
-  const says = unit.is_under_way ? "look" : unit.id ? "no result" : "no result yet";
-  return { trial: unit.trial, look, says, title: `trial ${unit.trial}: ${look.word}`, id: unit.id };
+      ? [{ glyph: "⊘", text: "aborted", tone: "retry" }, "no result"]
+      : [OPEN, "no result yet"];
+  return { trial: unit.trial, label, details, title: `trial ${unit.trial}: ${label.text}`, id: unit.id };
 }
 
-/** The run that a trial is of: its name begins the trial's, and may hold dots itself. */
-export function runOf(runs: EvalRun[], id: string): EvalRun | undefined {
-  const fits = runs.filter((run) => id.startsWith(`${run.run}.`));
-  return fits.sort((a, b) => b.run.length - a.run.length)[0];
+/** The run of a trial. Its name is a prefix of the trial's, and may contain dots itself. */
+export function runOfTrial(runs: EvalRun[], id: string): EvalRun | undefined {
+  const candidates = runs.filter((run) => id.startsWith(`${run.run}.`));
+  return candidates.sort((a, b) => b.run.length - a.run.length)[0];
 }
 
-/** What can stand on a side of a comparison. */
-export function sides(runs: EvalRun[]): string[] {
+/** What can be compared: runs or, in a run with several agents, its agents. */
+export function comparisonSides(runs: EvalRun[]): string[] {
   return runs.flatMap((run) =>
     run.agents.length > 1 ? run.agents.map((agent) => `${run.run}@${agent}`) : [run.run],
   );
@@ -90,13 +109,13 @@ export function percent(rate: number | null): string {
   return rate === null ? "n/a" : `${Math.round(100 * rate)} %`;
 }
 
-/** `23–76`, in percent. */
+/** `23–76 %` */
 export function range(interval: EvalInterval | null): string {
   if (interval === null) return "n/a";
   return `${Math.round(100 * interval.low)}–${Math.round(100 * interval.high)} %`;
 }
 
-/** A difference of rates in percentage points, with its sign. */
+/** A difference of rates in percentage points, with a sign. */
 export function points(difference: number): string {
   const text = (100 * Math.abs(difference)).toFixed(1);
   return text === "0.0" ? text : `${difference < 0 ? "−" : "+"}${text}`;

@@ -1,18 +1,18 @@
-// Numbers and times as people read them. Everything from outside may be missing.
+// Formats numbers and times for people. Any value from the API may be missing.
 
-/** `4:12`, `1:52:07`; tenths of a second below ten seconds, milliseconds below one. */
-export function clock(ms: number | null | undefined): string {
+/** `4:12`, `1:52:07`; tenths of a second below ten seconds, milliseconds below one second. */
+export function duration(ms: number | null | undefined): string {
   if (ms === null || ms === undefined) return "–";
   if (ms > 0 && ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 10_000) return `${(Math.max(0, ms) / 1000).toFixed(1)} s`;
-  const all = Math.floor(ms / 1000);
-  const [hours, minutes, seconds] = [Math.floor(all / 3600), Math.floor(all / 60) % 60, all % 60];
-  const two = (part: number) => String(part).padStart(2, "0");
-  return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds)}` : `${minutes}:${two(seconds)}`;
+  const total = Math.floor(ms / 1000);
+  const [hours, minutes, seconds] = [Math.floor(total / 3600), Math.floor(total / 60) % 60, total % 60];
+  const padded = (part: number) => String(part).padStart(2, "0");
+  return hours > 0 ? `${hours}:${padded(minutes)}:${padded(seconds)}` : `${minutes}:${padded(seconds)}`;
 }
 
-/** A moment on this day as a time, any other with its date. */
-export function moment(ms: number | null | undefined, now: number): string {
+/** The time of day, with the date unless it is today. */
+export function timestamp(ms: number | null | undefined, now: number): string {
   if (ms === null || ms === undefined) return "–";
   const date = new Date(ms);
   const time = date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
@@ -20,12 +20,12 @@ export function moment(ms: number | null | undefined, now: number): string {
   return isToday ? time : `${date.toLocaleDateString([], { day: "numeric", month: "short" })} ${time}`;
 }
 
-/** The whole truth about a moment, for a title. */
-export function exact(ms: number | null | undefined): string {
+/** ISO 8601, for tooltips. */
+export function isoTime(ms: number | null | undefined): string {
   return ms === null || ms === undefined ? "" : new Date(ms).toISOString();
 }
 
-/** `$0.38`, with more digits where it is little. */
+/** `$0.38`, with more digits for small amounts. */
 export function dollars(micros: number | null | undefined): string {
   if (micros === null || micros === undefined) return "–";
   const amount = micros / 1_000_000;
@@ -48,8 +48,8 @@ export function plural(number: number, one: string, many = `${one}s`): string {
   return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 }
 
-/** Control characters and marks that turn the direction of writing, made visible; lines and tabs stay. */
-export function visible(text: string): string {
+/** Makes control and bidirectional formatting characters visible; newlines and tabs stay. */
+export function escapeControls(text: string): string {
   return text.replace(
     /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g,
     (c) => {

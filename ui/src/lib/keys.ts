@@ -1,65 +1,71 @@
-// The keys of the page: one table that binds them and that the help shows.
+// The keyboard shortcuts: one table that the page binds and the help dialog shows.
 
-export interface Key {
-  keys: string[];
+interface Shortcut {
+  /** Keys, or sequences of two keys such as `g o`. */
+  keys: readonly string[];
   shown: string;
-  says: string;
-  act: string;
+  text: string;
+  action: string;
 }
 
-export const KEYS: Key[] = [
-  { keys: ["?"], shown: "?", says: "this help", act: "help" },
-  { keys: ["g o"], shown: "g o", says: "overview", act: "overview" },
-  { keys: ["g c"], shown: "g c", says: "current iteration, or the last", act: "current" },
-  { keys: ["g s"], shown: "g s", says: "what stopped the run: the failing line", act: "evidence" },
-  { keys: ["g r"], shown: "g r", says: "runs", act: "runs" },
-  { keys: ["g e"], shown: "g e", says: "results, on an evaluation", act: "results" },
-  { keys: ["g t"], shown: "g t", says: "time and cost", act: "stats" },
-  { keys: ["["], shown: "[", says: "previous iteration", act: "previous" },
-  { keys: ["]"], shown: "]", says: "next iteration", act: "next" },
+export const SHORTCUTS = [
+  { keys: ["?"], shown: "?", text: "this help", action: "help" },
+  { keys: ["g o"], shown: "g o", text: "overview", action: "overview" },
+  { keys: ["g c"], shown: "g c", text: "current or last iteration", action: "current" },
+  { keys: ["g s"], shown: "g s", text: "the log line that shows why the run stopped", action: "evidence" },
+  { keys: ["g r"], shown: "g r", text: "runs", action: "runs" },
+  { keys: ["g e"], shown: "g e", text: "evaluation results", action: "results" },
+  { keys: ["g t"], shown: "g t", text: "time and cost", action: "stats" },
+  { keys: ["["], shown: "[", text: "previous iteration", action: "previous" },
+  { keys: ["]"], shown: "]", text: "next iteration", action: "next" },
   {
     keys: ["1", "2", "3", "4", "5", "6"],
     shown: "1 – 6",
-    says: "transcript, diff, guard, prompt, output, meta",
-    act: "tab",
+    text: "transcript, diff, guard, prompt, output, meta",
+    action: "tab",
   },
-  { keys: ["/"], shown: "/", says: "search or filter here", act: "search" },
-  { keys: ["n"], shown: "n", says: "next hit", act: "hit" },
-  { keys: ["N"], shown: "N", says: "previous hit", act: "hit-back" },
-  { keys: ["e"], shown: "e", says: "next failure", act: "error" },
-  { keys: ["E"], shown: "E", says: "previous failure", act: "error-back" },
-  { keys: ["f"], shown: "f", says: "follow the end, or stop following", act: "follow" },
-  { keys: ["y"], shown: "y", says: "copy the address of this view", act: "copy-link" },
-  { keys: ["Y"], shown: "Y", says: "copy a command that shows the same", act: "copy-command" },
-  { keys: ["t"], shown: "t", says: "light, dark, or as the system has it", act: "theme" },
-];
+  { keys: ["/"], shown: "/", text: "search or filter", action: "search" },
+  { keys: ["n"], shown: "n", text: "next match", action: "next-match" },
+  { keys: ["N"], shown: "N", text: "previous match", action: "previous-match" },
+  { keys: ["e"], shown: "e", text: "next failure", action: "next-failure" },
+  { keys: ["E"], shown: "E", text: "previous failure", action: "previous-failure" },
+  { keys: ["f"], shown: "f", text: "follow new output, or stop following", action: "follow" },
+  { keys: ["y"], shown: "y", text: "copy a link to this view", action: "copy-link" },
+  { keys: ["Y"], shown: "Y", text: "copy the equivalent command", action: "copy-command" },
+  { keys: ["t"], shown: "t", text: "theme: light, dark or system", action: "theme" },
+] as const satisfies readonly Shortcut[];
 
-/** Keys that lists have when they are focused. */
+export type Action = (typeof SHORTCUTS)[number]["action"];
+
+/** Handles an action; returning false passes it on to the next component. */
+export type ActionHandler = (key: string) => unknown;
+export type ActionHandlers = Partial<Record<Action, ActionHandler>>;
+
+/** Keys of a focused list. */
 export const LIST_KEYS: [string, string][] = [
   ["j  k  ↑  ↓", "move"],
-  ["h  l  ←  →", "close or open a node"],
+  ["h  l  ←  →", "collapse or expand a task"],
   ["Home  End", "first, last"],
   ["Enter", "open"],
-  ["Esc", "back up"],
+  ["Esc", "go back"],
 ];
 
-/** What a key press means, given the one before it; null if nothing. */
-export function action(
-  event: Pick<KeyboardEvent, "key">,
-  before: string,
-): { act: string; key: string } | null {
-  const key = event.key;
-  const pair = `${before} ${key}`;
-  const found =
-    KEYS.find((known) => known.keys.includes(pair)) ?? KEYS.find((known) => known.keys.includes(key));
-  return found ? { act: found.act, key } : null;
+/** The action of a key, given the key pressed just before it. */
+export function actionOf(key: string, previousKey: string): Action | undefined {
+  const bound = (keys: string) =>
+    SHORTCUTS.find((shortcut) => (shortcut.keys as readonly string[]).includes(keys))?.action;
+  return bound(`${previousKey} ${key}`) ?? bound(key);
 }
 
-/** Whether a press belongs to someone who types, or to the browser. */
+/** Whether a key press is text input or belongs to the browser. */
 export function isTyping(event: KeyboardEvent): boolean {
   const target = event.target;
   const isField =
     target instanceof HTMLElement &&
     (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
-  return isField || event.ctrlKey || event.metaKey || event.altKey;
+  return isField || hasModifier(event);
+}
+
+export function hasModifier(event: KeyboardEvent): boolean {
+  return event.ctrlKey || event.metaKey || event.altKey;
 }

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { address, lineRange, lookWithin, parse, trialOf, type Route } from "./router";
+import { address, lineRange, parseRoute, parseTrial, type Route } from "./router";
+import { apiPrefix, ROOT_SCOPE, scopeOf } from "./scope";
 
 describe("addresses", () => {
-  it("say where one is, and back", () => {
+  it("round-trip", () => {
     const routes: Route[] = [
       { view: "overview" },
       { view: "overview", run: "a.b" },
@@ -12,25 +13,35 @@ describe("addresses", () => {
       { view: "iteration", run: "x", iter: 57, tab: "guard", line: "120-134", q: "a b&c" },
       { view: "iteration", run: "x", iter: 1, tab: "diff", path: "a dir/ü?#.rs" },
     ];
-    for (const route of routes) expect(parse(address(route))).toMatchObject(route);
+    for (const route of routes) expect(parseRoute(address(ROOT_SCOPE, route))).toMatchObject(route);
   });
 
-  it("of a trial's run are those of any run, in a place of their own", () => {
-    const trial = { case: "mends-a-ledger", id: "r.codex.t01.a1" };
-    lookWithin(trial);
+  it("of a trial's run carry the trial as a prefix", () => {
+    const trial = { case: "fixes-a-ledger", id: "r.codex.t01.a1" };
+    const scope = scopeOf(trial);
     const routes: Route[] = [{ view: "overview" }, { view: "iteration", run: "x", iter: 2, tab: "guard" }];
     for (const route of routes) {
-      expect(trialOf(address(route))).toEqual(trial);
-      expect(parse(address(route))).toMatchObject(route);
+      expect(parseTrial(address(scope, route))).toEqual(trial);
+      expect(parseRoute(address(scope, route))).toMatchObject(route);
     }
     for (const route of [
       { view: "results", of: "monday" },
       { view: "compare", base: "a@x:y", new: "b" },
     ] as Route[]) {
-      expect(trialOf(address(route))).toBeUndefined();
-      expect(parse(address(route))).toMatchObject(route);
+      expect(parseTrial(address(scope, route))).toBeUndefined();
+      expect(parseRoute(address(scope, route))).toMatchObject(route);
     }
-    lookWithin(undefined);
+  });
+
+  it("below `latest` name the trial that it means now", () => {
+    const resolved = { case: "a", id: "r.codex.t02.a1" };
+    const scope = { trial: { case: "a", id: "latest" }, resolved };
+    expect(address(scope, { view: "overview" })).toBe("#/trial/a/latest/");
+    expect(parseTrial(address(scope, { view: "runs" }))).toEqual(resolved);
+    expect(apiPrefix(scope)).toBe("/trial/a/latest");
+  });
+
+  it("with an invalid trial name no trial", () => {
     for (const bad of [
       "#/trial/..",
       "#/trial/a/..",
@@ -38,10 +49,10 @@ describe("addresses", () => {
       "#/trial/a/b c",
       "#/trial/_a/b",
     ])
-      expect(trialOf(bad), bad).toBeUndefined();
+      expect(parseTrial(bad), bad).toBeUndefined();
   });
 
-  it("that lead nowhere are said to", () => {
+  it("that match no view are unknown", () => {
     for (const bad of [
       "#/run",
       "#/run/a b",
@@ -51,11 +62,11 @@ describe("addresses", () => {
       "#/else",
       "#/run/%zz",
     ]) {
-      expect(parse(bad).view, bad).toBe("unknown");
+      expect(parseRoute(bad).view, bad).toBe("unknown");
     }
   });
 
-  it("name lines from 1", () => {
+  it("count lines from 1", () => {
     expect(lineRange("3")).toEqual([2, 2]);
     expect(lineRange("3-9")).toEqual([2, 8]);
     expect(lineRange("9-3")).toEqual([8, 8]);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { rows } from "./transcript";
+import { transcriptRows } from "./transcript";
 
 const event = (value: object) => JSON.stringify(value);
 const planned = event({
@@ -11,8 +11,8 @@ const planned = event({
 });
 
 describe("a transcript", () => {
-  it("of an agent that is not understood is what it printed, between what the runner did", () => {
-    const found = rows(
+  it("shows the raw output between the runner's events if the agent has none", () => {
+    const rows = transcriptRows(
       [planned, event({ t_ms: 9000, event: "agent_ended", exit: { kind: "finished", code: 0 } })],
       [
         event({ t: 5, raw: "one" }),
@@ -20,18 +20,18 @@ describe("a transcript", () => {
         event({ t: 5000, raw: { type: "x" } }),
       ],
     );
-    expect(found.map((row) => row.title || row.body)).toEqual([
+    expect(rows.map((row) => row.title || row.body)).toEqual([
       "Session on root/a · attempt 1 of 3",
       "one\ntwo",
       '{"type":"x"}',
-      "The agent is done",
+      "Agent finished",
     ]);
-    expect(found.at(-1)?.t).toBe(8000);
+    expect(rows.at(-1)?.t).toBe(8000);
   });
 
-  it("of one that is understood is what it did, the newest word about a thing in its first place", () => {
+  it("shows agent events, with later updates at the place of the first", () => {
     const agent = (t: number, value: object) => event({ t_ms: t, event: "agent", iter: 1, seq: 1, ...value });
-    const found = rows(
+    const rows = transcriptRows(
       [
         planned,
         agent(2000, {
@@ -56,30 +56,30 @@ describe("a transcript", () => {
       ],
       [event({ t: 1, raw: "not shown" })],
     );
-    expect(found.map((row) => [row.glyph, row.title || row.body, row.note])).toEqual([
+    expect(rows.map((row) => [row.glyph, row.title || row.body, row.note])).toEqual([
       ["▸", "Session on root/a · attempt 1 of 3", "prompt 10 B"],
       ["$", "cargo test", "exit 101 · 7.0 s"],
       ["•", "Fine <b>", ""],
       ["?", "somersault", ""],
     ]);
-    expect(found[1]).toMatchObject({ t: 1000, isFailure: true });
+    expect(rows[1]).toMatchObject({ t: 1000, isFailure: true });
   });
 
-  it("bears whatever stands in the files", () => {
+  it("survives any file content", () => {
     const hostile = [
       "",
       "null",
       "[1]",
       "{",
       '{"event":7}',
-      '{"event":"settled"}',
-      '{"event":"judged","findings":3}',
+      '{"event":"decided"}',
+      '{"event":"checked","findings":3}',
       '{"event":"agent"}',
     ];
-    expect(() => rows(hostile, hostile)).not.toThrow();
-    expect(rows([event({ event: "brand_new", x: 1 })], [])[0]?.title).toBe("brand new");
-    expect(rows([], [event({ t: 3, dropped: { lines: 7, bytes: 9 } })])[0]?.title).toBe(
-      "7 lines were not kept",
+    expect(() => transcriptRows(hostile, hostile)).not.toThrow();
+    expect(transcriptRows([event({ event: "brand_new", x: 1 })], [])[0]?.title).toBe("brand new");
+    expect(transcriptRows([], [event({ t: 3, dropped: { lines: 7, bytes: 9 } })])[0]?.title).toBe(
+      "7 lines dropped",
     );
   });
 });

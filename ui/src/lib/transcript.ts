@@ -1,19 +1,18 @@
-// What a session said and did, as rows. Events come from this runner, an older or a newer one: what is not known is
-// shown as it stands, and nothing is assumed to be of the type it should be.
+// The transcript of a session, as rows. The events may come from an older or a newer runner: unknown ones are shown
+// as they are, and no field is trusted to have the right type.
 
-import { plain } from "./ansi";
-import { bytes, clock, count, dollars } from "./format";
-import { outcome, type Tone } from "./words";
+import { stripAnsi } from "./ansi";
+import { bytes, count, dollars, duration } from "./format";
+import { outcomeLabel, spaced, type Tone } from "./labels";
 
-export interface Row {
-  /** Unique and stable: a later event about the same thing takes the place of the earlier one. */
+export interface TranscriptRow {
+  /** Unique and stable: a later event with the same key replaces the earlier one. */
   key: string;
-  /** Milliseconds since the session began; null where nobody said. */
+  /** Milliseconds since the session started; null if unknown. */
   t: number | null;
   glyph: string;
   kind: string;
   title: string;
-  /** Longer text under it. */
   body: string;
   note: string;
   tone: Tone | "";
@@ -29,47 +28,50 @@ const number = (value: unknown): number | null =>
 const object = (value: unknown): Json =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {};
 const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
-const words = (value: string): string => value.replaceAll("_", " ");
-const short = (value: unknown): string => {
-  const written = JSON.stringify(value) ?? "";
-  return written.length > 2000 ? `${written.slice(0, 2000)} …` : written;
+const JSON_CHARS_MAX = 2000;
+const shortJson = (value: unknown): string => {
+  const json = JSON.stringify(value) ?? "";
+  return json.length > JSON_CHARS_MAX ? `${json.slice(0, JSON_CHARS_MAX)} …` : json;
 };
 
-type Part = Pick<Row, "glyph" | "title"> & Partial<Row>;
+type RowParts = Pick<TranscriptRow, "glyph" | "title"> & Partial<TranscriptRow>;
 
-/** The rows of an iteration from its events and, where the agent is not understood, its output. */
-export function rows(events: string[], stream: string[]): Row[] {
-  const found: Row[] = [];
-  const places = new Map<string, number>();
-  const parsed = events.map(parse);
+/** The rows of an iteration: its events and, if the runner could not parse the agent's output, that output. */
+export function transcriptRows(events: string[], stream: string[]): TranscriptRow[] {
+  const rows: TranscriptRow[] = [];
+  const indexByKey = new Map<string, number>();
+  const parsed = events.map(parseJson);
   const start = number(parsed.map(object).find((event) => event.event === "planned")?.t_ms);
-  let understood = 0;
+  let hasAgentEvents = false;
   parsed.forEach((value, index) => {
     const event = object(value);
-    const isAgents = event.event === "agent";
-    if (isAgents) understood++;
-    const at = number(event.t_ms);
-    const part = isAgents ? agentRow(event) : runnerRow(event);
-    if (!part) return;
-    const id = isAgents ? text(event.id) : "";
+    const isAgentEvent = event.event === "agent";
+    hasAgentEvents ||= isAgentEvent;
+    const time = number(event.t_ms);
+    const parts = isAgentEvent ? agentRow(event) : runnerRow(event);
+    if (!parts) return;
+    const id = isAgentEvent ? text(event.id) : "";
     const key = id ? `a:${text(event.parent)}:${id}` : `e:${index}`;
-    const row = complete(part, key, at !== null && start !== null ? at - start : null);
-    const place = places.get(key);
-    if (place === undefined) {
-      places.set(key, found.length);
-      found.push(row);
+    const row = newRow(parts, key, time !== null && start !== null ? time - start : null);
+    const existing = indexByKey.get(key);
+    if (existing === undefined) {
+      indexByKey.set(key, rows.length);
+      rows.push(row);
     } else {
-      const earlier = found[place];
-      const took =
-        row.t !== null && earlier?.t != null && row.t - earlier.t >= 1000 ? clock(row.t - earlier.t) : "";
-      found[place] = { ...row, t: earlier?.t ?? row.t, note: [row.note, took].filter(Boolean).join(" · ") };
+      rows[existing] = updatedRow(rows[existing], row);
     }
   });
-  if (understood > 0) return found;
-  return merged(found, outputRows(stream));
+  return hasAgentEvents ? rows : mergeByTime(rows, outputRows(stream));
 }
 
-function parse(line: string): unknown {
+/** The later row at the earlier one's time, with how long it took. */
+function updatedRow(earlier: TranscriptRow | undefined, row: TranscriptRow): TranscriptRow {
+  const took = row.t !== null && earlier?.t != null ? row.t - earlier.t : 0;
+  const note = [row.note, took >= 1000 ? duration(took) : ""].filter(Boolean).join(" · ");
+  return { ...row, t: earlier?.t ?? row.t, note };
+}
+
+function parseJson(line: string): unknown {
   try {
     return JSON.parse(line);
   } catch {
@@ -77,59 +79,56 @@ function parse(line: string): unknown {
   }
 }
 
-function complete(part: Part, key: string, t: number | null): Row {
-  return { kind: "runner", body: "", note: "", tone: "", isFailure: false, ...part, key, t };
+function newRow(parts: RowParts, key: string, t: number | null): TranscriptRow {
+  return { kind: "runner", body: "", note: "", tone: "", isFailure: false, ...parts, key, t };
 }
 
-/** Puts what was printed between the events, by time. */
-function merged(events: Row[], output: Row[]): Row[] {
-  const all: Row[] = [];
+function mergeByTime(events: TranscriptRow[], output: TranscriptRow[]): TranscriptRow[] {
+  const rows: TranscriptRow[] = [];
   let next = 0;
   for (const row of output) {
     while (next < events.length && (events[next]?.t ?? 0) <= (row.t ?? 0) && events[next]?.kind !== "end") {
-      all.push(events[next++] as Row);
+      rows.push(events[next++] as TranscriptRow);
     }
-    all.push(row);
+    rows.push(row);
   }
-  return all.concat(events.slice(next));
+  return rows.concat(events.slice(next));
 }
 
-/** Lines that came together are one row. */
-function outputRows(stream: string[]): Row[] {
-  const found: Row[] = [];
-  let last: { row: Row; t: number; lines: number } | null = null;
+const GROUP_GAP_MS = 1000;
+const GROUP_LINES_MAX = 200;
+
+/** The agent's raw output. Lines printed shortly after each other form one row. */
+function outputRows(stream: string[]): TranscriptRow[] {
+  const rows: TranscriptRow[] = [];
+  let last: { row: TranscriptRow; t: number; lines: number } | null = null;
   stream.forEach((line, index) => {
-    const record = object(parse(line));
+    const record = object(parseJson(line));
     const t = number(record.t) ?? last?.t ?? 0;
     const dropped = object(record.dropped);
     if (record.dropped !== undefined) {
-      found.push(
-        complete(
-          { glyph: "…", title: `${count(number(dropped.lines))} lines were not kept`, kind: "note" },
-          `o:${index}`,
-          t,
-        ),
-      );
+      const title = `${count(number(dropped.lines))} lines dropped`;
+      rows.push(newRow({ glyph: "…", title, kind: "note" }, `o:${index}`, t));
       last = null;
       return;
     }
     const raw = record.raw ?? record;
-    const shown = typeof raw === "string" ? plain(raw) : short(raw);
-    if (last && t - last.t < 1000 && last.lines < 200) {
+    const shown = typeof raw === "string" ? stripAnsi(raw) : shortJson(raw);
+    if (last && t - last.t < GROUP_GAP_MS && last.lines < GROUP_LINES_MAX) {
       last.row.body += `\n${shown}`;
       last.t = t;
       last.lines++;
       return;
     }
-    const row = complete({ glyph: "│", title: "", kind: "output", body: shown }, `o:${index}`, t);
-    found.push(row);
+    const row = newRow({ glyph: "│", title: "", kind: "output", body: shown }, `o:${index}`, t);
+    rows.push(row);
     last = { row, t, lines: 1 };
   });
-  return found;
+  return rows;
 }
 
-/** What the runner itself announces. */
-function runnerRow(event: Json): Part | null {
+/** The row of an event of the runner. */
+function runnerRow(event: Json): RowParts | null {
   const name = text(event.event);
   const exit = object(event.exit);
   switch (name) {
@@ -145,8 +144,8 @@ function runnerRow(event: Json): Part | null {
         tab: "prompt",
       };
     }
-    case "resumed":
-      return { glyph: "↻", title: "Taken up again after a crash", tone: "retry" };
+    case "recovered":
+      return { glyph: "↻", title: "Recovered after a crash", tone: "retry" };
     case "agent_ended": {
       const kind = text(exit.kind) || "ended";
       const code = number(exit.code);
@@ -154,25 +153,23 @@ function runnerRow(event: Json): Part | null {
       const usage = object(event.usage);
       const cost = number(usage.cost_microdollars);
       const tokens = number(usage.input_tokens);
-      const spent = [tokens === null ? "" : `${count(tokens)} tokens in`, cost === null ? "" : dollars(cost)];
+      const used = [tokens === null ? "" : `${count(tokens)} tokens in`, cost === null ? "" : dollars(cost)];
       return {
         glyph: isFine ? "✓" : "✗",
         kind: "end",
-        title: isFine
-          ? "The agent is done"
-          : `The agent ended: ${words(kind)}${code === null ? "" : ` ${code}`}`,
+        title: isFine ? "Agent finished" : `Agent failed: ${spaced(kind)}${code === null ? "" : ` ${code}`}`,
         body: text(exit.why),
-        note: spent.filter(Boolean).join(" · "),
+        note: used.filter(Boolean).join(" · "),
         tone: isFine ? "" : "fail",
         isFailure: !isFine,
       };
     }
-    case "judged": {
-      const judgement = text(event.judgement);
+    case "checked": {
+      const result = text(event.result);
       const findings = list(event.findings).map(text).join("\n");
-      const isFine = judgement === "lawful";
-      const said = event.status ? `The agent says ${text(event.status)}` : "No answer that counts";
-      const title = isFine ? said : `${said}: ${words(judgement)}`;
+      const isFine = result === "accepted";
+      const answer = event.status ? `Agent reported: ${text(event.status)}` : "No valid answer";
+      const title = isFine ? answer : `${answer}: ${spaced(result)}`;
       return {
         glyph: isFine ? "·" : "✗",
         kind: "end",
@@ -196,8 +193,8 @@ function runnerRow(event: Json): Part | null {
       const end =
         text(event.end) === "ended"
           ? `exit ${code ?? `signal ${number(exit.signal)}`}`
-          : words(text(event.end));
-      const title = isFine ? "The guard passes" : `The guard fails: ${end}`;
+          : spaced(text(event.end));
+      const title = isFine ? "Guard passed" : `Guard failed: ${end}`;
       return {
         glyph: isFine ? "✓" : "✗",
         kind: "end",
@@ -207,18 +204,11 @@ function runnerRow(event: Json): Part | null {
         tab: "guard",
       };
     }
-    case "settled": {
-      const look = outcome(text(event.outcome));
-      const marks = list(event.marks).map((mark) => words(text(object(mark).mark)));
-      const charge = text(event.charge) === "charged" ? "costs an attempt" : "costs no attempt";
-      return {
-        glyph: look.glyph,
-        kind: "end",
-        title: `Outcome: ${look.word}`,
-        body: marks.join("\n"),
-        note: charge,
-        tone: look.tone,
-      };
+    case "decided": {
+      const { glyph, text: word, tone } = outcomeLabel(text(event.outcome));
+      const notes = list(event.annotations).map((note) => spaced(text(object(note).annotation)));
+      const note = text(event.charge) === "charged" ? "used an attempt" : "used no attempt";
+      return { glyph, kind: "end", title: `Outcome: ${word}`, body: notes.join("\n"), note, tone };
     }
     case "committed":
       return { glyph: "●", kind: "end", title: `Committed ${text(event.commit).slice(0, 8)}`, tab: "diff" };
@@ -226,26 +216,26 @@ function runnerRow(event: Json): Part | null {
       return {
         glyph: "↻",
         kind: "end",
-        title: `Waiting ${clock((number(object(event.wait).secs) ?? 0) * 1000)}`,
+        title: `Waiting ${duration((number(object(event.wait).secs) ?? 0) * 1000)}`,
         tone: "retry",
       };
     case "stopped":
-      return { glyph: "⊘", kind: "end", title: `The run stops: ${words(text(object(event.stop).reason))}` };
+      return { glyph: "⊘", kind: "end", title: `Run stopped: ${spaced(text(object(event.stop).reason))}` };
     default:
-      return { glyph: "?", kind: "unknown", title: words(name || "an event"), body: short(event) };
+      return { glyph: "?", kind: "unknown", title: spaced(name || "unknown event"), body: shortJson(event) };
   }
 }
 
-const STATE_NOTE: Record<string, string> = { started: "running", failed: "failed" };
+const STATE_NOTES: Record<string, string> = { started: "running", failed: "failed" };
 
-/** What an agent that the runner understands says and does. */
-function agentRow(event: Json): Part | null {
+/** The row of an event of the agent. */
+function agentRow(event: Json): RowParts | null {
   const kind = text(event.kind);
   const state = text(event.state);
-  const note = STATE_NOTE[state] ?? "";
+  const note = STATE_NOTES[state] ?? "";
   const isFailure = state === "failed";
   const tone: Tone | "" = isFailure ? "fail" : state === "started" ? "run" : "";
-  const part = (glyph: string, title: string, more: Partial<Row> = {}): Part => ({
+  const parts = (glyph: string, title: string, more: Partial<TranscriptRow> = {}): RowParts => ({
     glyph,
     title,
     kind,
@@ -256,63 +246,63 @@ function agentRow(event: Json): Part | null {
   });
   switch (kind) {
     case "session":
-      return part("▸", "The agent begins", {
+      return parts("▸", "Agent started", {
         note: [text(event.model), text(event.version)].filter(Boolean).join(" · "),
       });
     case "message":
-      return part("•", "", { body: text(event.text) });
+      return parts("•", "", { body: text(event.text) });
     case "reasoning":
-      return part("∴", "", { body: text(event.text) });
+      return parts("∴", "", { body: text(event.text) });
     case "command": {
       const exit = number(event.exit);
-      const isRed = exit !== null && exit !== 0;
-      // A test that fails is work, not a fault of the session: it is shown, and not counted as one.
-      return part("$", text(event.command), {
+      const hasFailed = exit !== null && exit !== 0;
+      // Failing commands are part of the work: they get a softer tone than a failed session.
+      return parts("$", text(event.command), {
         body: plainLines(text(event.output)),
         note: exit === null ? note : `exit ${exit}`,
-        tone: isRed ? "retry" : tone,
-        isFailure: isRed,
+        tone: hasFailed ? "retry" : tone,
+        isFailure: hasFailed,
       });
     }
     case "edit": {
       const files = list(event.files).map(object);
       const title = files.map((file) => text(file.path)).join(", ") || "files";
-      return part("✎", title, {
+      return parts("✎", title, {
         note: note || files.map((file) => text(file.change)).join(", "),
         tab: "diff",
       });
     }
     case "read":
-      return part("○", text(event.path));
+      return parts("○", text(event.path));
     case "search":
-      return part("⌕", text(event.query));
+      return parts("⌕", text(event.query));
     case "web":
-      return part("⌕", text(event.query), { note: note || "web" });
+      return parts("⌕", text(event.query), { note: note || "web" });
     case "tool":
-      return part("⚙", text(event.name), {
+      return parts("⚙", text(event.name), {
         body: [text(event.input), plainLines(text(event.output))].filter(Boolean).join("\n"),
       });
     case "plan": {
       const items = list(event.items).map(object);
       const done = items.filter((item) => item.state === "done").length;
-      const mark: Record<string, string> = { done: "✓", active: "▸" };
-      const lines = items.map((item) => `${mark[text(item.state)] ?? "◦"} ${text(item.text)}`);
-      return part("☰", `Plan: ${done} of ${items.length} done`, { body: lines.join("\n") });
+      const glyphs: Record<string, string> = { done: "✓", active: "▸" };
+      const lines = items.map((item) => `${glyphs[text(item.state)] ?? "◦"} ${text(item.text)}`);
+      return parts("☰", `Plan: ${done} of ${items.length} done`, { body: lines.join("\n") });
     }
     case "retry":
-      return part("↻", text(event.text) || "The agent tries again", { tone: "retry" });
+      return parts("↻", text(event.text) || "Agent is retrying", { tone: "retry" });
     case "warning":
-      return part("!", text(event.text), { tone: "retry" });
+      return parts("!", text(event.text), { tone: "retry" });
     case "failed":
-      return part("✗", text(event.message) || "The session failed", { tone: "fail", isFailure: true });
+      return parts("✗", text(event.message) || "Session failed", { tone: "fail", isFailure: true });
     case "finished":
     case "usage":
       return null;
     default:
-      return part("?", words(kind || "something"), { body: short(event.raw ?? event) });
+      return parts("?", spaced(kind || "unknown event"), { body: shortJson(event.raw ?? event) });
   }
 }
 
 function plainLines(value: string): string {
-  return value.split("\n").map(plain).join("\n").trimEnd();
+  return value.split("\n").map(stripAnsi).join("\n").trimEnd();
 }

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { closedAtFirst, ends, NO_FILTER, pathTo, toggled, visibleRows } from "./tree";
-import type { SlimTree } from "./types";
+import { initiallyCollapsed, NO_FILTER, pathTo, rowsAfterToggle, subtreeEnds, visibleRows } from "./tree";
+import type { TreeColumns } from "./types";
 
 // root: a (b, c (d)), e
-const tree: SlimTree = {
+const tree: TreeColumns = {
   run: "x",
   revision: "",
   id: ["root", "a", "b", "c", "d", "e"],
@@ -17,50 +17,49 @@ const tree: SlimTree = {
   passed: [1, 1, 1, 0, 0, 0],
   selected: "d",
 };
-const end = ends(tree);
-const shown = (rows: number[]) => rows.map((at) => tree.id[at]).join(" ");
+const ends = subtreeEnds(tree);
+const ids = (rows: number[]) => rows.map((index) => tree.id[index]).join(" ");
 
-describe("the tree", () => {
+describe("the task tree", () => {
   it("knows where a subtree ends", () => {
-    expect([...end]).toEqual([6, 5, 3, 5, 5, 6]);
+    expect([...ends]).toEqual([6, 5, 3, 5, 5, 6]);
   });
 
-  it("is opened and closed as if it were made anew", () => {
-    let rows = visibleRows(tree, end, new Set(), NO_FILTER);
-    expect(shown(rows)).toBe("root a b c d e");
-    for (const closed of [new Set(["a"]), new Set<string>(), new Set(["a", "c"]), new Set(["c"])]) {
-      rows = toggled(tree, end, closed, rows, 1);
-      const anew = visibleRows(tree, end, closed, NO_FILTER);
-      if (!closed.has("c") || closed.has("a")) expect(shown(rows)).toBe(shown(anew));
+  it("has the same rows after a toggle as when computed from scratch", () => {
+    let rows = visibleRows(tree, ends, new Set(), NO_FILTER);
+    expect(ids(rows)).toBe("root a b c d e");
+    for (const collapsed of [new Set(["a"]), new Set<string>(), new Set(["a", "c"]), new Set(["c"])]) {
+      rows = rowsAfterToggle(tree, ends, collapsed, rows, 1);
+      expect(ids(rows)).toBe(ids(visibleRows(tree, ends, collapsed, NO_FILTER)));
     }
   });
 
-  it("shows what matches with the way to it", () => {
+  it("shows matches with their ancestors", () => {
     const find = (filter: Partial<typeof NO_FILTER>) =>
-      shown(visibleRows(tree, end, new Set(["root"]), { ...NO_FILTER, ...filter }));
+      ids(visibleRows(tree, ends, new Set(["root"]), { ...NO_FILTER, ...filter }));
     expect(find({ text: "dEE" })).toBe("root a c d");
     expect(find({ onlyOpen: true })).toBe("root a c d e");
     expect(find({ onlyFailing: true })).toBe("root a c d");
     expect(find({ text: "zzz" })).toBe("");
   });
 
-  it("names the way to a node", () => {
+  it("has a path to each node", () => {
     expect(pathTo(tree, "d")).toEqual(["root", "a", "c", "d"]);
     expect(pathTo(tree, "none")).toEqual([]);
   });
 
-  it("is open as a whole only when it is small", () => {
-    expect(closedAtFirst(tree).size).toBe(0);
-    const many = Array.from({ length: 1000 }, (_, at) => `n${at}`);
+  it("starts fully expanded only if it is small", () => {
+    expect(initiallyCollapsed(tree).size).toBe(0);
+    const many = Array.from({ length: 1000 }, (_, index) => `n${index}`);
     const wide = {
       ...tree,
       id: many,
-      parent: many.map((_, at) => (at === 0 ? -1 : 0)),
-      depth: many.map((_, at) => (at === 0 ? 0 : 1)),
+      parent: many.map((_, index) => (index === 0 ? -1 : 0)),
+      depth: many.map((_, index) => (index === 0 ? 0 : 1)),
       selected: "n7",
     };
-    expect(closedAtFirst(wide).has("n0")).toBe(false);
-    expect(closedAtFirst(wide).has("n7")).toBe(false);
-    expect(closedAtFirst(wide).has("n8")).toBe(true);
+    expect(initiallyCollapsed(wide).has("n0")).toBe(false);
+    expect(initiallyCollapsed(wide).has("n7")).toBe(false);
+    expect(initiallyCollapsed(wide).has("n8")).toBe(true);
   });
 });

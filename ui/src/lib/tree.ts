@@ -1,116 +1,121 @@
-// The tree as rows: opened and closed by splicing, never by making all of it anew.
+// The task tree as a flat list of rows. A toggle splices rows in or out instead of computing all of them again, which
+// keeps a tree of 100,000 nodes fast.
 
-import type { SlimTree } from "./types";
-import { EXHAUSTED, PASSES } from "./words";
+import type { TreeColumns } from "./types";
+import { EXHAUSTED, PASSES } from "./labels";
 
-export interface Filter {
+export interface TreeFilter {
   text: string;
   onlyOpen: boolean;
   onlyFailing: boolean;
 }
 
-export const NO_FILTER: Filter = { text: "", onlyOpen: false, onlyFailing: false };
+export const NO_FILTER: TreeFilter = { text: "", onlyOpen: false, onlyFailing: false };
 
-/** Where each node's subtree ends in the columns: the place behind its last descendant. */
-export function ends(tree: SlimTree): Int32Array {
-  const found = new Int32Array(tree.id.length);
-  for (let at = tree.id.length - 1; at >= 0; at--) {
-    if ((found[at] ?? 0) <= at) found[at] = at + 1;
-    const parent = tree.parent[at] ?? -1;
-    if (parent >= 0) found[parent] = Math.max(found[parent] ?? 0, found[at] ?? 0);
+const EXPANDED_NODES_MAX = 200;
+
+/** For each node, the index after its last descendant. */
+export function subtreeEnds(tree: TreeColumns): Int32Array {
+  const ends = new Int32Array(tree.id.length);
+  for (let index = tree.id.length - 1; index >= 0; index--) {
+    if ((ends[index] ?? 0) <= index) ends[index] = index + 1;
+    const parent = tree.parent[index] ?? -1;
+    if (parent >= 0) ends[parent] = Math.max(ends[parent] ?? 0, ends[index] ?? 0);
   }
-  return found;
+  return ends;
 }
 
-/** Which nodes are closed at first: in a large tree, all inner nodes that pass, and those far down. */
-export function closedAtFirst(tree: SlimTree): Set<string> {
-  const closed = new Set<string>();
-  if (tree.id.length <= 200) return closed;
-  const open = new Set(pathTo(tree, tree.selected));
-  for (let at = 0; at < tree.id.length; at++) {
-    const id = tree.id[at] ?? "";
-    if ((tree.depth[at] ?? 0) >= 1 && !open.has(id)) closed.add(id);
+/** The nodes that start collapsed: in a large tree, all but the root and the path to the next task. */
+export function initiallyCollapsed(tree: TreeColumns): Set<string> {
+  const collapsed = new Set<string>();
+  if (tree.id.length <= EXPANDED_NODES_MAX) return collapsed;
+  const expanded = new Set(pathTo(tree, tree.selected));
+  for (let index = 0; index < tree.id.length; index++) {
+    const id = tree.id[index] ?? "";
+    if ((tree.depth[index] ?? 0) >= 1 && !expanded.has(id)) collapsed.add(id);
   }
-  return closed;
+  return collapsed;
 }
 
-/** The ids from the root to a node. */
-export function pathTo(tree: SlimTree, id: string | null | undefined): string[] {
+/** The ids from the root to a node; empty if the tree has no such node. */
+export function pathTo(tree: TreeColumns, id: string | null | undefined): string[] {
   const path: string[] = [];
-  let at = id ? tree.id.indexOf(id) : -1;
-  while (at >= 0) {
-    path.unshift(tree.id[at] ?? "");
-    at = tree.parent[at] ?? -1;
+  let index = id ? tree.id.indexOf(id) : -1;
+  while (index >= 0) {
+    path.unshift(tree.id[index] ?? "");
+    index = tree.parent[index] ?? -1;
   }
   return path;
 }
 
-/** The places in the columns of the rows that are shown. */
+/** The rows to show, as indices of nodes. */
 export function visibleRows(
-  tree: SlimTree,
-  end: Int32Array,
-  closed: ReadonlySet<string>,
-  filter: Filter,
+  tree: TreeColumns,
+  ends: Int32Array,
+  collapsed: ReadonlySet<string>,
+  filter: TreeFilter,
 ): number[] {
   const isFiltered = filter.text !== "" || filter.onlyOpen || filter.onlyFailing;
-  return isFiltered ? filtered(tree, filter) : below(tree, end, closed, 0, tree.id.length);
+  return isFiltered ? filteredRows(tree, filter) : expandedRows(tree, ends, collapsed, 0, tree.id.length);
 }
 
-/** The rows of some nodes and what is open below them. */
-function below(
-  tree: SlimTree,
-  end: Int32Array,
-  closed: ReadonlySet<string>,
+/** The nodes from `from` to `to` that no collapsed node hides. */
+function expandedRows(
+  tree: TreeColumns,
+  ends: Int32Array,
+  collapsed: ReadonlySet<string>,
   from: number,
   to: number,
 ): number[] {
   const rows: number[] = [];
-  for (let at = from; at < to;) {
-    rows.push(at);
-    at = closed.has(tree.id[at] ?? "") ? (end[at] ?? at + 1) : at + 1;
+  for (let index = from; index < to;) {
+    rows.push(index);
+    index = collapsed.has(tree.id[index] ?? "") ? (ends[index] ?? index + 1) : index + 1;
   }
   return rows;
 }
 
-/** What matches, with the nodes on the way to it. */
-function filtered(tree: SlimTree, filter: Filter): number[] {
-  const wanted = filter.text.toLowerCase();
-  const keep = new Uint8Array(tree.id.length);
-  for (let at = 0; at < tree.id.length; at++) {
-    const flags = tree.flags[at] ?? 0;
+/** The nodes that match, with their ancestors. */
+function filteredRows(tree: TreeColumns, filter: TreeFilter): number[] {
+  const text = filter.text.toLowerCase();
+  const matches = (value: string | undefined) => (value ?? "").toLowerCase().includes(text);
+  const isShown = new Uint8Array(tree.id.length);
+  for (let index = 0; index < tree.id.length; index++) {
+    const flags = tree.flags[index] ?? 0;
+    const hasFailed = flags & EXHAUSTED || ((tree.attempts[index] ?? 0) > 0 && !(flags & PASSES));
     if (filter.onlyOpen && flags & PASSES) continue;
-    if (filter.onlyFailing && !(flags & EXHAUSTED) && ((tree.attempts[at] ?? 0) === 0 || flags & PASSES))
-      continue;
-    const holds = (text: string | undefined) => (text ?? "").toLowerCase().includes(wanted);
-    if (wanted !== "" && !holds(tree.title[at]) && !holds(tree.id[at])) continue;
-    for (let up = at; up >= 0 && !keep[up]; up = tree.parent[up] ?? -1) keep[up] = 1;
+    if (filter.onlyFailing && !hasFailed) continue;
+    if (text !== "" && !matches(tree.title[index]) && !matches(tree.id[index])) continue;
+    for (let up = index; up >= 0 && !isShown[up]; up = tree.parent[up] ?? -1) isShown[up] = 1;
   }
   const rows: number[] = [];
-  keep.forEach((is, at) => is && rows.push(at));
+  isShown.forEach((shown, index) => shown && rows.push(index));
   return rows;
 }
 
-/** The rows after a node was closed or opened; `closed` says which already. */
-export function toggled(
-  tree: SlimTree,
-  end: Int32Array,
-  closed: ReadonlySet<string>,
+/** The rows after the node in `row` was collapsed or expanded; `collapsed` is the state after that. */
+export function rowsAfterToggle(
+  tree: TreeColumns,
+  ends: Int32Array,
+  collapsed: ReadonlySet<string>,
   rows: number[],
   row: number,
 ): number[] {
-  const at = rows[row];
-  if (at === undefined) return rows;
-  const behind = end[at] ?? at + 1;
-  let last = row + 1;
-  while (last < rows.length && (rows[last] ?? 0) < behind) last++;
-  const shown = closed.has(tree.id[at] ?? "") ? [] : below(tree, end, closed, at + 1, behind);
-  // Not `splice`: its arguments are limited, and a subtree may have 100,000 rows.
-  return rows.slice(0, row + 1).concat(shown, rows.slice(last));
+  const index = rows[row];
+  if (index === undefined) return rows;
+  const subtreeEnd = ends[index] ?? index + 1;
+  let next = row + 1;
+  while (next < rows.length && (rows[next] ?? 0) < subtreeEnd) next++;
+  const inner = collapsed.has(tree.id[index] ?? "")
+    ? []
+    : expandedRows(tree, ends, collapsed, index + 1, subtreeEnd);
+  // Not `splice`: the number of its arguments is limited, and a subtree may have 100,000 rows.
+  return rows.slice(0, row + 1).concat(inner, rows.slice(next));
 }
 
-/** The same set with a member taken out, or put in if it was not there. */
-export function flipped(set: ReadonlySet<string>, id: string): ReadonlySet<string> {
-  const next = new Set(set);
-  if (!next.delete(id)) next.add(id);
-  return next;
+/** A copy of the set with the member added, or removed if it was there. */
+export function withToggled(set: ReadonlySet<string>, id: string): ReadonlySet<string> {
+  const copy = new Set(set);
+  if (!copy.delete(id)) copy.add(id);
+  return copy;
 }

@@ -43,7 +43,7 @@ pub(super) struct ParsedSession {
 }
 
 /// Which session it was.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct SessionIdentity {
     /// The agent's id of the session.
     pub session_id: Option<String>,

@@ -12,7 +12,7 @@ use crate::strict::{BoundedInt, SAFE_INTEGER_MAX, TomlTable, inline_schema};
 pub type TokenLimit = BoundedInt<1, SAFE_INTEGER_MAX>;
 
 /// Limits on what a run may use. They are checked before each session, so the session that reaches one is the last.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[serde(default)]
 pub struct Budget {

@@ -28,7 +28,7 @@ fn plus(sum: Amount, more: u64) -> Amount {
 }
 
 /// The cost of one session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionCost {
     /// Input and output tokens, if known.
     pub tokens: Option<u64>,
@@ -153,7 +153,7 @@ impl LeafSpending {
 }
 
 /// The limits that a budget can set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetLimit {
     RunTokens,

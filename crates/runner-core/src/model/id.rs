@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
+use super::object_id::BranchName;
 use crate::strict::inline_schema;
 
 /// The most bytes of an id.
@@ -136,8 +137,8 @@ impl RunId {
     }
 
     /// The run's branch, `runner/<id>`.
-    pub fn branch(&self) -> String {
-        format!("{BRANCH_PREFIX}{}", self.0)
+    pub fn branch(&self) -> BranchName {
+        BranchName::new(format!("{BRANCH_PREFIX}{}", self.0))
     }
 
     /// The id in a branch name, if it is the branch of a run.
@@ -257,7 +258,7 @@ mod tests {
     #[test]
     fn run_ids_are_also_valid_branch_names() {
         for good in ["run-1a2b3c4d", "v1.2", "-x", "a.lock.b", &"x".repeat(128)] {
-            assert_eq!(RunId::new(good).map(|id| id.branch()), Ok(format!("runner/{good}")));
+            assert_eq!(RunId::new(good).map(|id| id.branch().to_string()), Ok(format!("runner/{good}")));
         }
         for bad in [".a", "a.", "a.lock", "a..b"] {
             assert!(matches!(RunId::new(bad), Err(IdError::NotABranch(_))), "{bad}");

@@ -20,7 +20,7 @@ use crate::model::tree::Tree;
 use crate::strict::{DocumentProblem, DocumentProblems, FieldReader, decode_utf8};
 
 /// What an agent may use on a node and its descendants. An absent key changes nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[serde(default)]
 pub struct Tools {

@@ -15,7 +15,7 @@ mod user_edit_rules;
 use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use agent_tree::AgentTree;
 pub use problem::{JsonKind, TreeError, TreeProblem};
@@ -111,7 +111,7 @@ impl Node {
 }
 
 /// A count of leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeafCount {
     pub total: usize,
     pub passed: usize,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::PromptSection;
 use crate::text::{head, tail};
@@ -35,7 +35,7 @@ const SHRUNK: [PromptSection; 6] = [
 ];
 
 /// What was cut from one section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SectionCut {
     /// The section.
     pub section: PromptSection,

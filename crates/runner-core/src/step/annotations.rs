@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::attempt::ChangeScope;
 use super::interpret::Claim;
@@ -14,7 +14,7 @@ use super::settle::Decision;
 use crate::model::repo_path::RepoPath;
 
 /// One mark on an iteration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "annotation", rename_all = "snake_case")]
 pub enum Annotation {
     /// A protected file was changed and put back.
@@ -33,6 +33,10 @@ pub enum Annotation {
     RepairAbandoned,
     /// Nothing changed, neither in the plan nor outside `.runner/`.
     NothingChanged,
+    /// An annotation that only a newer runner knows.
+    #[serde(other)]
+    #[schemars(skip)]
+    Unknown,
 }
 
 /// How many guard files are named one by one.
@@ -47,7 +51,7 @@ impl Annotation {
             | Self::GuardFileCreated { .. }
             | Self::GuardFilesOmitted { .. } => "Runner-Guard-Mark",
             Self::PlanEdited { .. } | Self::SelectedTaskEdited | Self::RepairAbandoned => "Runner-Plan-Mark",
-            Self::NothingChanged => "Runner-Work-Mark",
+            Self::NothingChanged | Self::Unknown => "Runner-Work-Mark",
         }
     }
 }
@@ -66,6 +70,7 @@ impl fmt::Display for Annotation {
             Self::SelectedTaskEdited => f.write_str("selected-task-edited"),
             Self::RepairAbandoned => f.write_str("repair-abandoned"),
             Self::NothingChanged => f.write_str("nothing-changed"),
+            Self::Unknown => f.write_str("unknown"),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! An event says what happened, never when: whoever records it adds the time.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::annotations::Annotation;
 use super::attempt::{GuardExit, GuardRun, SessionExit, Usage};
@@ -24,7 +24,7 @@ use crate::model::run_state::GuardResult;
 use crate::model::tree::LeafCount;
 
 /// One thing that happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// A session is about to begin.
@@ -96,20 +96,46 @@ pub enum Event {
     HookRan { hook: String, fault: Option<String> },
     /// The run stops.
     Stopped { stop: StopReason, exit_code: u8 },
+    /// An event that only a newer runner knows.
+    #[serde(other)]
+    #[schemars(skip)]
+    Unknown,
 }
 
-/// A line of events.jsonl.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct RecordedEvent<'e> {
+/// A line of events.jsonl: written with a borrowed event, read with an owned one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "RecordedEvent")]
+pub struct RecordedEvent<E = Event> {
     /// When it happened, in milliseconds since 1970.
     pub t_ms: u64,
     /// What happened.
     #[serde(flatten)]
-    pub event: &'e Event,
+    pub event: E,
+}
+
+impl RecordedEvent {
+    /// Parses a line of events.jsonl. An event of a newer runner, or a known one with contents that this version does not
+    /// know, is [`Event::Unknown`]; `None` for a line that holds no event, such as one that a crash cut off.
+    pub fn from_line(line: &[u8]) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct EventTime {
+            t_ms: u64,
+        }
+        if let Ok(recorded) = serde_json::from_slice(line) {
+            return Some(recorded);
+        }
+        let EventTime { t_ms } = serde_json::from_slice(line).ok()?;
+        Some(Self { t_ms, event: Event::Unknown })
+    }
+
+    /// Every event in a file or a part of one, without the lines that hold none.
+    pub fn from_lines(bytes: &[u8]) -> impl Iterator<Item = Self> {
+        bytes.split(|byte| *byte == b'\n').filter_map(Self::from_line)
+    }
 }
 
 /// What the judging came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionCheck {
     /// No answer that counts.
@@ -123,7 +149,7 @@ pub enum SessionCheck {
 }
 
 /// How a run of the guard ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GuardEnd {
     Ended,
@@ -220,6 +246,49 @@ impl Event {
             Self::BudgetUnenforceable { .. } => "budget_unenforceable",
             Self::HookRan { .. } => "hook_ran",
             Self::Stopped { .. } => "stopped",
+            Self::Unknown => "unknown",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::AgentEventKind;
+
+    #[test]
+    fn a_line_is_read_back_as_it_was_written() {
+        let iter = IterationNumber::FIRST;
+        let activity = AgentEvent {
+            id: Some("1".to_owned()),
+            parent: None,
+            kind: AgentEventKind::Message { text: "hello".to_owned() },
+        };
+        for event in [
+            Event::Paused,
+            Event::Agent { iter, seq: 3, activity },
+            Event::GuardEnded { iter, end: GuardEnd::Ended, exit: Some(GuardExit::Signal(9)) },
+            Event::Committed {
+                iter,
+                commit: "c0ffee".to_owned(),
+                next: NextAction::Stop(StopReason::UserStop),
+            },
+            Event::stopped(&StopReason::Stuck { node: NodeId::root() }),
+        ] {
+            let line = serde_json::to_vec(&RecordedEvent { t_ms: 7, event: &event }).unwrap();
+            assert_eq!(RecordedEvent::from_line(&line), Some(RecordedEvent { t_ms: 7, event }));
+        }
+    }
+
+    #[test]
+    fn lines_of_a_newer_runner_are_unknown_events_and_broken_lines_are_skipped() {
+        let lines = br#"{"t_ms": 1, "event": "paused", "by": "robot"}
+{"t_ms": 2, "event": "reviewed", "verdict": {"ok": true}}
+{"t_ms": 3, "event": "guard_ended", "iter": 1, "end": "melted", "exit": null}
+{"t_ms": 4, "event": "stopped", "stop": {"reason": "landed", "at": 5}, "exit_code": 0}
+{"t_ms": 5, "event": "pau"#;
+        let read: Vec<_> = RecordedEvent::from_lines(lines).map(|line| (line.t_ms, line.event)).collect();
+        let stopped = Event::Stopped { stop: StopReason::Unknown, exit_code: 0 };
+        assert_eq!(read, [(1, Event::Paused), (2, Event::Unknown), (3, Event::Unknown), (4, stopped)]);
     }
 }

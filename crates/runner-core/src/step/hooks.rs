@@ -81,7 +81,8 @@ fn of_stop<'h>(stop: &StopReason, hooks: &'h HooksConfig) -> Option<(&'static st
         | StopReason::Failures { .. }
         | StopReason::NeedsUser { .. }
         | StopReason::Interrupted { .. }
-        | StopReason::UserStop => ("on_stop", None),
+        | StopReason::UserStop
+        | StopReason::Unknown => ("on_stop", None),
     };
     [own, ("on_stop", hooks.on_stop.as_ref())].into_iter().find_map(|(hook, argv)| Some((hook, argv?)))
 }

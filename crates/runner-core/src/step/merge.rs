@@ -1,6 +1,6 @@
 //! An agent's tree taken over into the runner's: what the agent may write is kept, what the runner owns is not.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::model::id::NodeId;
@@ -8,7 +8,7 @@ use crate::model::tree::index::NodeIndex;
 use crate::model::tree::{AgentTree, Node, Tree, TreeProblem};
 
 /// One edit of the plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanEdit {
     /// The node.
     pub node: NodeId,
@@ -18,7 +18,7 @@ pub struct PlanEdit {
 }
 
 /// What was done.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "edit", rename_all = "snake_case")]
 pub enum EditKind {
     /// It is new.
@@ -35,6 +35,9 @@ pub enum EditKind {
     Goal,
     /// It has other points of acceptance.
     Acceptance,
+    /// A kind of edit that only a newer runner knows.
+    #[serde(other)]
+    Unknown,
 }
 
 /// The agent's plan with the runner's own fields: passes, attempts and limits of known nodes are those of the

@@ -1,6 +1,6 @@
 //! What meta.json says of an iteration, but for the times, which the host adds.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::annotations::Annotation;
 use super::attempt::{ChangeScope, GuardExit, SessionExit, Usage};
@@ -11,6 +11,7 @@ use super::outcome::{NextAction, Outcome};
 use super::plan::{Job, Ordinal, SessionMode};
 use super::settle::{AttemptCharge, Decision};
 use super::snapshot::Snapshot;
+use crate::agents::SessionIdentity;
 use crate::model::agent_output::AgentStatus;
 use crate::model::cost::{RunSpending, SessionCost};
 use crate::model::digest::Sha256;
@@ -20,7 +21,7 @@ use crate::model::tools::Tools;
 use crate::prompt::SectionCut;
 
 /// One iteration's record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IterationMeta {
     /// The run.
     pub run_id: RunId,
@@ -82,6 +83,34 @@ pub struct IterationMeta {
     pub next: NextAction,
     /// The version of the rules.
     pub semantics: u32,
+}
+
+/// meta.json: what was decided, with the times, commits and programs that the host adds. Keys that only a newer runner
+/// knows are ignored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedIteration {
+    #[serde(flatten)]
+    pub meta: IterationMeta,
+    /// When the iteration began and ended, in milliseconds since 1970.
+    pub started_ms: u64,
+    pub ended_ms: u64,
+    /// How long the agent ran.
+    pub agent_ms: Option<u64>,
+    /// How long the guard ran.
+    pub guard_ms: Option<u64>,
+    pub commit_before: String,
+    pub commit_after: String,
+    /// The kind of the executor.
+    pub executor: String,
+    /// Session id, model and version, as the agent reported them.
+    pub identity: SessionIdentity,
+}
+
+impl RecordedIteration {
+    /// Parses meta.json; `None` for one that cannot be read, such as one of a newer runner.
+    pub fn from_json(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
 }
 
 impl IterationMeta {

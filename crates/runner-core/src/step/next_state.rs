@@ -75,7 +75,7 @@ pub(super) fn after(
         pinned: pinned(before, claim, ruling.outcome),
         wait: match next {
             NextAction::Wait(wait) => Some(wait.clone()),
-            NextAction::Go | NextAction::Stop(_) => None,
+            NextAction::Go | NextAction::Stop(_) | NextAction::Unknown => None,
         },
         usage_limits: usage_limits(snapshot, job, claim, ruling.outcome),
         spent: before.spent.with(cost(snapshot, job, claim)),

@@ -248,7 +248,7 @@ pub enum Interruption {
 }
 
 /// Why a run stops.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum StopReason {
     /// The root passes.
@@ -303,6 +303,10 @@ pub enum StopReason {
     },
     /// The user asked to stop after the running iteration.
     UserStop,
+    /// A reason that only a newer runner knows.
+    #[serde(other)]
+    #[schemars(skip)]
+    Unknown,
 }
 
 impl StopReason {
@@ -319,6 +323,7 @@ impl StopReason {
             Self::NeedsUser { .. } => "needs_user",
             Self::Interrupted { .. } => "interrupted",
             Self::UserStop => "user_stop",
+            Self::Unknown => "unknown",
         }
     }
 
@@ -328,7 +333,8 @@ impl StopReason {
             Self::Complete => 0,
             Self::Failures { .. }
             | Self::NeedsUser { .. }
-            | Self::Interrupted { by: Interruption::Crash } => 1,
+            | Self::Interrupted { by: Interruption::Crash }
+            | Self::Unknown => 1,
             Self::Stuck { .. } => 3,
             Self::MaxIterations { .. }
             | Self::LoopIterations { .. }
@@ -342,7 +348,7 @@ impl StopReason {
 }
 
 /// What follows an iteration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "then", rename_all = "snake_case")]
 pub enum NextAction {
     /// The next iteration.
@@ -351,6 +357,10 @@ pub enum NextAction {
     Wait(Wait),
     /// The end.
     Stop(StopReason),
+    /// An action that only a newer runner knows.
+    #[serde(other)]
+    #[schemars(skip)]
+    Unknown,
 }
 
 #[cfg(test)]

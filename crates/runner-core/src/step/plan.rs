@@ -126,7 +126,7 @@ pub struct Job {
 }
 
 /// One of so many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ordinal {
     /// From 1.
     pub nth: u32,

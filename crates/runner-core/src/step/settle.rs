@@ -1,5 +1,8 @@
 //! Claim and verdict to transition: the update table, and everything that is written because of it.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::annotations::annotations;
 use super::attempt::{GuardExit, GuardRun, ProviderError, SessionExit};
 use super::backoff::Wait;
@@ -18,7 +21,6 @@ use crate::model::id::NodeId;
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::{GuardResult, RunState};
 use crate::model::tree::{MAX_ATTEMPTS_RANGE, Node, Tree};
-use schemars::JsonSchema;
 
 /// So many failures in a row that waiting does not mend stop the loop.
 pub const FAILURES_MAX: u32 = 3;
@@ -43,7 +45,7 @@ pub struct Transition {
 }
 
 /// Whether the iteration cost the node an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptCharge {
     /// It did.

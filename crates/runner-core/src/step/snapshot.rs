@@ -1,13 +1,17 @@
-//! What a step reads, once, before it decides anything.
+//! The state of a run that a step reads once, before it decides anything, and the one function that builds it.
+//!
+//! The host builds it from the work tree or from a commit; [`verify`](crate::verify) and [`replay`](crate::replay) build it
+//! from recorded files. All of them go through [`Snapshot::build`], because prompts must come out the same, byte for byte.
 
 use std::collections::BTreeMap;
 
 use crate::config::Config;
+use crate::layout::Doc;
 use crate::model::id::{NodeId, RunId};
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::RunState;
 use crate::model::tools::Tools;
-use crate::model::tree::Tree;
+use crate::model::tree::{Selection, Tree, select};
 
 /// The state of a run as its last commit has it. The rules of the run (configuration, templates) are those that
 /// `runner start` committed, never what an agent wrote since.
@@ -35,6 +39,99 @@ pub struct Snapshot {
     pub templates: BTreeMap<String, String>,
     /// How many commits of the user's own lie on top of the runner's last one.
     pub user_commits: u32,
+}
+
+/// The documents of a snapshot, decoded. A caller reports one that cannot be decoded in its own way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotInputs {
+    pub run_id: RunId,
+    /// GOAL.md without its front matter.
+    pub goal: String,
+    pub config: Config,
+    pub tree: Tree,
+    pub state: RunState,
+    /// How many of the user's own commits follow the runner's last one.
+    pub user_commits: u32,
+}
+
+/// Where the files of a snapshot come from: the work tree, a commit, or a recorded set of files.
+pub trait SnapshotSource {
+    type Error;
+
+    /// A memory document; `None` if it does not exist.
+    fn document(&self, doc: Doc) -> Option<&[u8]>;
+
+    /// `nodes/<node-id>/context.md`, if it exists.
+    fn node_context(&self, node: &NodeId) -> Option<Vec<u8>>;
+
+    /// `nodes/<node-id>/tools.json`, decoded, if it exists.
+    fn node_tools(&self, node: &NodeId) -> Result<Option<Tools>, Self::Error>;
+
+    /// The files in `nodes/<node-id>/artifacts/`, by name.
+    fn artifacts(&self, node: &NodeId) -> Vec<Artifact>;
+
+    /// The files in `prompts/`, by name.
+    fn templates(&self) -> BTreeMap<String, Vec<u8>>;
+}
+
+/// The most bytes of a prompt template or a node's context.md; a longer file is ignored.
+pub const TEXT_BYTES_MAX: usize = 1 << 20;
+
+impl Snapshot {
+    /// Reads what the next session needs of the files around the documents: those of the selected node and its ancestors,
+    /// and the tools of a node whose tree waits for a repair.
+    pub fn build<S: SnapshotSource>(inputs: SnapshotInputs, source: &S) -> Result<Self, S::Error> {
+        let SnapshotInputs { run_id, goal, config, tree, state, user_commits } = inputs;
+        let path: Vec<NodeId> = match select(&tree) {
+            Selection::Leaf(choice) | Selection::Stuck(choice) => {
+                choice.path.iter().map(|node| node.id.clone()).collect()
+            }
+            Selection::Complete => Vec::new(),
+        };
+        let repaired =
+            state.repair.as_ref().and_then(|repair| tree.path_to(&repair.node)).unwrap_or_default();
+        let mut tools = BTreeMap::new();
+        for node in path.iter().chain(repaired.iter().map(|node| &node.id)) {
+            if let Some(found) = source.node_tools(node)? {
+                tools.insert(node.clone(), found);
+            }
+        }
+        let mut node_contexts = BTreeMap::new();
+        let mut artifacts = BTreeMap::new();
+        if let Some(node) = path.last() {
+            if let Some(context) =
+                source.node_context(node).and_then(short_text).filter(|text| !text.is_empty())
+            {
+                node_contexts.insert(node.clone(), context);
+            }
+            artifacts.insert(node.clone(), source.artifacts(node));
+        }
+        let templates = source.templates().into_iter();
+        let text = |doc: Doc| String::from_utf8_lossy(source.document(doc).unwrap_or_default()).into_owned();
+        Ok(Self {
+            memory: Memory {
+                assumptions: text(Doc::Assumptions),
+                questions: text(Doc::Questions),
+                feedback: text(Doc::Feedback),
+                improvements: text(Doc::Improvements),
+            },
+            node_contexts,
+            tools,
+            artifacts,
+            templates: templates.filter_map(|(name, bytes)| Some((name, short_text(bytes)?))).collect(),
+            run_id,
+            goal,
+            config,
+            tree,
+            state,
+            user_commits,
+        })
+    }
+}
+
+/// A text within the bound; bytes that are not UTF-8 are replaced.
+fn short_text(bytes: Vec<u8>) -> Option<String> {
+    (bytes.len() <= TEXT_BYTES_MAX).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// A file that was kept for a node.

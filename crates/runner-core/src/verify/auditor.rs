@@ -7,7 +7,7 @@ use super::documents::DocumentSet;
 use super::edit;
 use super::iteration::{IterationAudit, aim_differences};
 use super::record::{CommitKind, MessageParts, kind};
-use super::snapshot::{self, Files, goal_id, is_an_iterations, is_runners};
+use super::snapshot::{self, Files, StepDocuments, goal_id, is_an_iterations, is_runners};
 use super::start::{self, ExpectedFork};
 use super::{
     AuditBase, AuditFinding, AuditStart, AuditSummary, AuditedCommit, CommitAudit, CommitChange, FileAfter,
@@ -365,7 +365,8 @@ impl Auditor {
             return wrong;
         };
         let own_commits = u32::try_from(self.own.len()).unwrap_or(u32::MAX);
-        let Some(snapshot) = snapshot::snapshot(before, &self.run, (tree, state, config), own_commits) else {
+        let docs = StepDocuments { tree, state, config };
+        let Some(snapshot) = snapshot::snapshot(before, &self.run, docs, own_commits) else {
             unchecked.push("what follows from the goal before, which cannot be read".to_owned());
             return wrong;
         };

@@ -1,6 +1,7 @@
 //! The files of a commit that an audit reads, and the snapshot that they make.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use crate::config::Config;
 use crate::layout::{Doc, DocOwner, RUNNER_DIR, node_folder, tools_path};
@@ -9,14 +10,11 @@ use crate::model::id::{NodeId, RunId};
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::RunState;
 use crate::model::tools::Tools;
-use crate::model::tree::{Selection, Tree, select};
-use crate::step::{Artifact, Memory, Snapshot};
+use crate::model::tree::Tree;
+use crate::step::{Artifact, Snapshot, SnapshotInputs, SnapshotSource};
 
 /// Files by path.
 pub type Files = BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// The most bytes that a template or a note may have to be read; a step reads no more of them either.
-const TEXT_BYTES_MAX: usize = 1 << 20;
 
 const PROMPTS: &str = "prompts";
 const NODES: &str = "nodes";
@@ -55,73 +53,78 @@ pub(super) fn doc(files: &Files, doc: Doc) -> Option<&[u8]> {
     files.get(doc.path().as_bytes()).map(Vec::as_slice)
 }
 
-fn text(files: &Files, which: Doc) -> String {
-    doc(files, which).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
-}
-
 /// The id in GOAL.md.
 pub(super) fn goal_id(files: &Files) -> Option<RunId> {
     doc(files, Doc::Goal).and_then(|bytes| Goal::parse(bytes).ok()).and_then(|goal| goal.id().cloned())
 }
 
-/// What a step would have read from these files, with the tree, the state and the configuration that were read already.
+/// The decoded documents that a step decides by.
+#[derive(Clone, Copy, Debug)]
+pub struct StepDocuments<'d> {
+    pub tree: &'d Tree,
+    pub state: &'d RunState,
+    pub config: &'d Config,
+}
+
+/// The snapshot that a step would have read from these files; `None` if the goal cannot be parsed.
 pub fn snapshot(
     files: &Files,
     run_id: &RunId,
-    (tree, state, config): (&Tree, &RunState, &Config),
-    own_commits: u32,
+    docs: StepDocuments<'_>,
+    user_commits: u32,
 ) -> Option<Snapshot> {
-    let path: Vec<NodeId> = match select(tree) {
-        Selection::Leaf(choice) | Selection::Stuck(choice) => {
-            choice.path.iter().map(|node| node.id.clone()).collect()
-        }
-        Selection::Complete => Vec::new(),
-    };
-    let repaired = state.repair.as_ref().and_then(|repair| tree.path_to(&repair.node));
-    let repaired = repaired.into_iter().flatten().map(|node| node.id.clone());
-    let node = path.last().cloned();
-    let tools = path.iter().cloned().chain(repaired).filter_map(|node| tools(files, node)).collect();
-    Some(Snapshot {
+    let inputs = SnapshotInputs {
         run_id: run_id.clone(),
         goal: Goal::parse(doc(files, Doc::Goal)?).ok()?.body().to_owned(),
-        config: config.clone(),
-        tree: tree.clone(),
-        state: state.clone(),
-        memory: Memory {
-            assumptions: text(files, Doc::Assumptions),
-            questions: text(files, Doc::Questions),
-            feedback: text(files, Doc::Feedback),
-            improvements: text(files, Doc::Improvements),
-        },
-        artifacts: node.iter().map(|node| (node.clone(), artifacts(files, node))).collect(),
-        node_contexts: node.and_then(|node| note(files, node)).into_iter().collect(),
-        tools,
-        templates: templates(files),
-        user_commits: own_commits,
-    })
+        config: docs.config.clone(),
+        tree: docs.tree.clone(),
+        state: docs.state.clone(),
+        user_commits,
+    };
+    let Ok(snapshot) = Snapshot::build(inputs, &RecordedFiles(files));
+    Some(snapshot)
 }
 
-fn note(files: &Files, node: NodeId) -> Option<(NodeId, String)> {
-    let path = format!("{RUNNER_DIR}/{NODES}/{node}/context.md");
-    let bytes = files.get(path.as_bytes()).filter(|bytes| bytes.len() <= TEXT_BYTES_MAX)?;
-    let text = String::from_utf8_lossy(bytes).into_owned();
-    (!text.is_empty()).then_some((node, text))
-}
+/// Files of a commit as the source of a snapshot. A tools.json that cannot be decoded counts as missing: no step would have
+/// started with it.
+struct RecordedFiles<'f>(&'f Files);
 
-fn tools(files: &Files, node: NodeId) -> Option<(NodeId, Tools)> {
-    let bytes = files.get(tools_path(&node).as_bytes()).filter(|bytes| !bytes.is_empty())?;
-    Tools::decode(bytes).ok().map(|tools| (node, tools))
-}
+impl SnapshotSource for RecordedFiles<'_> {
+    type Error = Infallible;
 
-fn artifacts(files: &Files, node: &NodeId) -> Vec<Artifact> {
-    let folder = format!("{}/artifacts/", node_folder(node)).into_bytes();
-    let below = files.range(folder.clone()..).take_while(|(path, _)| path.starts_with(&folder));
-    below
-        .filter_map(|(path, size)| {
-            let bytes = std::str::from_utf8(size).ok()?.parse().ok()?;
-            Some(Artifact { path: RepoPath::of_bytes(path.strip_prefix(folder.as_slice())?), bytes })
-        })
-        .collect()
+    fn document(&self, which: Doc) -> Option<&[u8]> {
+        doc(self.0, which)
+    }
+
+    fn node_context(&self, node: &NodeId) -> Option<Vec<u8>> {
+        self.0.get(format!("{}/context.md", node_folder(node)).as_bytes()).cloned()
+    }
+
+    fn node_tools(&self, node: &NodeId) -> Result<Option<Tools>, Infallible> {
+        let bytes = self.0.get(tools_path(node).as_bytes()).filter(|bytes| !bytes.is_empty());
+        Ok(bytes.and_then(|bytes| Tools::decode(bytes).ok()))
+    }
+
+    fn artifacts(&self, node: &NodeId) -> Vec<Artifact> {
+        let folder = format!("{}/artifacts/", node_folder(node)).into_bytes();
+        let below = self.0.range(folder.clone()..).take_while(|(path, _)| path.starts_with(&folder));
+        below
+            .filter_map(|(path, size)| {
+                let bytes = std::str::from_utf8(size).ok()?.parse().ok()?;
+                Some(Artifact { path: RepoPath::of_bytes(path.strip_prefix(folder.as_slice())?), bytes })
+            })
+            .collect()
+    }
+
+    fn templates(&self) -> BTreeMap<String, Vec<u8>> {
+        let mut templates = BTreeMap::new();
+        for (path, bytes) in self.0 {
+            if let Some([PROMPTS, name]) = parts(path).as_deref() {
+                templates.insert((*name).to_owned(), bytes.clone());
+            }
+        }
+        templates
+    }
 }
 
 /// What [`Files`] hold of a file: its bytes, or of an artifact, of which only the size is told, that in digits.
@@ -131,19 +134,10 @@ pub fn kept(path: &[u8], bytes: Vec<u8>) -> Vec<u8> {
     if is_artifact { bytes.len().to_string().into_bytes() } else { bytes }
 }
 
-fn templates(files: &Files) -> BTreeMap<String, String> {
-    let named = |(path, bytes): (&Vec<u8>, &Vec<u8>)| match parts(path)?.as_slice() {
-        [PROMPTS, name] if bytes.len() <= TEXT_BYTES_MAX => {
-            Some(((*name).to_owned(), String::from_utf8_lossy(bytes).into_owned()))
-        }
-        _ => None,
-    };
-    files.iter().filter_map(named).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::step::TEXT_BYTES_MAX;
 
     #[test]
     fn only_what_decides_is_read() {
@@ -184,7 +178,8 @@ mod tests {
         let goal = (Doc::Goal.path().as_bytes().to_vec(), b"# Goal\n\nAll.\n".to_vec());
         let files = Files::from([goal, (path.as_bytes().to_vec(), kept(path.as_bytes(), bytes.to_vec()))]);
         let tree = crate::model::tree::sample::tree(crate::model::tree::sample::leaf("root"));
-        snapshot(&files, &run, (&tree, &state, &Config::default()), 0).unwrap()
+        let docs = StepDocuments { tree: &tree, state: &state, config: &Config::default() };
+        snapshot(&files, &run, docs, 0).unwrap()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The files that are made from the core's own types.
+//! Files generated from the core's types.
 
 use runner_core::config::Config;
 use runner_core::schema::SchemaDocument;

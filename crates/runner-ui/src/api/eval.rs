@@ -25,6 +25,7 @@ pub struct EvalRun {
     pub agents: Vec<String>,
     pub cases: u32,
     /// How many trials were planned.
+    #[serde(rename(deserialize = "trials"))]
     pub units: u32,
     /// How many of them have a result.
     pub done: u32,
@@ -44,7 +45,6 @@ pub struct EvalGrid {
     /// Every attempt.
     pub trials: Vec<EvalTrial>,
     /// Planned trials that have no result.
-    #[serde(rename(deserialize = "missing_units"))]
     pub missing: Vec<EvalMissing>,
     /// Results that cannot be read, in words.
     pub unreadable: Vec<String>,
@@ -62,9 +62,12 @@ pub struct EvalScore {
     pub n: u32,
     pub successes: u32,
     /// How many say nothing about it.
+    #[serde(rename(deserialize = "unscored"))]
     pub left_out: u32,
+    #[serde(rename(deserialize = "pass_rate"))]
     pub rate: Option<f64>,
     /// Where the rate probably is, with 95 %.
+    #[serde(rename(deserialize = "confidence_interval"))]
     pub interval: Option<EvalInterval>,
     pub pass_at_k: Option<f64>,
     pub pass_all_k: Option<f64>,
@@ -148,6 +151,7 @@ pub struct EvalComparison {
     pub n: u32,
     pub difference: EvalDifference,
     /// What the difference means, in a sentence.
+    #[serde(rename(deserialize = "summary"))]
     pub words: String,
     pub paired: EvalPairs,
     /// What cannot be compared, in words.

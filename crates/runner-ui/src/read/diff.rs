@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::id::IterationNumber;
+use runner_core::model::object_id::CommitId;
 use runner_core::model::tree::{Node, Tree};
 use runner_core::text::one_line;
 
@@ -24,13 +25,12 @@ fn commits(
     project: &RepoReader,
     run: &RunSource,
     iter: IterationNumber,
-) -> Result<(String, String), RequestError> {
+) -> Result<(CommitId, CommitId), RequestError> {
     let rows = iterations::rows(project, run)?;
     let row = rows.into_iter().find(|row| row.iter == iter.get());
     let row = row.ok_or_else(|| RequestError::no_iteration(&run.id, iter))?;
-    let both = row.commit_before.zip(row.commit);
-    let known = |name: &String| project.reading.has_commit(name);
-    both.filter(|(from, to)| known(from) && known(to)).ok_or_else(|| {
+    let commit = |id: Option<String>| id.and_then(|id| project.reading.commit(&id));
+    commit(row.commit_before).zip(commit(row.commit)).ok_or_else(|| {
         let message = format!("iteration {} is not committed yet", iter.get());
         RequestError::new(axum::http::StatusCode::NOT_FOUND, "no_commit", message)
     })
@@ -58,12 +58,12 @@ pub(crate) fn view(
         })
         .collect();
     files.sort_by_key(|file| file.is_runners);
-    let tree_at = |commit: &str| -> Result<Option<Tree>, RequestError> {
+    let tree_at = |commit: &CommitId| -> Result<Option<Tree>, RequestError> {
         Ok(project.reading.doc(commit, Doc::Tree)?.and_then(|bytes| Tree::decode(&bytes).ok()))
     };
     let trees = tree_at(&from)?.zip(tree_at(&to)?);
     let tree = trees.map(|(before, after)| changes(&before, &after)).unwrap_or_default();
-    Ok(DiffView { from, to, files, tree })
+    Ok(DiffView { from: from.to_string(), to: to.to_string(), files, tree })
 }
 
 /// The patch of one file.

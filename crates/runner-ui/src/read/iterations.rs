@@ -102,8 +102,8 @@ fn add_commit(row: &mut IterationRow, commit: &IterationCommit) {
         let marks = commit.trailers.iter().filter(|(key, _)| key.ends_with("-Mark"));
         row.marks = marks.map(|(_, value)| one_line(value)).collect();
     }
-    row.commit = Some(commit.commit.clone());
-    row.commit_before = row.commit_before.take().or_else(|| commit.before.clone());
+    row.commit = Some(commit.commit.to_string());
+    row.commit_before = row.commit_before.take().or_else(|| commit.before.as_ref().map(ToString::to_string));
 }
 
 fn text(value: &Value, key: &str) -> Option<String> {

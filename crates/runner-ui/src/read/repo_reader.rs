@@ -10,6 +10,7 @@ use runner_core::config::Config;
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::goal::Goal;
 use runner_core::model::id::{IterationNumber, RunId};
+use runner_core::model::object_id::CommitId;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::{BYTES_MAX, Tree};
 use runner_host::repo::readonly_repo::{IterationCommit, ReadonlyRepo, RunBranch};
@@ -33,14 +34,14 @@ pub(crate) struct RepoReader {
     pub(crate) indexes: LogIndexes,
     known: Mutex<RepoCaches>,
     /// The proofs that were asked for: one at a time, and not twice for the same state of a branch.
-    verdicts: Mutex<BTreeMap<RunId, (Option<String>, VerifyResult)>>,
+    verdicts: Mutex<BTreeMap<RunId, (Option<CommitId>, VerifyResult)>>,
 }
 
 /// What need not be read again as long as it did not change.
 #[derive(Debug, Default)]
 struct RepoCaches {
     branches: Option<(Instant, Arc<Vec<RunBranch>>)>,
-    commits: BTreeMap<RunId, (String, Arc<Vec<IterationCommit>>)>,
+    commits: BTreeMap<RunId, (CommitId, Arc<Vec<IterationCommit>>)>,
     rows: BTreeMap<(RunId, IterationNumber), (FileVersion, IterationRow)>,
     trees: BTreeMap<RunId, (TreeVersion, ReadTree)>,
 }
@@ -52,7 +53,7 @@ pub(crate) type ReadTree = Arc<Result<Tree, Vec<String>>>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TreeVersion {
     WorkTree(FileVersion),
-    Commit(String),
+    Commit(CommitId),
 }
 
 /// A run, and where its documents are.

@@ -48,7 +48,8 @@ fn look(project: &RepoReader, run: &RunSource) -> RunSnapshot {
         problems.extend(faults.iter().map(|fault| format!("tree.json: {fault}")));
     }
     let is_at_work = run.is_here && project.reading.lock_holder().is_some();
-    let branch = run.branch.as_ref().map_or_else(|| run.id.branch(), |branch| branch.name.clone());
+    let branch =
+        run.branch.as_ref().map_or_else(|| run.id.branch().to_string(), |branch| branch.name.clone());
     let facts = RunFacts {
         branch: &branch,
         tree: good,
@@ -98,8 +99,8 @@ fn sums(rows: &[IterationRow]) -> RunProgress {
 fn head(project: &RepoReader, run: &RunSource) -> RunHead {
     RunHead {
         id: run.id.to_string(),
-        branch: run.branch.as_ref().map_or_else(|| run.id.branch(), |branch| branch.name.clone()),
-        commit: run.branch.as_ref().map(|branch| branch.commit.clone()),
+        branch: run.branch.as_ref().map_or_else(|| run.id.branch().to_string(), |branch| branch.name.clone()),
+        commit: run.branch.as_ref().map(|branch| branch.commit.to_string()),
         goal: project.goal(run),
         is_here: run.is_here,
     }

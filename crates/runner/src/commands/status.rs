@@ -8,7 +8,7 @@ use runner_core::model::run_state::{GuardResult, RunState};
 use runner_core::model::tree::{SelectedLeaf, Selection, Tree, path_text, select};
 use runner_core::step::{AgentChoice, Ordinal, Wait, next_agent, pending_wait};
 use runner_host::git::Head;
-use runner_host::iteration::RecoveryNote;
+use runner_host::repo::recovery::RecoveryNote;
 use runner_host::view::inspect::{Inspection, inspect};
 use runner_term::progress::bar;
 use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
@@ -265,8 +265,8 @@ fn room(pen: &Styler) -> usize {
 
 fn head_text(head: &Head) -> String {
     match head {
-        Head::Branch { name, commit } => format!("{} at {}", clean(name), commit.get(..8).unwrap_or(commit)),
-        Head::Detached { commit } => format!("detached at {}", commit.get(..8).unwrap_or(commit)),
+        Head::Branch { name, commit } => format!("{} at {}", clean(name.as_str()), commit.prefix(8)),
+        Head::Detached { commit } => format!("detached at {}", commit.prefix(8)),
         Head::Unborn => "no commit yet".to_owned(),
     }
 }
@@ -277,7 +277,7 @@ fn recovery_text(recovery: &RecoveryNote) -> String {
         (Some(iter), Some(outcome)) => format!("iteration {iter} after a crash: {outcome}, nothing lost"),
         _ => "a commit that a crash had interrupted, nothing lost".to_owned(),
     };
-    let found = recovery.found.as_ref().map(|found| format!("; files found on the way are in {found}"));
+    let found = recovery.saved.as_ref().map(|found| format!("; files found on the way are in {found}"));
     clean(&format!("{what}{}", found.unwrap_or_default()))
 }
 
@@ -341,7 +341,10 @@ impl CommandOutput for StatusOutput {
         if let Some(run) = found.run() {
             lines.push(KeyValueLine::new().with("run_id", run));
         }
-        lines.push(KeyValueLine::new().with("branch", found.head.branch().map(clean).unwrap_or_default()));
+        lines.push(
+            KeyValueLine::new()
+                .with("branch", found.head.branch().map(|branch| clean(branch.as_str())).unwrap_or_default()),
+        );
         if let Some(tree) = self.tree() {
             let leaves = tree.root().leaves();
             lines.push(KeyValueLine::new().with("leaves", leaves.total));

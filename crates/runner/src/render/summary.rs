@@ -67,7 +67,8 @@ impl LoopSummary {
             | Event::Waiting { .. }
             | Event::Paused
             | Event::Resumed
-            | Event::Stopped { .. } => {}
+            | Event::Stopped { .. }
+            | Event::Unknown => {}
         }
     }
 
@@ -83,7 +84,8 @@ impl LoopSummary {
             | StopReason::Budget { .. }
             | StopReason::TimeLimit { .. }
             | StopReason::Failures { .. }
-            | StopReason::NeedsUser { .. } => (Glyph::Failed, TextRole::Bad),
+            | StopReason::NeedsUser { .. }
+            | StopReason::Unknown => (Glyph::Failed, TextRole::Bad),
         };
         let leaves = self.leaves.map(|leaves| format!(", {}/{} leaves", leaves.passed, leaves.total));
         let iterations = counted(self.iterations, "iteration", "iterations");
@@ -126,7 +128,7 @@ impl LoopSummary {
 
     /// What to type now.
     pub(crate) fn next(&self, stop: &StopReason) -> Vec<String> {
-        let branch = self.run.as_ref().map(RunId::branch).unwrap_or_default();
+        let branch = self.run.as_ref().map(|run| run.branch().to_string()).unwrap_or_default();
         let config = Doc::Config.path();
         match stop {
             StopReason::Complete => vec![
@@ -153,7 +155,10 @@ impl LoopSummary {
             StopReason::NeedsUser { .. } => {
                 vec!["log the agent in or give it its key (see the log), then 'runner loop'".to_owned()]
             }
-            StopReason::LoopIterations { .. } | StopReason::Interrupted { .. } | StopReason::UserStop => {
+            StopReason::LoopIterations { .. }
+            | StopReason::Interrupted { .. }
+            | StopReason::UserStop
+            | StopReason::Unknown => {
                 vec!["runner loop    to go on".to_owned()]
             }
         }
@@ -193,6 +198,7 @@ pub(crate) fn why(stop: &StopReason) -> String {
         }
         StopReason::Interrupted { .. } => "a signal; what there was is committed".to_owned(),
         StopReason::UserStop => "you asked for it".to_owned(),
+        StopReason::Unknown => "a newer runner stopped it".to_owned(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The file that is made from the command line.
+//! Generated documents that depend on this crate.
 
 use runner_core::step::Outcome;
 use testkit::generated::assert_generated;
@@ -6,8 +6,8 @@ use testkit::generated::assert_generated;
 #[test]
 fn the_table_of_failures_is_generated() {
     let page = format!(
-        "# Failures\n\nA session without an answer that counts costs no attempt, whatever the reason. Each way to fail has one meaning, \
-         decided by one\nfunction of the core.\n\nMade from the program itself: `just generate` writes it anew.\n\n{}",
+        "# Failures\n\nA session without a valid answer uses no attempt, whatever the reason. Each failure has one meaning, decided by one\n\
+         function of the core.\n\nGenerated from the program: run `just generate` to update it.\n\n{}",
         Outcome::failure_table()
     );
     assert_generated("docs/reference/failures.md", page.as_bytes());

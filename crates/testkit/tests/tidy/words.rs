@@ -38,7 +38,7 @@ const RULES: &[Rule] = &[
             // The user's own pager, at their own terminal.
             "crates/runner-term/src/pager.rs",
             // The evaluation's own workers; what those start goes through the host.
-            "crates/runner-eval/src/worker.rs",
+            "crates/runner-eval/src/execution/worker.rs",
             // The scripted agent, a child like any other.
             "crates/runner-host/src/agent/scripted_agent.rs",
         ],

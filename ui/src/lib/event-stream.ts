@@ -1,0 +1,106 @@
+// The server's event stream, shared by all tabs of a browser. A browser allows six connections per server, so one tab,
+// the leader, holds the stream and forwards every message to the others.
+
+import type { ChangeEvent } from "./types";
+
+export type ConnectionState = "connecting" | "live" | "lost";
+
+export interface StreamListener {
+  change(change: ChangeEvent): void;
+  connection(state: ConnectionState): void;
+  /** The server is alive; `nowMs` is its clock. */
+  heartbeat(nowMs: number): void;
+}
+
+type Message =
+  | { kind: "change"; change: ChangeEvent }
+  | { kind: "connection"; state: ConnectionState }
+  | { kind: "heartbeat"; now: number };
+
+type Publish = (message: Message) => void;
+
+const EVENT_NAMES = [
+  "hello",
+  "tree_changed",
+  "run_state_changed",
+  "iteration_added",
+  "iteration_changed",
+  "run_changed",
+  "trial_changed",
+  "results_changed",
+  "resync",
+] as const satisfies ChangeEvent["event"][];
+
+const FOLLOWER_DELAY_MS = 300;
+
+/** Subscribes to the stream; the returned function unsubscribes. */
+export function subscribe(listener: StreamListener): () => void {
+  const stopped = new AbortController();
+  const channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("runner-ui");
+  const publish: Publish = (message) => {
+    deliver(listener, message);
+    channel?.postMessage(message);
+  };
+  if (channel) channel.onmessage = (event: MessageEvent<Message>) => deliver(listener, event.data);
+  const lead = (mayHaveMissed: boolean) =>
+    new Promise<void>((done) => {
+      const stream = openStream(publish, mayHaveMissed);
+      stopped.signal.addEventListener("abort", () => {
+        stream.close();
+        done();
+      });
+    });
+  if (channel && navigator.locks) {
+    let [isLeader, isFollower] = [false, false];
+    navigator.locks
+      .request("runner-ui-stream", { signal: stopped.signal }, () => {
+        isLeader = true;
+        return lead(isFollower);
+      })
+      .catch(() => undefined);
+    // A follower learns the real state from the leader's next message.
+    setTimeout(() => {
+      isFollower = !isLeader;
+      if (isFollower) deliver(listener, { kind: "connection", state: "live" });
+    }, FOLLOWER_DELAY_MS);
+  } else {
+    void lead(false);
+  }
+  return () => {
+    stopped.abort();
+    channel?.close();
+  };
+}
+
+function deliver(listener: StreamListener, message: Message): void {
+  if (message.kind === "change") listener.change(message.change);
+  else if (message.kind === "connection") listener.connection(message.state);
+  else listener.heartbeat(message.now);
+}
+
+/** A tab that takes over from another leader may have missed events in between. */
+function openStream(publish: Publish, mayHaveMissed: boolean): EventSource {
+  const stream = new EventSource("/events");
+  let needsResync = mayHaveMissed;
+  stream.onopen = () => {
+    publish({ kind: "connection", state: "live" });
+    // The server usually replays missed events itself; reading once more is cheap and always correct.
+    if (needsResync) publish({ kind: "change", change: { event: "resync" } });
+    needsResync = false;
+  };
+  stream.onerror = () => {
+    needsResync = true;
+    publish({ kind: "connection", state: "lost" });
+  };
+  for (const name of EVENT_NAMES) {
+    stream.addEventListener(name, (event) => {
+      const change = JSON.parse((event as MessageEvent<string>).data) as ChangeEvent;
+      publish({ kind: "change", change });
+    });
+  }
+  stream.addEventListener("heartbeat", (event) => {
+    const { now_ms: now } = JSON.parse((event as MessageEvent<string>).data) as { now_ms: number };
+    publish({ kind: "heartbeat", now });
+  });
+  return stream;
+}

@@ -1,0 +1,71 @@
+// The data of an exported page. `runner export html` embeds a whole run as JSON; this module answers API requests from
+// it as the server would.
+
+import type { LogHit, LogHits, LogPage, IterationExport, LogExport, RunExport } from "./types";
+
+/** The run embedded in this page; null if a server answers. */
+export const exportedRun: RunExport | null = readEmbeddedRun();
+
+function readEmbeddedRun(): RunExport | null {
+  const element = typeof document === "undefined" ? null : document.getElementById("run");
+  return element?.textContent ? (JSON.parse(element.textContent) as RunExport) : null;
+}
+
+const HITS_MAX = 1000;
+const COLORS = /\u001b\[[0-9;]*m/g;
+
+/** What the server would answer; undefined if the export does not include it. */
+export function answerFromExport(run: RunExport, path: string): unknown {
+  const url = new URL(path, "http://export");
+  const segments = url.pathname.split("/").slice(2).map(decodeURIComponent);
+  const [endpoint, first, second, ...rest] = segments;
+  switch (endpoint) {
+    case "snapshot":
+      return run.snapshot;
+    case "runs":
+      return run.runs;
+    case "verify":
+      return run.verdict;
+    case "tree":
+      return first === undefined ? (run.tree ?? undefined) : run.nodes[first];
+    case "iterations": {
+      if (first === undefined) return run.iterations;
+      const iteration = run.details[Number(second)];
+      return iteration && answerFromIteration(iteration, rest, url.searchParams);
+    }
+  }
+  return undefined;
+}
+
+function answerFromIteration(iteration: IterationExport, rest: string[], query: URLSearchParams): unknown {
+  const [part, name, operation] = rest;
+  if (part === undefined) return iteration.detail;
+  if (part === "diff") {
+    if (name === undefined) return iteration.diff ?? undefined;
+    return iteration.patches[query.get("path") ?? ""];
+  }
+  const log = part === "log" && name !== undefined ? iteration.logs[name] : undefined;
+  if (!log) return undefined;
+  if (operation === "errors") return log.errors;
+  if (operation === "search") return searchLog(log, query.get("q") ?? "", query.has("case"));
+  return logPage(log, Number(query.get("line") ?? 0), Number(query.get("count") ?? 2000));
+}
+
+function logPage(log: LogExport, from: number, count: number): LogPage {
+  const lines = log.lines.slice(from, from + count);
+  return { total: log.lines.length, bytes: log.bytes, from, lines, cut: [], is_open: false };
+}
+
+function searchLog(log: LogExport, text: string, isCaseSensitive: boolean): LogHits {
+  const fold = (value: string) => (isCaseSensitive ? value : value.toLowerCase());
+  const wanted = fold(text);
+  const hits: LogHit[] = [];
+  let total = 0;
+  log.lines.forEach((line, index) => {
+    const plain = line.replaceAll(COLORS, "");
+    if (!fold(plain).includes(wanted)) return;
+    total++;
+    if (hits.length < HITS_MAX) hits.push({ line: index, text: plain });
+  });
+  return { total, searched: log.lines.length, hits };
+}

@@ -1,0 +1,88 @@
+import { describe, expect, it } from "vitest";
+import { durationOf, share, timelineBars, totalsByNode, totalsByOutcome, totalsOf } from "./stats";
+import type { IterationRow } from "./types";
+
+const row = (more: Partial<IterationRow>) =>
+  ({
+    node: "a",
+    started_ms: 0,
+    ended_ms: 1000,
+    agent_ms: 600,
+    guard_ms: 200,
+    is_charged: false,
+    outcome: "passed",
+    cost_microdollars: null,
+    input_tokens: null,
+    output_tokens: null,
+    iter: 1,
+    ...more,
+  }) as IterationRow;
+
+const failed = row({ is_charged: true, outcome: "guard_failed", cost_microdollars: 5, input_tokens: 10 });
+
+it("the duration without timestamps is that of the phases", () => {
+  expect(durationOf(row({}))).toBe(1000);
+  expect(durationOf(row({ ended_ms: null }))).toBe(800);
+  expect(durationOf(row({ started_ms: 2000 }))).toBe(0);
+});
+
+describe("totals", () => {
+  it("of a run count failed attempts separately", () => {
+    expect(totalsOf([failed, row({ cost_microdollars: 7, output_tokens: 3 }), row({})])).toEqual({
+      iterations: 3,
+      passed: 2,
+      activeMs: 3000,
+      agentMs: 1800,
+      guardMs: 600,
+      failedMs: 1000,
+      failedCost: 5,
+      cost: 12,
+      tokens: 13,
+    });
+  });
+
+  it("have no cost if no iteration reports one", () => {
+    expect(totalsOf([row({})]).cost).toBeNull();
+    expect(totalsOf([]).cost).toBeNull();
+  });
+
+  it("by outcome list the most frequent first, and a running iteration as such", () => {
+    const rows = [failed, row({}), row({}), row({ outcome: null })];
+    const text = (isLive: boolean) =>
+      totalsByOutcome(rows, isLive).map((one) => [one.label.text, one.iterations, one.activeMs]);
+    expect(text(true)).toEqual([
+      ["passed", 2, 2000],
+      ["guard failed", 1, 1000],
+      ["running", 1, 1000],
+    ]);
+    expect(text(false)[2]?.[0]).toBe("unfinished");
+  });
+
+  it("by node count failed attempts separately, the longest first", () => {
+    expect(totalsByNode([row({ node: null }), failed, row({ cost_microdollars: 7 })])).toEqual([
+      { node: "a", passed: true, iterations: 2, activeMs: 2000, failedMs: 1000, cost: 12, failedCost: 5 },
+      {
+        node: "(repair)",
+        passed: true,
+        iterations: 1,
+        activeMs: 1000,
+        failedMs: 0,
+        cost: null,
+        failedCost: null,
+      },
+    ]);
+  });
+
+  it("as shares", () => {
+    expect([share(1, 3), share(1, 0)]).toEqual(["33 %", "–"]);
+  });
+});
+
+it("the timeline shows long idle times", () => {
+  const bars = timelineBars([row({}), row({ iter: 2, started_ms: 4_000_000, ended_ms: 4_004_000 })], 0);
+  expect(bars.map((bar) => [bar.iter, bar.height, bar.idleMs])).toEqual([
+    [1, 0.5, 0],
+    [2, 1, 3_999_000],
+  ]);
+  expect(bars[0]?.agentShare).toBe(0.75);
+});

@@ -1,0 +1,65 @@
+import { errorText, get } from "../lib/api";
+import type { Scope } from "../lib/scope";
+import { router } from "./store";
+
+interface ResourceOptions {
+  /** The scope of the path; the page's own by default. */
+  scope?: Scope;
+  /** The resource is read again when this value changes. */
+  revision?: () => unknown;
+  /** Whether a new path clears the old data at once instead of showing it until the answer arrives. */
+  clearsOnNewPath?: boolean;
+}
+
+export interface Resource<T> {
+  readonly data: T | null;
+  readonly error: string | null;
+  readonly isLoading: boolean;
+}
+
+/**
+ * Reads an API path for as long as the component lives, and again when the path or the revision changes. A request that
+ * is no longer needed is aborted. An undefined path reads nothing.
+ */
+export function resource<T>(path: () => string | undefined, options: ResourceOptions = {}): Resource<T> {
+  let data = $state.raw<T | null>(null);
+  let error = $state.raw<string | null>(null);
+  let isLoading = $state.raw(false);
+  // Derived values stop updates that change neither the path nor the revision.
+  const wanted = $derived(path());
+  const revision = $derived(options.revision?.());
+  let shown: string | undefined;
+
+  $effect(() => {
+    void revision;
+    const scope = options.scope ?? router.scope;
+    const request = new AbortController();
+    if (wanted === undefined || (options.clearsOnNewPath && wanted !== shown)) data = error = null;
+    shown = wanted;
+    isLoading = wanted !== undefined;
+    if (wanted === undefined) return;
+    const settle = (value: T | null, failure: string | null) => {
+      if (request.signal.aborted) return;
+      if (failure === null) data = value;
+      error = failure;
+      isLoading = false;
+    };
+    get<T>(scope, wanted, request.signal).then(
+      (value) => settle(value, null),
+      (reason: unknown) => settle(null, errorText(reason)),
+    );
+    return () => request.abort();
+  });
+
+  return {
+    get data() {
+      return data;
+    },
+    get error() {
+      return error;
+    },
+    get isLoading() {
+      return isLoading;
+    },
+  };
+}

@@ -1,0 +1,55 @@
+// Creates the state of the page and connects it to the address bar and to the server's event stream.
+
+import { subscribe } from "../lib/event-stream";
+import { exportedRun } from "../lib/export-data";
+import { Announcer } from "./announcer.svelte";
+import { Clock } from "./clock.svelte";
+import { Connection } from "./connection.svelte";
+import { Preferences } from "./preferences.svelte";
+import { RouterState } from "./router.svelte";
+import { RunData } from "./run-data.svelte";
+
+export const announcer = new Announcer();
+export const clock = new Clock();
+export const connection = new Connection();
+export const preferences = new Preferences();
+export const router = new RouterState();
+export const runData = new RunData(router, clock, connection, announcer);
+
+/** Starts reading and listening; the returned function stops. */
+export function start(): () => void {
+  addEventListener("hashchange", onHashChange);
+  const stopClock = clock.start();
+  const unsubscribe = exportedRun ? undefined : subscribeToServer();
+  runData.refreshAll();
+  return () => {
+    removeEventListener("hashchange", onHashChange);
+    stopClock();
+    unsubscribe?.();
+  };
+}
+
+function onHashChange(): void {
+  const [trial, run] = [router.trial, runData.runId];
+  router.update();
+  if (router.trial !== trial) runData.reset();
+  else if (router.run !== undefined && router.run !== run) runData.refreshAll();
+}
+
+function subscribeToServer(): () => void {
+  return subscribe({
+    change(change) {
+      connection.contact();
+      runData.apply(change);
+    },
+    connection(state) {
+      connection.state = state;
+      if (state === "live") connection.contact();
+    },
+    heartbeat(serverNowMs) {
+      connection.contact();
+      connection.state = "live";
+      clock.sync(serverNowMs);
+    },
+  });
+}
