@@ -157,7 +157,7 @@ pub fn compose(
     parts.push(fixed(PromptSection::Output, templates.render("output.md", &facts)?));
 
     let note = |cuts: &[SectionCut]| note(&templates, cuts);
-    let budget = usize::try_from(snapshot.config.prompt_budget_bytes.get()).unwrap_or(usize::MAX);
+    let budget = usize::try_from(snapshot.config.prompt_budget_bytes.as_u32()).unwrap_or(usize::MAX);
     let over = fit(&mut parts, budget, note, render)?;
     if over > 0 {
         return Err(PromptError::TooLarge { bytes: budget + over, budget });

@@ -13,7 +13,7 @@ use crate::layout::{Doc, DocOwner, complete_gitignore};
 use crate::model::goal::{Goal, GoalError, GoalSummary};
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::run_state::RunState;
-use crate::model::tree::{Node, Tree, TreeProblem, UserEditError, user_edit_faults};
+use crate::model::tree::{Node, Tree, TreeProblem, UserEditError, user_edit_violations};
 use crate::runs::import::{ImportedTree, InsertError, PlanFormat, PlanImport, insert_plan};
 use crate::strict::DocumentProblem;
 
@@ -106,7 +106,7 @@ fn seeded_tree(id: NodeId, goal: GoalSummary, config: &Config, children: Vec<Nod
         acceptance: goal.acceptance,
         passes: false,
         attempts: 0,
-        max_attempts: max_attempts(config),
+        max_attempts: config.max_attempts_default.as_u32(),
         children,
     };
     #[expect(clippy::expect_used, reason = "the children come from a valid tree, open and without attempts")]
@@ -150,8 +150,11 @@ pub fn compose(
     let config = Config::decode(&config_bytes).map_err(StartError::Config)?;
     refuse_loss(sources)?;
     let tree = choose_tree(&goal, &config, sources, wish)?;
-    let grafted =
-        wish.plan.as_ref().map(|plan| insert_plan(&tree, plan, max_attempts(&config))).transpose()?;
+    let grafted = wish
+        .plan
+        .as_ref()
+        .map(|plan| insert_plan(&tree, plan, config.max_attempts_default.as_u32()))
+        .transpose()?;
     let tree = grafted.as_ref().map_or(&tree, |grafted| &grafted.tree);
 
     let mut docs = DocSet::new();
@@ -242,7 +245,7 @@ fn choose_tree(
             return Ok(if is_untouched_seed(&before, sources) { seed(goal, config) } else { before });
         };
         let after = Tree::decode(edited).map_err(StartError::Tree)?;
-        let faults = user_edit_faults(&before, &after);
+        let faults = user_edit_violations(&before, &after);
         return if faults.is_empty() { Ok(after) } else { Err(StartError::TreeEdit(faults)) };
     }
     let of_old_run = sources.work.get(&Doc::RunState).and_then(|state| RunState::decode(state).ok());
@@ -254,7 +257,7 @@ fn choose_tree(
         let id = plan.root().id.clone();
         return Ok(seeded_tree(id, goal.summary(), config, open_part(plan.root())));
     }
-    let faults = user_edit_faults(&unseeded_tree(), &plan);
+    let faults = user_edit_violations(&unseeded_tree(), &plan);
     if faults.is_empty() { Ok(plan) } else { Err(StartError::TreeEdit(faults)) }
 }
 

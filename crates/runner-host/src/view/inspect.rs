@@ -155,8 +155,9 @@ pub(crate) fn tools_faults(
         }
     }
     if let (Some(tree), Some(config)) = (tree, config) {
-        faults
-            .extend(runner_core::model::tools::faults(tree, &files, config).iter().map(ToString::to_string));
+        faults.extend(
+            runner_core::model::tools::tools_errors(tree, &files, config).iter().map(ToString::to_string),
+        );
     }
     Ok(faults)
 }

@@ -75,7 +75,7 @@ impl NodeEditRequest<'_> {
 
     /// The number of attempts of a new node.
     fn attempts(&self) -> u32 {
-        u32::try_from(self.run.config().max_attempts_default.get()).unwrap_or(1)
+        self.run.config().max_attempts_default.as_u32()
     }
 
     fn add(&self, args: &AddArgs) -> Result<UserEdit, CommandError> {

@@ -9,7 +9,6 @@ use runner_core::runs::import::{
     BYTES_MAX, ImportOptions, ImportWarning, ImportedPlan, ImportedTree, PlanFormat, PlanImport, export,
     insert_plan, read,
 };
-use runner_core::runs::start::max_attempts;
 use runner_host::ops::start::{StartResult, import};
 use runner_host::view::inspect::inspect;
 use runner_term::format::counted;
@@ -67,7 +66,7 @@ fn import_plan(dir: &Path, args: &PlanImportArgs) -> Result<PlanImportOutput, Co
 fn dry_run(dir: &Path, tree: &Tree, plan: &PlanImport) -> Result<ImportedTree, CommandError> {
     let inspection = inspect(dir).map_err(|error| CommandError::from_host(IMPORT, error))?;
     let default_config = Config::default();
-    let attempts = max_attempts(inspection.config.valid().unwrap_or(&default_config));
+    let attempts = inspection.config.valid().unwrap_or(&default_config).max_attempts_default.as_u32();
     insert_plan(tree, plan, attempts).map_err(|error| CommandError::from_insert_error(IMPORT, &error))
 }
 

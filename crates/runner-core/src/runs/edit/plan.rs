@@ -2,7 +2,7 @@
 
 use super::{EditError, NewNode, NodeChanges, SiblingPosition, UserEdit};
 use crate::model::id::NodeId;
-use crate::model::tree::{MAX_ATTEMPTS_RANGE, Node, Tree, path_text, user_edit_faults};
+use crate::model::tree::{MAX_ATTEMPTS_RANGE, Node, Tree, path_text, user_edit_violations};
 
 /// The tree after an edit of it. Whatever the edit is, the rules for a user's own edits hold for the result.
 pub(super) fn edited(before: &Tree, edit: &UserEdit) -> Result<Tree, EditError> {
@@ -25,7 +25,7 @@ pub(super) fn edited(before: &Tree, edit: &UserEdit) -> Result<Tree, EditError> 
     }
     root.derive_passes();
     let after = Tree::new(root).map_err(EditError::Tree)?;
-    let faults = user_edit_faults(before, &after);
+    let faults = user_edit_violations(before, &after);
     if faults.is_empty() { Ok(after) } else { Err(EditError::RunnerOwned(faults)) }
 }
 

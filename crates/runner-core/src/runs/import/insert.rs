@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(ids(&grafted), ["the-b", "b-2"]);
         let orders: Vec<i64> = grafted.tree.root().children.iter().map(|child| child.order).collect();
         assert_eq!(orders, [0, 5, 6, 7]);
-        assert!(crate::model::tree::user_edit_faults(&before, &grafted.tree).is_empty());
+        assert!(crate::model::tree::user_edit_violations(&before, &grafted.tree).is_empty());
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl Oracle {
             seen: Seen::default(),
             protect: config.guard.protect,
             removal: config.plan.removal,
-            attempts_default: u32::try_from(config.max_attempts_default.get()).unwrap(),
+            attempts_default: config.max_attempts_default.as_u32(),
             budget: usize::try_from(config.prompt_budget_bytes.get()).unwrap(),
             charged: BTreeMap::new(),
             green: BTreeSet::new(),
