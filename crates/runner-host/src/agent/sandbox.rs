@@ -5,7 +5,7 @@
 //! files are read-only. Outside processes are invisible, and services that could start a program outside are unreachable. The
 //! network is available unless it is denied.
 //!
-//! Only the system's bubblewrap is used, never a copy that an agent ships or that lies in the repository.
+//! Only the system's bubblewrap is used, never a copy that an agent ships or that is in the repository.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

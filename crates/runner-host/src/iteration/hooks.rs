@@ -35,11 +35,13 @@ pub(super) fn run(
     // A user who stops the run still wants the hook that reports the stop.
     let result = programs.run_uncancelled(&spec).map_err(|error| error.to_string())?;
     atomic::remove_any(&paths.hook_input()).map_err(|error| error.to_string())?;
-    match result.exit {
-        exit if exit.is_success() => Ok(()),
-        ExitReason::TimedOut => Err(format!("it took longer than {} seconds", wall.as_secs())),
-        exit => Err(format!("it {exit}")),
+    if result.exit.is_success() {
+        return Ok(());
     }
+    if matches!(result.exit, ExitReason::TimedOut) {
+        return Err(format!("it took longer than {} seconds", wall.as_secs()));
+    }
+    Err(format!("it {}", result.exit))
 }
 
 /// The program of a hook. Refuses one inside the repository, which an agent can have written.
