@@ -38,8 +38,10 @@ pub const BYTES_MAX: usize = 64 << 20;
 pub const ORDER_RANGE: std::ops::RangeInclusive<i64> = -SAFE_INTEGER_MAX..=SAFE_INTEGER_MAX;
 /// The bounds of a node's `attempts`.
 pub const ATTEMPTS_RANGE: std::ops::RangeInclusive<i64> = 0..=1_000_000;
+/// The largest `max_attempts` of a node.
+pub const MAX_ATTEMPTS_MAX: u32 = 1_000_000;
 /// The bounds of a node's `max_attempts`.
-pub const MAX_ATTEMPTS_RANGE: std::ops::RangeInclusive<i64> = 1..=1_000_000;
+pub const MAX_ATTEMPTS_RANGE: std::ops::RangeInclusive<i64> = 1..=MAX_ATTEMPTS_MAX as i64;
 
 /// A task: an agent works on a leaf; a parent passes when all its children do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]

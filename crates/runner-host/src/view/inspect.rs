@@ -194,12 +194,12 @@ impl Inspection {
     /// Why branch, goal and state do not agree on one run. Empty before the first start.
     pub fn identity_faults(&self) -> Vec<IdentityError> {
         let inputs = self.identity_inputs();
-        if inputs.is_unstarted() { Vec::new() } else { inputs.faults() }
+        if inputs.is_unstarted() { Vec::new() } else { inputs.errors() }
     }
 
     /// The current run, if branch, goal and state agree on it.
     pub fn run(&self) -> Option<&RunId> {
         let inputs = self.identity_inputs();
-        inputs.state_id.filter(|_| inputs.faults().is_empty())
+        inputs.state_id.filter(|_| inputs.errors().is_empty())
     }
 }

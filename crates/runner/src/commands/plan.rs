@@ -7,7 +7,7 @@ use runner_core::config::Config;
 use runner_core::model::tree::Tree;
 use runner_core::runs::import::{
     BYTES_MAX, ImportOptions, ImportWarning, ImportedPlan, ImportedTree, PlanFormat, PlanImport, export,
-    insert_plan, read,
+    insert_plan, parse_plan,
 };
 use runner_host::ops::start::{StartResult, import};
 use runner_host::view::inspect::inspect;
@@ -83,7 +83,7 @@ fn read_plan(args: &PlanImportArgs) -> Result<ImportedPlan, CommandError> {
         PlanFormatArg::TaskMaster => PlanFormat::TaskMaster,
     });
     let options = ImportOptions { name: &name, format, tag: args.tag.as_deref() };
-    read(&bytes, options).map_err(|problems| {
+    parse_plan(&bytes, options).map_err(|problems| {
         CommandError::refused("plan", IMPORT)
             .cause(format!("`{name}` has {}", counted(problems.len(), "problem", "problems")))
             .details(

@@ -247,10 +247,10 @@ impl Oracle {
         for heading in ["# Rules", "# Project goal", "# Goal of this session", "# Your answer"] {
             assert!(prompt.contains(heading), "{heading} is missing");
         }
-        assert_eq!(prompt.contains("# Cut to fit"), !job.prompt.cuts.is_empty());
+        assert_eq!(prompt.contains("# Shortened to fit"), !job.prompt.cuts.is_empty());
         match job.target.mode() {
             SessionMode::Leaf | SessionMode::Replan => assert!(prompt.contains("# The selected node")),
-            SessionMode::Repair => assert!(prompt.contains("# What is wrong with the refused tree")),
+            SessionMode::Repair => assert!(prompt.contains("# Errors of the rejected tree")),
         }
     }
 
