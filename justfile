@@ -132,7 +132,7 @@ ui-dev DIR=".": ui-packages
     read -r line <&3
     RUNNER_UI=$(sed 's/^url=\([^ ]*\)\/ .*/\1/' <<<"$line") npm --prefix ui run dev
 
-# The cases of the evaluation
+# List the cases of the evaluation
 eval-list *ARGS:
     cargo run --quiet --locked -p runner-eval -- list {{ ARGS }}
 
@@ -156,13 +156,13 @@ eval-with-ui CASE *ARGS:
     done
     target/debug/runner-ui --eval eval --case {{ quote(CASE) }}
 
-# 30 cases of 5 trials, killed at a random moment and begun again: 150 results, each once
+# 30 cases of 5 trials, killed at a random moment and continued: 150 results, each once
 eval-kill:
     EVAL_KILL_CASES=30 EVAL_KILL_TRIALS=5 cargo nextest run --locked -p runner-eval --profile long -E 'test(a_run_killed_at_any_moment)'
 
-# A real Slurm on this machine works through a plan of UNITS in 8 shares, is cancelled half-way and goes on
-eval-slurm UNITS="80": programs
-    scripts/eval-slurm {{ quote(UNITS) }}
+# Test `submit slurm` with a real Slurm on this machine: 8 partitions, cancelled half-way and submitted again
+eval-slurm TRIALS="80": programs
+    scripts/eval-slurm {{ quote(TRIALS) }}
 
 # Format everything
 fmt:

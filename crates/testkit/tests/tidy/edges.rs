@@ -86,7 +86,7 @@ const EDGES: &[(&str, MayUse, &str)] = &[
     (
         "runner-eval",
         AllBut(&["axum", "hyper", "runner", "runner-ui", "tokio"]),
-        "the evaluation starts the binary like any user; it shares the formats' types and `supervise`",
+        "the evaluation starts `runner` as a user would; it shares the types of documents and `supervise`",
     ),
     (
         "scripted-model",
@@ -166,6 +166,22 @@ fn every_crate_has_its_row() {
         .filter(unknown)
         .map(|name| format!("`{name}` has no row in `EDGES`: what may it use that no other crate may?"))
         .collect();
+    assert_none(&broken);
+}
+
+/// The evaluation must not depend on the code that it measures. Of the host it may use the clock's format, and the git
+/// commands that run no program which an agent's repository configures.
+#[test]
+fn evaluation_uses_only_the_clock_and_the_demo_repository_of_the_host() {
+    let mut broken = Vec::new();
+    for file in files().iter().filter(|file| file.path.starts_with("crates/runner-eval/src/")) {
+        for line in file.text.lines().filter(|line| line.contains("runner_host::")) {
+            let allowed = ["runner_host::clock", "runner_host::ops::demo_repo"];
+            if !allowed.iter().any(|module| line.contains(module)) {
+                broken.push(format!("{}: `{}`: the evaluation measures the host", file.path, line.trim()));
+            }
+        }
+    }
     assert_none(&broken);
 }
 
