@@ -5,12 +5,16 @@
 
 pub mod agents;
 pub mod bisect;
+pub mod commit_message;
 pub mod config;
 pub mod conformance_cases;
+pub mod format;
+pub mod labels;
 pub mod layout;
 pub mod model;
 pub mod prompt;
 pub mod replay;
+pub mod run_status;
 pub mod runs;
 pub mod schema;
 pub mod step;

@@ -227,7 +227,7 @@ fn texts(
     };
     let node = choice.map(|choice| String::from_utf8_lossy(&canonical_json(choice.leaf)).into_owned());
     let errors = repair.map(|repair| {
-        repair.errors.iter().map(|error| format!("- {}\n", one_line(error))).collect::<String>()
+        repair.error_lines().iter().map(|error| format!("- {}\n", one_line(error))).collect::<String>()
     });
     let own = selected.and_then(|id| snapshot.node_contexts.get(id));
     let sections = [

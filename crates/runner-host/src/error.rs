@@ -145,6 +145,9 @@ pub enum UserError {
     },
     #[error("run `{0}` already exists")]
     RunExists(RunId),
+    /// Every generated name is taken, or would be too long.
+    #[error("no free name for a fork of run `{0}`")]
+    NoForkName(RunId),
     #[error("no such commit: `{0}`")]
     NoSuchRevision(String),
     #[error("`{0}` is not a run")]

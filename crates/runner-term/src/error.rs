@@ -284,6 +284,7 @@ fn user_error_advice(error: &UserError) -> ErrorAdvice {
             "run_exists",
             format!("choose another id with --id, or switch to that run: git switch {}", run.branch()),
         ),
+        UserError::NoForkName(_) => advice("no_fork_name", "choose an id with --id"),
         UserError::NoSuchRevision(_) => {
             advice("no_such_revision", "name a commit as in git: a branch, a tag, HEAD~3 or a commit id")
         }

@@ -62,9 +62,10 @@ fn history(lesson: &NodeHistory) -> Option<String> {
     if own_words {
         let _ = write!(text, "\nIts summary:\n\n{}\n", lines(lesson.summary.trim()));
     }
-    if !lesson.notes.is_empty() {
+    let notes = lesson.note_lines();
+    if !notes.is_empty() {
         text.push_str("\nWhat the runner found:\n\n");
-        for note in &lesson.notes {
+        for note in &notes {
             let _ = writeln!(text, "- {}", one_line(note));
         }
     }
@@ -80,7 +81,7 @@ fn history(lesson: &NodeHistory) -> Option<String> {
         );
     }
     let worth_telling =
-        lesson.outcome != Outcome::GuardFailed || !lesson.notes.is_empty() || lesson.later_outcome.is_some();
+        lesson.outcome != Outcome::GuardFailed || !notes.is_empty() || lesson.later_outcome.is_some();
     worth_telling.then_some(text)
 }
 
@@ -127,6 +128,9 @@ mod tests {
             outcome,
             summary: String::new(),
             notes: Vec::new(),
+            notes_omitted: 0,
+            restored: Vec::new(),
+            restored_omitted: 0,
             guard_output: Some("1 failed\n".to_owned()),
             later_outcome: None,
         }
@@ -141,6 +145,7 @@ mod tests {
             tries: 0,
             rejected: String::new(),
             errors: Vec::new(),
+            errors_omitted: 0,
         };
         let told = repair_goal(&SessionTarget::Repair(Box::new(repair)));
         let begin = "# Mend tree.json\n\nIteration 0001, on node parser, left a tree.json that was refused.";

@@ -33,7 +33,10 @@ fn snapshot() -> Snapshot {
         iter: IterationNumber::FIRST,
         outcome: Outcome::GuardFailed,
         summary: "thought it was done".to_owned(),
-        notes: vec!["a file was put back".to_owned()],
+        notes: vec!["a rule was violated".to_owned()],
+        notes_omitted: 0,
+        restored: Vec::new(),
+        restored_omitted: 0,
         guard_output: Some("assertion failed".to_owned()),
         later_outcome: None,
     }];
@@ -66,6 +69,7 @@ fn repair(snapshot: &Snapshot, size: usize) -> Snapshot {
         tries: 0,
         rejected: "{\"版\"}".repeat(size),
         errors: vec!["root: `title` is missing: add it".to_owned(); size.min(100)],
+        errors_omitted: 0,
     });
     snapshot
 }

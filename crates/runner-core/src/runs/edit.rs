@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use memory::{Question, questions};
-pub(crate) use message::EDIT;
 pub use message::message;
 pub use split_file::{SplitPart, parts};
 

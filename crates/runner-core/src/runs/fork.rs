@@ -5,27 +5,24 @@
 //! numbers of iterations. The chain from the first start to the newest iteration is therefore one history, and a fork
 //! is no way around a limit.
 
+use crate::commit_message::{CommitKind, CommitMessage, MessageParts, Trailer};
 use crate::layout::Doc;
 use crate::model::goal::{Goal, GoalError};
 use crate::model::id::{IterationNumber, RunId};
 use crate::model::run_state::RunState;
 use crate::runs::start::DocSet;
 
-/// The trailer of a fork's first commit: the run and the iteration that it goes on from.
-pub const FORKED: &str = "Runner-Fork";
-
 /// The message of a fork's first commit.
 pub fn message(run: &RunId, from: &RunId, iter: IterationNumber) -> String {
-    format!("chore(loop): start run {run}\n\n{FORKED}: {from} {iter}\n")
+    CommitMessage::new(CommitKind::Start { run_id: run.clone() })
+        .trailer(Trailer::Fork, format!("{from} {iter}"))
+        .to_string()
 }
 
 /// The run and the iteration that a message says a fork goes on from.
 pub fn origin(message: &[u8]) -> Option<(RunId, IterationNumber)> {
     let text = String::from_utf8_lossy(message);
-    let value = text.lines().skip(1).find_map(|line| line.strip_prefix(FORKED)?.strip_prefix(": "))?;
-    let (run, iter) = value.split_once(' ')?;
-    let number: IterationNumber = iter.parse().ok()?;
-    Some((RunId::new(run).ok()?, (number.to_string() == iter).then_some(number)?))
+    MessageParts::parse(&text).fork_origin()
 }
 
 /// The documents that a fork changes, given those of the iteration.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
+use crate::commit_message::{CommitKind, CommitMessage, Trailer};
 use crate::config::Config;
 use crate::layout::{Doc, DocOwner, complete_gitignore};
 use crate::model::goal::{Goal, GoalError, GoalSummary};
@@ -14,7 +15,6 @@ use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::run_state::RunState;
 use crate::model::tree::{Node, Tree, TreeProblem, UserEditError, user_edit_faults};
 use crate::runs::import::{ImportedTree, InsertError, PlanFormat, PlanImport, insert_plan};
-use crate::step::message::TAKEN_IN;
 use crate::strict::DocumentProblem;
 
 /// Documents by name; one that is not there has no entry.
@@ -177,16 +177,15 @@ pub fn max_attempts(config: &Config) -> u32 {
     u32::try_from(config.max_attempts_default.get()).unwrap_or(1)
 }
 
-/// The trailer of a start that took a plan in: its format, and how many nodes it gave.
-pub const IMPORTED: &str = "Runner-Plan-Import";
-
-/// The message of a start's commit, which takes in so many commits of the user's own, and a plan.
-pub fn message(run: &RunId, own_commits: u32, imported: Option<(PlanFormat, usize)>) -> String {
-    let taken_in = (own_commits > 0).then(|| format!("{TAKEN_IN}: {own_commits}\n"));
-    let imported = imported.map(|(format, nodes)| format!("{IMPORTED}: {format} {nodes}\n"));
-    let trailers: String = taken_in.into_iter().chain(imported).collect();
-    let gap = if trailers.is_empty() { "" } else { "\n" };
-    format!("chore(loop): start run {run}\n{gap}{trailers}")
+/// The message of a start's commit: how many of the user's own commits precede it, and the format and size of an imported
+/// plan.
+pub fn message(run: &RunId, user_commits: u32, imported: Option<(PlanFormat, usize)>) -> String {
+    let message = CommitMessage::new(CommitKind::Start { run_id: run.clone() }).user_commits(user_commits);
+    match imported {
+        Some((format, nodes)) => message.trailer(Trailer::PlanImport, format!("{format} {nodes}")),
+        None => message,
+    }
+    .to_string()
 }
 
 /// Whether HEAD is elsewhere and the run's own files are about to be brought in.

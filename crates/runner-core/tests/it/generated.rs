@@ -1,4 +1,4 @@
-//! The files that are made from the core's own types.
+//! Files generated from the core's types.
 
 use runner_core::config::Config;
 use runner_core::schema::SchemaDocument;
@@ -16,7 +16,7 @@ fn the_configuration_reference_is_generated() {
     let page = format!(
         "# Configuration\n\n`.runner/state/config.toml`, written by `runner init` with every key and its default. The file is read \
          strictly:\nan unknown key is an error with its line. Changes take effect with the next `runner start`.\n\n\
-         Made from the program itself: `just generate` writes it anew.\n\n{}\n## The file as it is written\n\n```toml\n{}```\n",
+         Generated from the program: run `just generate` to update it.\n\n{}\n## The default file\n\n```toml\n{}```\n",
         Config::reference(),
         Config::documented_file()
     );

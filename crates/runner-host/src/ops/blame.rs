@@ -3,24 +3,24 @@
 use std::path::Path;
 
 use runner_core::bisect::{Bisect, BisectNext};
+use runner_core::commit_message::CommitKind;
 use runner_core::config::Config;
 use runner_core::layout::Doc;
 use runner_core::model::id::IterationNumber;
+use runner_core::model::object_id::CommitId;
 use runner_core::step::GuardExit;
-use runner_core::verify::{CommitKind, kind};
 
 use crate::error::{Error, UserError};
-use crate::git::Git;
+use crate::git::{DiffFormat, Git};
 use crate::ops::guard_rerun::{CommitCheck, GuardRerunOutcome, GuardRerunner, PinnedFiles};
-use crate::repo::run_history::{line, resolve};
-use crate::view::run_view::DiffFormat;
+use crate::repo::run_history::{resolve, run_history};
 
 /// A commit that may have broken the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlameCandidate {
-    pub commit: String,
+    pub commit: CommitId,
     pub kind: CommitKind,
-    parent: Option<String>,
+    parent: Option<CommitId>,
 }
 
 /// A command, and the commits to bisect with it.
@@ -83,8 +83,8 @@ impl BlameSearch {
         let git = Git::open(dir)?;
         let target = resolve(&git, run)?;
         let mut candidates = Vec::new();
-        for entry in line(&git, &mut git.batch()?, &target)?.entries {
-            let kind = kind(&entry.message);
+        for entry in run_history(&git, &mut git.batch()?, &target)?.entries {
+            let kind = CommitKind::parse(&entry.message);
             let is_before = candidates.is_empty() && from.is_some() && kind.iter() != from;
             if !is_before {
                 let parent = entry.parents.into_iter().next();
@@ -143,7 +143,7 @@ impl BlameSearch {
 
     /// The lines that a commit added and removed, per file, as `git diff --numstat` prints them.
     pub fn diff_stat(&self, candidate: &BlameCandidate) -> Result<Vec<u8>, Error> {
-        let parent = candidate.parent.as_deref().ok_or(Error::Internal("a commit of a run has no parent"))?;
+        let parent = candidate.parent.as_ref().ok_or(Error::Internal("a commit of a run has no parent"))?;
         self.git.show_diff(parent, &candidate.commit, DiffFormat::Stat, &[])
     }
 }

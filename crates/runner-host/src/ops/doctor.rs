@@ -13,7 +13,7 @@ use crate::agent::sandbox::{Bubblewrap, SANDBOX_FIX, obstacle};
 use crate::error::Error;
 use crate::git::{Git, OLDEST};
 use crate::iteration::hook_program;
-use crate::view::inspect::read_docs;
+use crate::repo::documents::read_docs;
 
 const GIT_FIX: &str = "install git 2.36 or newer";
 

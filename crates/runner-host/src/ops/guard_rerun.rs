@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use runner_core::config::Config;
+use runner_core::model::object_id::CommitId;
 use runner_core::step::GuardExit;
 use supervise::signals::{ShutdownSignal, SignalListener};
 use supervise::{CancelHandle, ExitReason, OutputTarget, ProcessSpec, SupervisorSlot, TimeLimits};
@@ -39,7 +40,7 @@ pub struct CommitCheck {
 /// Files at a commit.
 #[derive(Clone, Debug)]
 pub struct PinnedFiles {
-    pub commit: String,
+    pub commit: CommitId,
     pub patterns: Vec<String>,
 }
 
@@ -82,7 +83,7 @@ impl GuardRerunner {
     /// Checks out a commit into a temporary clone and runs a command there.
     pub(crate) fn check(
         &self,
-        commit: &str,
+        commit: &CommitId,
         check: &CommitCheck,
     ) -> Result<(GuardRerunOutcome, Vec<String>), Error> {
         let dir = TempDir(create_temp_dir()?);
@@ -90,7 +91,7 @@ impl GuardRerunner {
         self.git.clone_at(&clone, commit)?;
         if let Some(pinned) = &check.pinned {
             let paths = self.git.matching_paths(&pinned.commit, &pinned.patterns)?;
-            self.git.lay_over(&clone, &pinned.commit, &paths)?;
+            self.git.checkout_over(&clone, &pinned.commit, &paths)?;
         }
         let program = match command::resolve_command(&check.command, &clone) {
             Ok(program) => program,

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use runner_core::layout::RUNNER_DIR;
 
+use crate::clock::now_ms;
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::Git;
-use crate::iteration::iteration_dir::now_ms;
 use crate::repo::paths::RepoPaths;
 use crate::repo::readonly_repo::ReadonlyRepo;
 

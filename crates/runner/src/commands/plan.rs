@@ -111,7 +111,7 @@ impl PlanImportOutput {
         self.started.as_ref().map(|started| started.commit.as_str())
     }
 
-    fn recovered(&self) -> Option<&runner_host::iteration::Recovered> {
+    fn recovered(&self) -> Option<&runner_host::repo::recovery::Recovered> {
         self.started.as_ref().and_then(|started| started.recovered.as_ref())
     }
 }

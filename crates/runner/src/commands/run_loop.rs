@@ -6,18 +6,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use runner_core::step::{self, Event, LoopWorld, NextAction, StepResult, StopReason};
+use runner_core::run_status::{LifecycleState, RunStatus};
+use runner_core::step::{self, Event, NextAction, RunStart, StepResult, StopReason};
+use runner_host::iteration::RepoWorld;
 use runner_host::iteration::iteration_dir::last_line;
-use runner_host::iteration::{Recovered, RepoWorld, recover};
+use runner_host::repo::locked_repo::UnrecoveredRepo;
+use runner_host::repo::recovery::Recovered;
 use runner_term::terminal::KeyReader;
 use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, Ui};
 use serde_json::{Value, json};
 
+use super::status::{self, StatusOutput, insert_status};
 use crate::args::LoopArgs;
 use crate::live_display::{DisplayPhase, LiveDisplay};
 use crate::render::cost::spent_text;
 use crate::render::recovery::{recovered_json, recovered_line, recovered_text};
-use crate::render::summary::{LoopSummary, why};
+use crate::render::summary::LoopSummary;
 
 /// How often the key thread checks whether the loop is over.
 const KEY_POLL: Duration = Duration::from_millis(200);
@@ -26,6 +30,8 @@ const KEY_POLL: Duration = Duration::from_millis(200);
 pub(crate) struct LoopOutput {
     /// None if a step ended and the run can continue.
     stop: Option<StopReason>,
+    /// The status of the run after the stop.
+    status: Option<RunStatus>,
     summary: LoopSummary,
     took: Duration,
 }
@@ -61,9 +67,16 @@ pub(super) fn run_iterations(dir: &Path, mode: RunMode, ui: &Ui) -> Result<LoopO
         drop(key_reader);
         let (summary, took) = display.end();
         redrawing.thread().unpark();
-        stop.map(|stop| LoopOutput { stop, summary, took })
-            .map_err(|error| CommandError::from_host("cannot run the next iteration", error))
+        let stop = stop.map_err(|error| CommandError::from_host("cannot run the next iteration", error))?;
+        let status = stop.as_ref().map(|stop| status_after(dir, stop, &summary));
+        Ok(LoopOutput { stop, status, summary, took })
     })
+}
+
+/// The status of the run after the loop. The documents are read only where the summary shows something from them.
+fn status_after(dir: &Path, stop: &StopReason, summary: &LoopSummary) -> RunStatus {
+    let report = if summary.needs_documents(stop) { status::read(dir).ok() } else { None };
+    summary.status(stop, &report.as_ref().map(StatusOutput::facts).unwrap_or_default())
 }
 
 /// `q` stops after the current iteration, `t` prints a snapshot of the progress.
@@ -87,18 +100,25 @@ fn run_in_repo(
 ) -> Result<Option<StopReason>, runner_host::Error> {
     let mut on_event = |event: &Event| display.print_event(event);
     let wants_stop = Box::new(|| stop_requested.load(Ordering::SeqCst));
-    let mut world = RepoWorld::open(dir, &mut on_event, wants_stop)?;
-    let _ = root.set(world.root().to_owned());
-    world.handle_signals()?;
-    if let Some(recovered) = recover(&mut world)? {
+    let repo = UnrecoveredRepo::lock(dir)?;
+    let _ = root.set(repo.root().to_owned());
+    let mut world = RepoWorld::new(repo, &mut on_event, wants_stop)?;
+    if let Some(recovered) = world.take_recovered() {
         display.print(&RecoveryOutput(recovered));
     }
-    if let Some(stop) = run_baseline_if_due(&mut world, mode)? {
-        return Ok(Some(stop));
-    }
+    let start = match mode {
+        RunMode::OneStep => step::begin_step(&mut world)?,
+        RunMode::UntilStopped { .. } => step::begin_loop(&mut world)?,
+    };
+    let run = match start {
+        RunStart::Ready(run) => run,
+        RunStart::Stopped(stop) => return Ok(Some(stop)),
+    };
     match mode {
-        RunMode::UntilStopped { max_iterations } => step::run_loop(&mut world, max_iterations).map(Some),
-        RunMode::OneStep => Ok(match step::step(&mut world)? {
+        RunMode::UntilStopped { max_iterations } => {
+            step::run_loop(&mut world, *run, max_iterations).map(Some)
+        }
+        RunMode::OneStep => Ok(match step::step(&mut world, &run)? {
             StepResult::Stopped(stop) => Some(stop),
             StepResult::Iterated(iterated) => match iterated.transition.next {
                 NextAction::Stop(stop) => Some(stop),
@@ -106,18 +126,6 @@ fn run_in_repo(
             },
         }),
     }
-}
-
-/// Runs the guard before the first session. A loop first waits while the run is paused, and the user can stop it.
-fn run_baseline_if_due(
-    world: &mut RepoWorld<'_>,
-    mode: RunMode,
-) -> Result<Option<StopReason>, runner_host::Error> {
-    if !world.is_before_first() {
-        return Ok(None);
-    }
-    let stop = if mode == RunMode::OneStep { None } else { world.pause(None)? };
-    if stop.is_some() { Ok(stop) } else { step::baseline(world) }
 }
 
 /// What recovery finished after a crash.
@@ -139,7 +147,7 @@ impl CommandOutput for RecoveryOutput {
 
 impl CommandOutput for LoopOutput {
     fn json(&self) -> Value {
-        json!({
+        let mut document = json!({
             "schema": "runner.loop/1",
             "event": "end",
             "stop": self.stop,
@@ -147,10 +155,12 @@ impl CommandOutput for LoopOutput {
             "leaves": self.summary.leaves,
             "spent": self.summary.spent,
             "cost": self.summary.spent.basis(),
-            "why": self.stop.as_ref().map(why),
-            "next": self.stop.as_ref().map(|stop| self.summary.next(stop)),
             "exit": self.exit().0,
-        })
+        });
+        if let Some(status) = &self.status {
+            insert_status(&mut document, status);
+        }
+        document
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
@@ -160,17 +170,17 @@ impl CommandOutput for LoopOutput {
         if let Some(spent) = spent_text(&self.summary.spent, &self.summary.budget) {
             line = line.with("spent", spent);
         }
-        if let Some(stop) = self.stop.as_ref().filter(|stop| **stop != StopReason::Complete) {
-            line = line.with("why", why(stop));
-            for next in self.summary.next(stop) {
-                line = line.with("next", next);
+        if let Some(status) = self.status.as_ref().filter(|status| status.state != LifecycleState::Complete) {
+            line = line.with("headline", &status.headline);
+            for next in &status.next {
+                line = line.with("next", &next.command);
             }
         }
         vec![line.with("exit", self.exit().0)]
     }
 
     fn human(&self, styler: &Styler) -> String {
-        self.stop.as_ref().map(|stop| self.summary.drawn(stop, self.took, styler)).unwrap_or_default()
+        self.status.as_ref().map(|status| self.summary.draw(status, self.took, styler)).unwrap_or_default()
     }
 
     fn ends_lines(&self) -> bool {

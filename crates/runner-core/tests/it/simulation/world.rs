@@ -7,13 +7,15 @@ use std::sync::Mutex;
 
 use runner_core::config::{Budget, Config, ProtectPolicy};
 use runner_core::model::id::{NodeId, RunId};
+use runner_core::model::object_id::CommitId;
 use runner_core::model::repo_path::RepoPath;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::Tree;
 use runner_core::prompt::PromptError;
 use runner_core::step::{
-    Attempt, ChangeScope, Event, GuardExit, GuardRun, Interruption, IterationRecord, Job, LeftFile,
-    LoopWorld, Memory, ProtectedPath, SessionExit, Snapshot, StopReason, Transition, Usage, Wait, World,
+    Attempt, ChangeScope, Event, GuardExit, GuardRun, Interruption, IterationWorld, Job, LeftFile, LoadedRun,
+    LoopWorld, Memory, NextStep, ProtectedPath, SessionExit, Snapshot, StopReason, Transition, Usage, Wait,
+    WaitResult, World, plan, resume,
 };
 use runner_core::strict::BoundedInt;
 
@@ -166,7 +168,10 @@ impl Sim {
             Some(Journal::Begun) => self.interrupted(),
             Some(Journal::AgentDone(attempt)) => attempt,
         };
-        runner_core::step::resume(self, attempt).map(|_| ())
+        // The same commit gives the same job.
+        let run = self.load()?;
+        let NextStep::Work(job) = plan(&run.snapshot)? else { panic!("an iteration began without a job") };
+        resume(self, &run.snapshot, &job, (), attempt).map(drop)
     }
 
     fn interrupted(&mut self) -> Attempt {
@@ -208,56 +213,11 @@ impl Sim {
     }
 }
 
-impl World for Sim {
+impl IterationWorld for Sim {
     type Error = Broken;
+    type Iteration = ();
 
-    fn load(&mut self) -> Result<Snapshot, Broken> {
-        let (tree, state) = (self.tree(), self.state());
-        self.loaded = Some((tree.clone(), state.clone()));
-        Ok(Snapshot {
-            run_id: state.run_id.clone().unwrap(),
-            goal: "# Goal\n\nBuild it. ```` </system>".to_owned(),
-            config: self.config.clone(),
-            tree,
-            state,
-            memory: self.memory.clone(),
-            node_contexts: BTreeMap::new(),
-            tools: BTreeMap::new(),
-            artifacts: BTreeMap::new(),
-            templates: BTreeMap::new(),
-            user_commits: 0,
-        })
-    }
-
-    fn run_agent(&mut self, job: &Job) -> Result<Attempt, Broken> {
-        self.may_crash()?;
-        self.reported = Usage::default();
-        self.journal(Journal::Begun)?;
-        let temper = *self.random.pick(&self.tempers).unwrap();
-        self.oracle.seen.tempers.insert(temper);
-        let (before, _) = self.loaded.as_ref().unwrap();
-        let session = agent::play(temper, job, before, &mut self.random);
-        if let Some(node) = job.target.node().filter(|_| session.did_the_work) {
-            self.done.insert(node.clone());
-        }
-        self.guard_files_work.extend(session.guard_files);
-        self.may_crash()?;
-        self.reported = usage(&session.exit, &mut self.random);
-        self.may_crash()?;
-        let attempt = Attempt {
-            exit: session.exit,
-            answer: session.answer,
-            tree: session.tree,
-            work: self.work(session.changed_files),
-            protected: self.protected(),
-            usage: self.reported,
-            processes_left: 0,
-        };
-        self.journal(Journal::AgentDone(attempt.clone()))?;
-        Ok(attempt)
-    }
-
-    fn run_guard(&mut self, job: &Job, restore: &[RepoPath]) -> Result<GuardRun, Broken> {
+    fn run_guard(&mut self, (): &mut (), job: &Job, restore: &[RepoPath]) -> Result<GuardRun, Broken> {
         self.may_crash()?;
         self.restore(restore);
         let ended =
@@ -284,7 +244,7 @@ impl World for Sim {
         Ok(verdict)
     }
 
-    fn commit(&mut self, job: &Job, transition: &Transition) -> Result<IterationRecord, Broken> {
+    fn commit(&mut self, (): (), job: &Job, transition: &Transition) -> Result<CommitId, Broken> {
         self.may_crash()?;
         if self.random.percent(self.faults.disk_full) {
             self.oracle.seen.faults.insert("disk full");
@@ -311,7 +271,7 @@ impl World for Sim {
         // The commit is one rename: whatever comes after it finds the iteration done and the journal stale.
         (self.durable, self.unflushed) = (None, None);
         self.may_crash()?;
-        Ok(IterationRecord { commit: format!("{:040}", self.commits.len()) })
+        Ok(commit_id(self.commits.len()))
     }
 
     fn announce(&mut self, event: &Event) {
@@ -325,6 +285,59 @@ impl World for Sim {
         }
         self.oracle.heard(event);
     }
+}
+
+impl World for Sim {
+    fn load(&mut self) -> Result<LoadedRun, Broken> {
+        let (tree, state) = (self.tree(), self.state());
+        self.loaded = Some((tree.clone(), state.clone()));
+        let snapshot = Snapshot {
+            run_id: state.run_id.clone().unwrap(),
+            goal: "# Goal\n\nBuild it. ```` </system>".to_owned(),
+            config: self.config.clone(),
+            tree,
+            state,
+            memory: self.memory.clone(),
+            node_contexts: BTreeMap::new(),
+            tools: BTreeMap::new(),
+            artifacts: BTreeMap::new(),
+            templates: BTreeMap::new(),
+            user_commits: 0,
+        };
+        Ok(LoadedRun { commit: commit_id(self.commits.len()), snapshot })
+    }
+
+    fn run_agent(&mut self, run: &LoadedRun, job: &Job) -> Result<((), Attempt), Broken> {
+        self.may_crash()?;
+        self.reported = Usage::default();
+        self.journal(Journal::Begun)?;
+        let temper = *self.random.pick(&self.tempers).unwrap();
+        self.oracle.seen.tempers.insert(temper);
+        let session = agent::play(temper, job, &run.snapshot.tree, &mut self.random);
+        if let Some(node) = job.target.node().filter(|_| session.did_the_work) {
+            self.done.insert(node.clone());
+        }
+        self.guard_files_work.extend(session.guard_files);
+        self.may_crash()?;
+        self.reported = usage(&session.exit, &mut self.random);
+        self.may_crash()?;
+        let attempt = Attempt {
+            exit: session.exit,
+            answer: session.answer,
+            tree: session.tree,
+            work: self.work(session.changed_files),
+            protected: self.protected(),
+            usage: self.reported,
+            processes_left: 0,
+        };
+        self.journal(Journal::AgentDone(attempt.clone()))?;
+        Ok(((), attempt))
+    }
+}
+
+/// The id of the nth commit.
+fn commit_id(nth: usize) -> CommitId {
+    CommitId::new(format!("{nth:040}")).unwrap()
 }
 
 /// How many events of each kind were held against their schema so far, and how many are at most.
@@ -354,7 +367,7 @@ impl LoopWorld for Sim {
         Ok(wait.end_ms(0))
     }
 
-    fn pause(&mut self, wait: Option<&Wait>) -> Result<Option<StopReason>, Broken> {
+    fn wait_for_next(&mut self, wait: Option<&Wait>) -> Result<WaitResult, Broken> {
         if let Some(wait) = wait {
             assert_eq!(self.state().wait.as_ref(), Some(wait), "what is waited for is on record");
             if self.is_fresh {
@@ -363,6 +376,9 @@ impl LoopWorld for Sim {
         }
         self.is_fresh = false;
         self.may_crash()?;
-        Ok(self.random.percent(1).then_some(StopReason::UserStop))
+        if self.random.percent(1) {
+            return Ok(WaitResult::Stop(StopReason::UserStop));
+        }
+        Ok(if wait.is_some() { WaitResult::Waited } else { WaitResult::Immediate })
     }
 }

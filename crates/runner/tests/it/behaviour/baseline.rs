@@ -15,8 +15,14 @@ use crate::security::forged_runs::{Forgery, assert_found};
 const STATE: &str = ".runner/state/run_state.json";
 
 /// The failpoints of a baseline.
-pub(crate) const POINTS: [&str; 6] =
-    ["baseline.guard", "baseline.commit", "move.journal", "move.branch", "move.documents", "move.index"];
+pub(crate) const POINTS: [&str; 6] = [
+    "baseline.guard",
+    "baseline.commit",
+    "publish.journal",
+    "publish.branch",
+    "publish.documents",
+    "publish.index",
+];
 
 /// A run with a baseline.
 fn with_baseline() -> RunBuilder {
@@ -40,9 +46,12 @@ fn failing_baseline_is_reported_at_once_and_in_later_prompts() {
     assert!(first[2].starts_with("event=planned iter=0001"), "{output}");
     assert_eq!(subject(&sandbox, 2), "chore(loop): run demo baseline guard=fail");
     let status = sandbox.runner(&["status"]).ok().stdout;
-    assert!(status.contains("baseline=\"the guard was red before any agent came (exit 1)\""), "{status}");
-    assert!(!sandbox.logged(1, "prompt.md").contains("the door is open"));
-    let prompt = sandbox.logged(2, "prompt.md");
+    assert!(
+        status.contains("baseline=\"the guard already failed before the first session (exit 1)\""),
+        "{status}"
+    );
+    assert!(!sandbox.iteration_file(1, "prompt.md").contains("the door is open"));
+    let prompt = sandbox.iteration_file(2, "prompt.md");
     assert!(
         prompt.contains("The guard printed exactly this before the first session of the run, too."),
         "{prompt}"
@@ -57,7 +66,7 @@ fn prompt_shows_a_baseline_failure_that_differs_from_the_current_one() {
     let agent = r#"echo "$RUNNER_ITER" > step; [ "$RUNNER_ITER" = 0002 ] && echo 1 > ok; answer done"#;
     let sandbox = with_baseline().agent(agent).guard("echo at $(cat step 2>&1); test -e ok").start();
     sandbox.runner(&["loop"]).ok();
-    let prompt = sandbox.logged(2, "prompt.md");
+    let prompt = sandbox.iteration_file(2, "prompt.md");
     let output = prompt.split_once("at 0001").unwrap().1;
     assert!(
         output

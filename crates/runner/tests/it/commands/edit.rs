@@ -18,13 +18,13 @@ esac
 
 /// The failpoints of an edit.
 pub(crate) const POINTS: [&str; 7] = [
-    "steer.commit",
-    "move.journal",
-    "move.branch",
-    "move.files",
-    "move.documents",
-    "move.head",
-    "move.index",
+    "edit.commit",
+    "publish.journal",
+    "publish.branch",
+    "publish.files",
+    "publish.documents",
+    "publish.head",
+    "publish.index",
 ];
 
 /// A run in which `a` passed and `b` is open.
@@ -157,9 +157,9 @@ fn stuck_run_names_the_command_that_continues_it() {
     let output = sandbox.runner(&["node", "edit", "root", "--goal", "Less"]).ok().stdout;
     assert!(output.contains("runner node allow root"), "still stuck, and output so: {output}");
     sandbox.runner(&["node", "allow", "root"]).ok();
-    sandbox.new_agent("answer done");
+    sandbox.replace_agent("answer done");
     sandbox.runner(&["loop"]).ok();
-    assert!(sandbox.logged(2, "prompt.md").contains("Less"));
+    assert!(sandbox.iteration_file(2, "prompt.md").contains("Less"));
     assert_sound(&sandbox);
 }
 
@@ -203,7 +203,7 @@ fn edit_during_an_iteration_is_refused_with_a_hint() {
     wait_for("the session", || sandbox.outside().join("begun").exists());
     let output = sandbox.runner(&["node", "allow", "root"]).refused(1);
     assert!(
-        output.contains("another runner is at work") && output.contains("'runner pause --wait'"),
+        output.contains("another runner is running") && output.contains("'runner pause --wait'"),
         "{output}"
     );
     std::fs::write(sandbox.outside().join("go"), "").unwrap();
@@ -226,7 +226,7 @@ fn questions_and_answers_are_listed_and_shown_in_the_next_prompt() {
     let open = sandbox.runner(&["questions", "--open"]).ok().stdout;
     assert_eq!(open.lines().count(), 1, "{open}");
     sandbox.runner(&["step"]).ok();
-    let prompt = sandbox.logged(3, "prompt.md");
+    let prompt = sandbox.iteration_file(3, "prompt.md");
     for text in [
         "- Tabs or spaces?\n> Answer from the user: Tabs.\n> Always.",
         "Note from the user: The server is off",
@@ -247,7 +247,7 @@ fn next_command_finishes_an_edit_killed_at_any_point() {
         assert_eq!(ran.code, None, "{point} was not reached");
         sandbox.runner(&["note", "go on"]).ok();
         let edits = sandbox.subjects("HEAD").iter().filter(|subject| subject.contains(" edit ")).count();
-        assert_eq!(edits, if point == "steer.commit" { 1 } else { 2 }, "{point}");
+        assert_eq!(edits, if point == "edit.commit" { 1 } else { 2 }, "{point}");
         assert_sound(&sandbox);
     }
 }

@@ -102,7 +102,7 @@ fn refused_fork_changes_nothing() {
         sandbox.write(path, format!("{text}\nmine\n"));
         let dirty = sandbox.runner(&["fork", "1"]).refused(2);
         assert!(
-            dirty.contains("not committed") && dirty.contains(path) && dirty.contains("git stash -u"),
+            dirty.contains("uncommitted changes") && dirty.contains(path) && dirty.contains("git stash -u"),
             "{dirty}"
         );
         if path == "new.txt" {
@@ -120,13 +120,13 @@ pub(crate) const POINTS: [&str; 1] = ["fork.commit"];
 #[test]
 fn fork_survives_a_crash_at_every_point() {
     let of_the_move = [
-        "move.journal",
-        "move.branch",
-        "move.files",
-        "move.documents",
-        "move.head",
-        "move.index-lock",
-        "move.index",
+        "publish.journal",
+        "publish.branch",
+        "publish.files",
+        "publish.documents",
+        "publish.head",
+        "publish.index-lock",
+        "publish.index",
     ];
     for point in POINTS.into_iter().chain(of_the_move) {
         let sandbox = complete();

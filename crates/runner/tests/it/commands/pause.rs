@@ -77,10 +77,7 @@ fn paused_loop_keeps_running_while_the_plan_is_edited() {
     assert_eq!(output, "paused=true was_paused=true\n");
     assert_eq!(sandbox.outcomes(), ["passed"], "the iteration that was being made is whole");
     let status = sandbox.runner(&["status"]).ok();
-    assert_eq!(
-        (status.value("state"), status.value("next")),
-        (Some("paused"), Some("\"runner resume    to go on\""))
-    );
+    assert_eq!((status.value("state"), status.value("next")), (Some("paused"), Some("\"runner resume\"")));
 
     sandbox.runner(&["node", "split", "two", "--into", "Three", "--into", "Four"]).ok();
     sandbox.runner(&["answer", "1", "x"]).refused(2);
@@ -129,7 +126,7 @@ fn crash_of_another_command_during_a_pause_is_recovered_before_the_loop_continue
     sandbox.runner(&["pause"]).ok();
     let mut waiting = Loop::start(&sandbox);
     waiting.until("paused");
-    run(sandbox.runner_command(&["node", "remove", "two"]).env("RUNNER_TEST_CRASH_AT", "move.branch"));
+    run(sandbox.runner_command(&["node", "remove", "two"]).env("RUNNER_TEST_CRASH_AT", "publish.branch"));
     go(&sandbox, 1);
     sandbox.runner(&["resume"]).ok();
     assert_eq!(waiting.end(), Some(0));

@@ -133,7 +133,7 @@ fn import_is_refused_with_other_uncommitted_changes() {
     assert!(refused.contains("commit the changes with 'runner start'"), "{refused}");
     sandbox.runner(&["start"]).ok();
     sandbox.write("mine", "1");
-    assert!(sandbox.runner(&["plan", "import", "../p.md"]).refused(2).contains("not committed"));
+    assert!(sandbox.runner(&["plan", "import", "../p.md"]).refused(2).contains("uncommitted changes"));
     sandbox.commit_all("mine");
     sandbox.runner(&["plan", "import", "../p.md"]).ok();
     let message = subject_and_trailers(&sandbox);
@@ -159,7 +159,7 @@ fn forged_import_is_detected() {
 
 #[test]
 fn next_command_finishes_an_import_after_a_crash() {
-    for point in ["start.commit", "move.journal", "move.branch", "move.documents", "move.index"] {
+    for point in ["start.commit", "publish.journal", "publish.branch", "publish.documents", "publish.index"] {
         let sandbox = started();
         std::fs::write(sandbox.outside().join("p.md"), "- [ ] a\n").unwrap();
         let import = ["plan", "import", "../p.md"];

@@ -40,6 +40,10 @@ fn ui_runs_the_program_beside_the_runner_with_all_arguments() {
     assert_eq!(ran.stdout, "beside --project-dir . watch --color never\n");
     let ran = run(sandbox.command(folder.join("runner")).args(["export", "json", "--out", "y"])).ok();
     assert_eq!(ran.stdout, "beside --project-dir . export json --out y\n");
+    let ran = run(sandbox.command(folder.join("runner")).args(["watch", "--run", "nightly"])).ok();
+    assert_eq!(ran.stdout, "beside --project-dir . watch nightly\n");
+    let ran = run(sandbox.command(folder.join("runner")).args(["export", "--run", "nightly", "html"])).ok();
+    assert_eq!(ran.stdout, "beside --project-dir . export html nightly\n");
 }
 
 #[test]

@@ -197,7 +197,7 @@ fn repository_without_a_commit_gets_a_hint() {
     sandbox.runner(&["init"]).ok();
     let refused = sandbox.runner(&["start"]).refused(2);
     assert!(refused.contains("no commit yet") && refused.contains("git commit --allow-empty"), "{refused}");
-    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("\"not started\""));
+    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("no_run"));
     sandbox.git(&["commit", "-q", "--allow-empty", "-m", "root"]);
     sandbox.runner(&["start"]).ok();
 }
@@ -393,13 +393,9 @@ fn concurrent_starts_do_not_interfere() {
     std::fs::write(&lock, "pid 12345\n").unwrap();
     for command in ["start", "init"] {
         let refused = sandbox.runner(&[command]).refused(1);
-        assert!(refused.contains("another runner is at work") && refused.contains("pid 12345"), "{refused}");
+        assert!(refused.contains("another runner is running") && refused.contains("pid 12345"), "{refused}");
     }
-    assert_eq!(
-        sandbox.runner(&["status"]).ok().value("state"),
-        Some("\"not started\""),
-        "looking needs no lock"
-    );
+    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("no_run"), "looking needs no lock");
     drop(held);
     sandbox.runner(&["start"]).ok();
 }

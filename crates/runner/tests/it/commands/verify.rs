@@ -74,7 +74,7 @@ fn target_that_is_not_a_run_is_refused() {
         "{output}"
     );
     assert!(sandbox.runner(&["verify", "main"]).refused(2).contains("`main` is not a run"));
-    assert!(sandbox.runner(&["verify", "nothing..HEAD"]).refused(2).contains("`nothing` names no commit"));
+    assert!(sandbox.runner(&["verify", "nothing..HEAD"]).refused(2).contains("no such commit: `nothing`"));
     let other = TestRepo::with_commit(RUNNER);
     assert!(other.runner(&["verify"]).refused(2).contains("this repository has no runs"));
 }

@@ -1,4 +1,4 @@
-//! Which crate may use which. Only what ships counts: development dependencies are free.
+//! Which crate may depend on which. Development dependencies are not restricted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,15 +6,15 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 
 use crate::repository::{assert_none, files, root};
 
-enum MayUse {
+enum AllowedDependencies {
     Only(&'static [&'static str]),
     /// Anything but these, directly or through another crate of the workspace.
     AllBut(&'static [&'static str]),
 }
-use MayUse::{AllBut, Only};
+use AllowedDependencies::{AllBut, Only};
 
-/// Crate, what it may use, and why. A crate that does not exist yet may have its row already.
-const EDGES: &[(&str, MayUse, &str)] = &[
+/// Crate, allowed dependencies, reason.
+const RULES: &[(&str, AllowedDependencies, &str)] = &[
     (
         "runner-core",
         Only(&[
@@ -29,7 +29,7 @@ const EDGES: &[(&str, MayUse, &str)] = &[
             "thiserror",
             "toml",
         ]),
-        "the rules are pure: nothing that knows files, processes, time or threads",
+        "the rules are pure: no files, processes, clock or threads",
     ),
     (
         "supervise",
@@ -49,7 +49,7 @@ const EDGES: &[(&str, MayUse, &str)] = &[
             "runner-ui",
             "tokio",
         ]),
-        "the host does what it is told: no command line, no colours, no async, no HTTP",
+        "the host has no user interface: no command line, no colours, no async, no HTTP",
     ),
     (
         "runner-term",
@@ -64,7 +64,7 @@ const EDGES: &[(&str, MayUse, &str)] = &[
             "serde_json",
             "unicode-width",
         ]),
-        "what the commands share at a terminal knows none of them, and brings nothing that only one needs",
+        "it is shared by all binaries, so it must not depend on one of them or on what only one needs",
     ),
     (
         "runner",
@@ -80,13 +80,13 @@ const EDGES: &[(&str, MayUse, &str)] = &[
             "thiserror",
             "unicode-width",
         ]),
-        "the command reads its arguments and prints; what needs more belongs in the core or the host",
+        "it parses arguments and prints; anything else belongs in the core or the host",
     ),
-    ("runner-ui", AllBut(&["runner-eval", "runner"]), "the pages read runs; they start none"),
+    ("runner-ui", AllBut(&["runner-eval", "runner"]), "it reads runs and never starts them"),
     (
         "runner-eval",
         AllBut(&["axum", "hyper", "runner", "runner-ui", "tokio"]),
-        "the evaluation starts `runner` as a user would; it shares the types of documents and `supervise`",
+        "it runs the binary as a user does; it shares only the types of the formats, and `supervise`",
     ),
     (
         "scripted-model",
@@ -99,48 +99,54 @@ const EDGES: &[(&str, MayUse, &str)] = &[
             "runner-ui",
             "supervise",
         ]),
-        "the model stands on the other side of the agents: it knows nothing of the runner",
+        "it is the agents' provider, and must not know the runner",
     ),
-    ("testkit", AllBut(&[]), "tests may use anything"),
+    ("testkit", AllBut(&[]), "test support may use anything"),
 ];
 
 const TEST_SUPPORT: &[&str] = &["scripted-model", "testkit"];
 
 fn workspace() -> Metadata {
     let manifest = root().join("Cargo.toml");
-    // The manifests alone say who uses whom; resolving them would ask the network for crates of other platforms.
-    MetadataCommand::new().manifest_path(manifest).no_deps().exec().expect("cargo reads the workspace")
+    // Without `no_deps`, cargo would fetch the crates of other platforms.
+    MetadataCommand::new().manifest_path(manifest).no_deps().exec().expect("cargo metadata")
 }
 
-/// Every crate with what it ships with.
-fn shipped_dependencies(workspace: &Metadata) -> BTreeMap<&str, BTreeSet<&str>> {
-    workspace.packages.iter().map(|package| (package.name.as_str(), shipped_with(package))).collect()
+/// The dependencies of every crate, without development dependencies.
+fn product_dependencies(workspace: &Metadata) -> BTreeMap<&str, BTreeSet<&str>> {
+    workspace.packages.iter().map(|package| (package.name.as_str(), dependencies_of(package))).collect()
 }
 
-fn shipped_with(package: &Package) -> BTreeSet<&str> {
-    let ships = |kind: DependencyKind| kind != DependencyKind::Development;
-    package.dependencies.iter().filter(|used| ships(used.kind)).map(|used| used.name.as_str()).collect()
+fn dependencies_of(package: &Package) -> BTreeSet<&str> {
+    let dependencies = package.dependencies.iter();
+    dependencies
+        .filter(|dependency| dependency.kind != DependencyKind::Development)
+        .map(|dependency| dependency.name.as_str())
+        .collect()
 }
 
-/// What a crate ships with, itself or through other crates of the workspace.
-fn reached<'a>(name: &str, crates: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> BTreeSet<&'a str> {
-    let mut found = BTreeSet::new();
+/// The dependencies of a crate, direct or through other crates of the workspace.
+fn transitive_dependencies<'a>(
+    name: &str,
+    crates: &BTreeMap<&'a str, BTreeSet<&'a str>>,
+) -> BTreeSet<&'a str> {
+    let mut all = BTreeSet::new();
     let mut next: Vec<&str> = crates.get(name).into_iter().flatten().copied().collect();
     while let Some(used) = next.pop() {
-        if found.insert(used) {
+        if all.insert(used) {
             next.extend(crates.get(used).into_iter().flatten());
         }
     }
-    found
+    all
 }
 
 #[test]
-fn every_crate_uses_only_what_its_row_allows() {
+fn crates_have_only_allowed_dependencies() {
     let workspace = workspace();
-    let crates = shipped_dependencies(&workspace);
-    let mut broken = Vec::new();
-    for (name, may_use, why) in EDGES {
-        let forbidden: Vec<&str> = match may_use {
+    let crates = product_dependencies(&workspace);
+    let mut violations = Vec::new();
+    for (name, allowed, why) in RULES {
+        let forbidden: Vec<&str> = match allowed {
             Only(allowed) => crates
                 .get(name)
                 .into_iter()
@@ -148,66 +154,68 @@ fn every_crate_uses_only_what_its_row_allows() {
                 .copied()
                 .filter(|used| !allowed.contains(used))
                 .collect(),
-            AllBut(banned) => {
-                reached(name, &crates).into_iter().filter(|used| banned.contains(used)).collect()
-            }
+            AllBut(banned) => transitive_dependencies(name, &crates)
+                .into_iter()
+                .filter(|used| banned.contains(used))
+                .collect(),
         };
-        broken.extend(forbidden.iter().map(|used| format!("crates/{name} must not use `{used}`: {why}")));
+        violations
+            .extend(forbidden.iter().map(|used| format!("crates/{name} must not depend on `{used}`: {why}")));
     }
-    assert_none(&broken);
+    assert_none(&violations);
 }
 
 #[test]
-fn every_crate_has_its_row() {
+fn every_crate_has_a_rule() {
     let workspace = workspace();
-    let unknown = |name: &&str| EDGES.iter().all(|(row, ..)| row != name);
-    let broken: Vec<String> = shipped_dependencies(&workspace)
+    let has_no_rule = |name: &&str| RULES.iter().all(|(rule, ..)| rule != name);
+    let violations: Vec<String> = product_dependencies(&workspace)
         .into_keys()
-        .filter(unknown)
-        .map(|name| format!("`{name}` has no row in `EDGES`: what may it use that no other crate may?"))
+        .filter(has_no_rule)
+        .map(|name| format!("`{name}` has no entry in `RULES`: add what it may depend on, and why"))
         .collect();
-    assert_none(&broken);
+    assert_none(&violations);
 }
 
 /// The evaluation must not depend on the code that it measures. Of the host it may use the clock's format, and the git
 /// commands that run no program which an agent's repository configures.
 #[test]
 fn evaluation_uses_only_the_clock_and_the_demo_repository_of_the_host() {
-    let mut broken = Vec::new();
+    let mut violations = Vec::new();
     for file in files().iter().filter(|file| file.path.starts_with("crates/runner-eval/src/")) {
         for line in file.text.lines().filter(|line| line.contains("runner_host::")) {
             let allowed = ["runner_host::clock", "runner_host::ops::demo_repo"];
             if !allowed.iter().any(|module| line.contains(module)) {
-                broken.push(format!("{}: `{}`: the evaluation measures the host", file.path, line.trim()));
+                violations.push(format!("{}: `{}`: the evaluation measures the host", file.path, line.trim()));
             }
         }
     }
-    assert_none(&broken);
+    assert_none(&violations);
 }
 
 #[test]
-fn only_tests_use_the_test_support() {
+fn test_support_is_only_a_dev_dependency() {
     let workspace = workspace();
-    let mut broken = Vec::new();
-    for (name, used) in shipped_dependencies(&workspace) {
+    let mut violations = Vec::new();
+    for (name, used) in product_dependencies(&workspace) {
         let support = TEST_SUPPORT.iter().filter(|support| used.contains(*support));
-        broken.extend(
-            support.map(|support| format!("crates/{name} ships with `{support}`: make it a dev-dependency")),
+        violations.extend(
+            support.map(|support| format!("crates/{name} depends on `{support}`: make it a dev-dependency")),
         );
     }
-    assert_none(&broken);
+    assert_none(&violations);
 }
 
 #[test]
-fn every_crate_obeys_the_lints_of_the_workspace() {
-    let mut broken = Vec::new();
+fn every_crate_inherits_the_workspace_lints() {
+    let mut violations = Vec::new();
     for file in files().iter().filter(|file| file.path.starts_with("crates/") && file.name() == "Cargo.toml")
     {
-        let manifest: toml::Table = file.text.parse().expect("cargo has read it too");
+        let manifest: toml::Table = file.text.parse().expect("a valid manifest");
         let inherited = manifest.get("lints").and_then(|lints| lints.get("workspace"));
         if inherited.and_then(toml::Value::as_bool) != Some(true) {
-            broken.push(format!("{}: add `[lints]` with `workspace = true`", file.path));
+            violations.push(format!("{}: add `[lints]` with `workspace = true`", file.path));
         }
     }
-    assert_none(&broken);
+    assert_none(&violations);
 }
