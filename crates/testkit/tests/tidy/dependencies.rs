@@ -186,7 +186,11 @@ fn evaluation_uses_only_the_clock_and_the_demo_repository_of_the_host() {
         for line in file.text.lines().filter(|line| line.contains("runner_host::")) {
             let allowed = ["runner_host::clock", "runner_host::ops::demo_repo"];
             if !allowed.iter().any(|module| line.contains(module)) {
-                violations.push(format!("{}: `{}`: the evaluation measures the host", file.path, line.trim()));
+                violations.push(format!(
+                    "{}: `{}`: the evaluation measures the host",
+                    file.path,
+                    line.trim()
+                ));
             }
         }
     }
