@@ -78,7 +78,7 @@ impl CommandRunner {
         Ok(Self { cancel: CancelHandle::new()?, supervisor: SupervisorSlot::default(), scratch })
     }
 
-    /// Whether the user asked the evaluation to stop.
+    /// Whether the user stopped the evaluation.
     pub(crate) fn is_stopping(&self) -> bool {
         self.cancel.request() != StopRequest::None
     }
