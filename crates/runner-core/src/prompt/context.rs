@@ -80,8 +80,7 @@ fn history(past: &NodeHistory) -> Option<String> {
             "\nThe session exceeded the model's context: take smaller steps, read less at once, or split the node.\n",
         );
     }
-    let is_useful =
-        past.outcome != Outcome::GuardFailed || !notes.is_empty() || past.later_outcome.is_some();
+    let is_useful = past.outcome != Outcome::GuardFailed || !notes.is_empty() || past.later_outcome.is_some();
     is_useful.then_some(text)
 }
 

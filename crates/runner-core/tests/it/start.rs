@@ -307,7 +307,7 @@ fn invalid_configuration_is_refused() {
 fn start_message_records_user_commits_and_the_imported_plan() {
     for (own_commits, imported, expected) in [
         (0, None, "chore(loop): start run x\n"),
-        (1, None, "chore(loop): start run x\n\nRunner-Taken-In: 1\n"),
+        (1, None, "chore(loop): start run x\n\nRunner-User-Commits: 1\n"),
         (
             0,
             Some((PlanFormat::TaskMaster, 4)),
@@ -316,7 +316,7 @@ fn start_message_records_user_commits_and_the_imported_plan() {
         (
             2,
             Some((PlanFormat::Markdown, 12)),
-            "chore(loop): start run x\n\nRunner-Taken-In: 2\nRunner-Plan-Import: markdown 12\n",
+            "chore(loop): start run x\n\nRunner-User-Commits: 2\nRunner-Plan-Import: markdown 12\n",
         ),
     ] {
         assert_eq!(message(&id("x"), own_commits, imported), expected);

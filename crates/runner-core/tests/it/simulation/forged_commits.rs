@@ -154,7 +154,7 @@ fn of_message(target: &Target) -> Forgeries {
         add(format!("subject: {word:?}"), format!("{}\n{rest}", subject.replacen(word, forged, 1)));
     }
     add("body: more".to_owned(), text.replacen("\n\n", "\n\n  more\n\n", 1));
-    let ghost = format!("Runner-Semantics: {SEMANTICS}\nRunner-Guard-Mark: restored ghost.just\n");
+    let ghost = format!("Runner-Semantics: {SEMANTICS}\nRunner-Annotation: guard-file-restored ghost.just\n");
     let semantics = format!("Runner-Semantics: {SEMANTICS}\n");
     add("a file that is not there was put back".to_owned(), text.replacen(&semantics, &ghost, 1));
     for line in rest.lines().filter(|line| line.starts_with("Runner-")) {
@@ -282,7 +282,7 @@ fn shown(text: &str) -> String {
 /// guard file counts only once something passed with it.
 const OWN_WORDS: [&str; 9] = [
     "Runner-Guard-Exit: other",
-    "Runner-Prompt-Edition: other",
+    "Runner-Prompt-Version: other",
     "a new protected file",
     "an open leaf: acceptance",
     "an open leaf: id",
