@@ -6,6 +6,7 @@ pub mod cost;
 pub mod digest;
 pub mod goal;
 pub mod id;
+pub mod object_id;
 pub mod repo_path;
 pub mod run_state;
 pub mod slug;

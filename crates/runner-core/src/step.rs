@@ -1,12 +1,12 @@
 //! One iteration, as a pipeline, and the loop over it.
 //!
 //! ```text
-//! Snapshot ─plan▶ Job ─agent▶ Attempt ─interpret▶ Claim ─guard▶ Verdict ─settle▶ Transition ─commit▶ Record
-//!  read once      pure          I/O      pure               I/O     pure         written once
+//! Snapshot ─plan▶ Job ─agent▶ Attempt ─interpret▶ Claim ─guard▶ GuardRun ─settle▶ Transition ─commit▶ CommitId
+//!  read once      pure          I/O      pure               I/O      pure         written once
 //! ```
 //!
-//! What touches the world goes through [`World`]; every decision is made here. An agent that fails, lies, hangs
-//! or talks nonsense is a value. An error means that the operator must look, and that nothing was changed.
+//! Every effect goes through [`World`]; every decision is made here. An agent that fails, lies, hangs or answers
+//! nonsense is a value ([`Attempt`]). An error means that the user must act, and that nothing was changed.
 
 mod annotations;
 mod attempt;
@@ -35,7 +35,7 @@ pub use attempt::{
     SessionExit, Usage,
 };
 pub use backoff::{Backoff, Wait};
-pub use baseline::{BaselineCommit, BaselineWorld, baseline};
+pub use baseline::{BaselineCommit, BaselineWorld, RunStart, begin_loop, begin_step};
 pub use escalation::{AgentChoice, LeafRef, UsageLimit, choose_agent, next_agent, pending_wait};
 pub use event::{Event, GuardEnd, RecordedEvent, SessionCheck};
 pub use hooks::{HookCall, HookTrigger};
@@ -50,153 +50,194 @@ pub use snapshot::{Artifact, Memory, Snapshot, SnapshotInputs, SnapshotSource, T
 pub use tree_rules::{Violation, tree_violations};
 
 use crate::model::cost::unenforceable_limits;
+use crate::model::object_id::CommitId;
 use crate::model::repo_path::RepoPath;
 use crate::prompt::PromptError;
 
-/// Everything that a step needs from outside. Implementations do what they are told and decide nothing.
-pub trait World {
-    /// What the operator must look at.
+/// What it takes to finish an iteration whose session has ended. Implementations decide nothing.
+pub trait IterationWorld {
+    /// Why nothing could be done; the user must act.
     type Error: From<PromptError>;
 
-    /// Reads the state that the run's last commit holds.
-    fn load(&mut self) -> Result<Snapshot, Self::Error>;
+    /// What an iteration keeps open between the end of its session and its commit.
+    type Iteration;
+
+    /// Restores these protected files to their committed content, then runs the guard to its end.
+    fn run_guard(
+        &mut self,
+        iteration: &mut Self::Iteration,
+        job: &Job,
+        restore: &[RepoPath],
+    ) -> Result<GuardRun, Self::Error>;
+
+    /// Writes the iteration as one commit, completely or not at all.
+    fn commit(
+        &mut self,
+        iteration: Self::Iteration,
+        job: &Job,
+        transition: &Transition,
+    ) -> Result<CommitId, Self::Error>;
+
+    /// Reports an event. No decision depends on it.
+    fn announce(&mut self, event: &Event);
+}
+
+/// Everything that a step needs from outside.
+pub trait World: IterationWorld {
+    /// Checks that an iteration may begin, and reads the state of the run.
+    fn load(&mut self) -> Result<LoadedRun, Self::Error>;
 
     /// Runs one session to its end and leaves none of its processes behind.
-    fn run_agent(&mut self, job: &Job) -> Result<Attempt, Self::Error>;
-
-    /// Puts these protected files back as the last commit has them, then runs the guard to its end.
-    fn run_guard(&mut self, job: &Job, restore: &[RepoPath]) -> Result<GuardRun, Self::Error>;
-
-    /// Writes the iteration, whole or not at all.
-    fn commit(&mut self, job: &Job, transition: &Transition) -> Result<IterationRecord, Self::Error>;
-
-    /// Tells whoever listens. Nothing depends on it.
-    fn announce(&mut self, event: &Event);
+    fn run_agent(&mut self, run: &LoadedRun, job: &Job) -> Result<(Self::Iteration, Attempt), Self::Error>;
 }
 
 /// What a loop needs besides.
 pub trait LoopWorld: World {
-    /// When a wait that is on record is over, in milliseconds since 1970.
+    /// When a recorded wait ends, in milliseconds since 1970.
     fn end_of(&mut self, wait: &Wait) -> Result<u64, Self::Error>;
 
-    /// Called between iterations: waits if asked to, and says whether the user wants to stop.
-    fn pause(&mut self, wait: Option<&Wait>) -> Result<Option<StopReason>, Self::Error>;
+    /// Called between iterations: waits while the run is paused and until `wait` is over.
+    fn wait_for_next(&mut self, wait: Option<&Wait>) -> Result<WaitResult, Self::Error>;
 }
 
-/// An iteration that is in git.
+/// The state of a run, and the commit that it was read at. Valid until time passes: after a wait it must be loaded again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IterationRecord {
-    /// The commit's id.
-    pub commit: String,
+pub struct LoadedRun {
+    pub commit: CommitId,
+    pub snapshot: Snapshot,
+}
+
+/// What happened between two iterations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WaitResult {
+    /// There was nothing to wait for: a state that was loaded before is still valid.
+    Immediate,
+    /// Time passed, and others may have changed the repository.
+    Waited,
+    /// The user wants to stop.
+    Stop(StopReason),
 }
 
 /// How a step ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepResult {
-    /// There was nothing to do; no iteration was made.
+    /// There was nothing to do; no iteration was started.
     Stopped(StopReason),
-    /// One iteration was made.
     Iterated(Box<CompletedIteration>),
 }
 
-/// One iteration, made and recorded.
+/// An iteration that is in git.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletedIteration {
-    /// What was decided.
     pub transition: Transition,
-    /// Where it is.
-    pub record: IterationRecord,
+    pub commit: CommitId,
 }
 
-/// One iteration: at most one session, at most one run of the guard, exactly one commit.
-pub fn step<W: World>(world: &mut W) -> Result<StepResult, W::Error> {
-    let snapshot = world.load()?;
-    let job = match plan(&snapshot)? {
+/// Runs one iteration: at most one session, at most one run of the guard, exactly one commit.
+pub fn step<W: World>(world: &mut W, run: &LoadedRun) -> Result<StepResult, W::Error> {
+    let job = match plan(&run.snapshot)? {
         NextStep::Stop(stop) => return Ok(StepResult::Stopped(stop)),
         NextStep::Work(job) => job,
     };
-    world.announce(&Event::planned(&snapshot, &job));
-    let attempt = world.run_agent(&job)?;
-    finish(world, &snapshot, &job, attempt)
+    world.announce(&Event::planned(&run.snapshot, &job));
+    let (iteration, attempt) = world.run_agent(run, &job)?;
+    let completed = finish(world, &run.snapshot, &job, iteration, attempt)?;
+    Ok(StepResult::Iterated(Box::new(completed)))
 }
 
-/// Takes up an iteration that a crash left unfinished, with what is left of its session. The job is planned
-/// anew, from the same commit, and is therefore the same.
-pub fn resume<W: World>(world: &mut W, attempt: Attempt) -> Result<StepResult, W::Error> {
-    let snapshot = world.load()?;
-    let job = match plan(&snapshot)? {
-        NextStep::Stop(stop) => return Ok(StepResult::Stopped(stop)),
-        NextStep::Work(job) => job,
-    };
-    world.announce(&Event::Recovered { iter: job.iteration, exit: attempt.exit.clone() });
-    finish(world, &snapshot, &job, attempt)
-}
-
-/// From the end of the session to the commit.
-fn finish<W: World>(
+/// Finishes an iteration that a crash interrupted, with what is left of its session. The job was planned from the same
+/// commit, and is therefore the same.
+pub fn resume<W: IterationWorld>(
     world: &mut W,
     snapshot: &Snapshot,
     job: &Job,
+    iteration: W::Iteration,
     attempt: Attempt,
-) -> Result<StepResult, W::Error> {
+) -> Result<CompletedIteration, W::Error> {
+    world.announce(&Event::Recovered { iter: job.iteration, exit: attempt.exit.clone() });
+    finish(world, snapshot, job, iteration, attempt)
+}
+
+/// From the end of the session to the commit.
+fn finish<W: IterationWorld>(
+    world: &mut W,
+    snapshot: &Snapshot,
+    job: &Job,
+    mut iteration: W::Iteration,
+    attempt: Attempt,
+) -> Result<CompletedIteration, W::Error> {
     let claim = interpret(snapshot, job, attempt);
     world.announce(&Event::agent_ended(job, &claim));
     world.announce(&Event::checked(job, &claim));
-    let verdict = if claim.wants_guard(job) {
+    let guard = if claim.wants_guard(job) {
         world.announce(&Event::GuardStarted { iter: job.iteration, command: job.guard.clone() });
-        let verdict = world.run_guard(job, &claim.protected.restore)?;
-        world.announce(&Event::guard_ended(job, &verdict));
-        verdict
+        let guard = world.run_guard(&mut iteration, job, &claim.protected.restore)?;
+        world.announce(&Event::guard_ended(job, &guard));
+        guard
     } else {
         GuardRun::Skipped
     };
-    let transition = settle(snapshot, job, &claim, &verdict);
+    let transition = settle(snapshot, job, &claim, &guard);
     world.announce(&Event::decided(job, &transition));
-    let record = world.commit(job, &transition)?;
-    let (commit, next) = (record.commit.clone(), transition.next.clone());
-    world.announce(&Event::Committed { iter: job.iteration, commit, next });
-    let blind = |spent| unenforceable_limits(&snapshot.config, spent, &job.executor);
-    let (before, limits) = (blind(&snapshot.state.spent), blind(&transition.state.spent));
-    if before != limits {
-        world.announce(&Event::BudgetUnenforceable { limits, agent: job.agent.clone() });
+    let commit = world.commit(iteration, job, &transition)?;
+    world.announce(&Event::Committed {
+        iter: job.iteration,
+        commit: commit.to_string(),
+        next: transition.next.clone(),
+    });
+    if let Some(event) = newly_unenforceable(snapshot, job, &transition) {
+        world.announce(&event);
     }
-    Ok(StepResult::Iterated(Box::new(CompletedIteration { transition, record })))
+    Ok(CompletedIteration { transition, commit })
 }
 
-/// Steps until something stops the run, at most `iterations_max` times. A wait that is on record comes first.
-pub fn run_loop<W: LoopWorld>(world: &mut W, iterations_max: Option<u32>) -> Result<StopReason, W::Error> {
-    let mut made = 0;
-    let mut next = begin(world)?;
+/// The event that names the budget limits which can no longer be enforced, if an iteration changed them.
+fn newly_unenforceable(snapshot: &Snapshot, job: &Job, transition: &Transition) -> Option<Event> {
+    let before = unenforceable_limits(&snapshot.config, &snapshot.state.spent, &job.executor);
+    let limits = unenforceable_limits(&snapshot.config, &transition.state.spent, &job.executor);
+    (before != limits).then(|| Event::BudgetUnenforceable { limits, agent: job.agent.clone() })
+}
+
+/// Steps until something stops the run, at most `iterations_max` times. A recorded wait comes first.
+pub fn run_loop<W: LoopWorld>(
+    world: &mut W,
+    run: LoadedRun,
+    iterations_max: Option<u32>,
+) -> Result<StopReason, W::Error> {
+    let mut completed = 0;
+    let mut next = first_action(world, &run.snapshot)?;
+    let mut loaded = Some(run);
     let stop = loop {
         let wait = match next {
             NextAction::Stop(stop) => break stop,
             NextAction::Wait(wait) => Some(wait),
             NextAction::Go | NextAction::Unknown => None,
         };
-        if let Some(max) = iterations_max.filter(|max| made >= *max) {
-            break after_last(world, max)?;
+        if let Some(max) = iterations_max.filter(|max| completed >= *max) {
+            break stop_at_maximum(world, max)?;
         }
         if let Some(wait) = &wait {
             let ends_unix_ms = world.end_of(wait)?;
             world.announce(&Event::Waiting { wait: wait.clone(), ends_unix_ms });
         }
-        if let Some(stop) = world.pause(wait.as_ref())? {
-            break stop;
-        }
-        next = match step(world)? {
+        let run = match (world.wait_for_next(wait.as_ref())?, loaded.take()) {
+            (WaitResult::Stop(stop), _) => break stop,
+            (WaitResult::Immediate, Some(run)) => run,
+            (WaitResult::Immediate, None) | (WaitResult::Waited, _) => world.load()?,
+        };
+        next = match step(world, &run)? {
             StepResult::Stopped(stop) => break stop,
             StepResult::Iterated(iterated) => iterated.transition.next,
         };
-        made += 1;
+        completed += 1;
     };
     world.announce(&Event::stopped(&stop));
     Ok(stop)
 }
 
-/// What a loop begins with: the rest of a wait that is on record, if the agent that it is about is still the next.
-fn begin<W: World>(world: &mut W) -> Result<NextAction, W::Error> {
-    let snapshot = world.load()?;
-    let job = match plan(&snapshot)? {
+/// What a loop does first: the rest of a recorded wait, if the agent that it is about is still the next one.
+fn first_action<W: World>(world: &mut W, snapshot: &Snapshot) -> Result<NextAction, W::Error> {
+    let job = match plan(snapshot)? {
         NextStep::Stop(stop) => return Ok(NextAction::Stop(stop)),
         NextStep::Work(job) => job,
     };
@@ -207,9 +248,9 @@ fn begin<W: World>(world: &mut W) -> Result<NextAction, W::Error> {
     Ok(pending_wait(&snapshot.state, &job.executor).cloned().map_or(NextAction::Go, NextAction::Wait))
 }
 
-/// Why a loop ends that made all its iterations: the run may be over just then.
-fn after_last<W: World>(world: &mut W, max: u32) -> Result<StopReason, W::Error> {
-    Ok(match plan(&world.load()?)? {
+/// Why a loop ends after its last iteration: the run may have ended with it.
+fn stop_at_maximum<W: World>(world: &mut W, max: u32) -> Result<StopReason, W::Error> {
+    Ok(match plan(&world.load()?.snapshot)? {
         NextStep::Stop(stop) => stop,
         NextStep::Work(_) => StopReason::LoopIterations { max },
     })

@@ -1,4 +1,4 @@
-//! What can go wrong in the world, as values. The words for people are the command line's.
+//! The errors of the host crate, as values. `runner-term` adds the exit code and the hints that people read.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,220 +13,171 @@ use thiserror::Error;
 
 use crate::git::GitOperation;
 
-/// Something that keeps a command from being carried out. Nothing was changed.
+/// Why a command failed. A command that fails has changed nothing.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The user can mend it, and is told how.
+    /// A precondition that the user can fix.
     #[error(transparent)]
     Refused(#[from] UserError),
-    /// Another runner works here.
-    #[error("another runner is at work in this repository")]
+    #[error("another runner is running in this repository")]
     Locked {
-        /// What the lock's file says of it.
+        /// The content of the lock file: the process and command that hold the lock.
         holder: String,
     },
-    /// The operating system refused.
+    /// A system call failed.
     #[error("could not {action} `{}`", .path.display())]
     Io {
-        /// What was tried.
+        /// A verb phrase: "open", "write".
         action: &'static str,
-        /// With what.
         path: PathBuf,
-        /// Its answer.
         source: io::Error,
     },
-    /// A git command failed.
     #[error("`git {command}` failed")]
     Git {
-        /// The command's words.
+        /// The arguments of `git`.
         command: String,
-        /// What git wrote about it.
         stderr: String,
     },
-    /// git answered something that cannot be understood.
-    #[error("`git {command}` gave an answer that makes no sense here")]
+    /// git succeeded, but its output could not be parsed.
+    #[error("unexpected output from `git {command}`")]
     GitOutput {
-        /// The command's words.
+        /// The arguments of `git`.
         command: String,
     },
-    /// The journal was written by a newer runner.
-    #[error("an unfinished step was left behind by another version of runner")]
+    /// Another version of the runner wrote the journal, so this one cannot recover from it.
+    #[error("another version of runner was interrupted here, and this version cannot read its journal")]
     Journal {
-        /// The journal's file.
+        /// The journal file.
         path: PathBuf,
     },
+    /// A state that correct code never reaches. The text names the broken assumption.
+    #[error("internal error: {0} (this is a bug, please report it)")]
+    Internal(&'static str),
 }
 
-/// Why a command is refused.
+/// A precondition that the user can fix. Nothing was changed.
 #[derive(Debug, Error)]
 pub enum UserError {
-    /// No git.
-    #[error("git is not installed, or not on the PATH")]
+    #[error("git is not installed or not on PATH")]
     NoGit,
-    /// A git without what the runner needs.
     #[error("git {found} is too old")]
     OldGit {
-        /// Its version.
+        /// The installed version.
         found: String,
     },
-    /// Not inside a repository.
     #[error("`{}` is not in a git repository", .dir.display())]
     NoRepository {
-        /// Where it was looked for.
+        /// Where the search started.
         dir: PathBuf,
-        /// What git wrote about it.
         stderr: String,
     },
-    /// A repository without a work tree.
     #[error("`{}` is a bare repository, which has no work tree", .0.display())]
     Bare(PathBuf),
-    /// A path that git's line-based answers cannot carry.
+    /// Some of git's output is line-based and cannot carry such a path.
     #[error("the repository's path contains a line break")]
     LineBreak,
-    /// A repository without a commit.
     #[error("the repository has no commit yet")]
     NoCommit,
-    /// A merge, rebase or the like under way.
-    #[error("a {0} is under way")]
+    #[error("a {0} is in progress")]
     Busy(GitOperation),
-    /// Another git process, or one that died.
+    /// Another git process holds the lock, or died holding it.
     #[error("git's index is locked")]
     IndexLocked(PathBuf),
-    /// Changes that are nobody's but the user's.
-    #[error("the work tree has changes that are not committed")]
+    /// Changes outside of `.runner/`, which the runner must not commit as an agent's work.
+    #[error("the work tree has uncommitted changes")]
     Dirty {
-        /// The first of them.
+        /// The first few paths.
         paths: Vec<String>,
-        /// How many more there are.
+        /// How many paths are not listed.
         more: usize,
     },
-    /// The run's branch is checked out elsewhere.
     #[error("branch `{branch}` is checked out in another work tree")]
-    HeldElsewhere {
-        /// The branch.
-        branch: String,
-        /// Where.
-        worktree: String,
-    },
-    /// A branch whose name is a folder for the runner.
-    #[error("a branch called `runner` is in the way of branches `runner/<id>`")]
+    HeldElsewhere { branch: String, worktree: String },
+    /// git cannot store `runner/<id>` beside a branch named `runner`.
+    #[error("a branch named `runner` prevents branches named `runner/<id>`")]
     BranchInTheWay,
-    /// The switch would overwrite files that git does not know.
-    #[error("going to branch `{branch}` would overwrite files here")]
-    SwitchBlocked {
-        /// The branch.
-        branch: String,
-        /// What git wrote about it.
-        stderr: String,
-    },
-    /// A filter that the repository's own configuration defines, and that nobody allowed.
-    #[error("files here go through the git filter `{0}`, which this repository's own configuration defines")]
+    #[error("switching to branch `{branch}` would overwrite files in the work tree")]
+    SwitchBlocked { branch: String, stderr: String },
+    /// A filter runs a program, and the repository's own configuration is not trusted.
+    #[error("files here use the git filter `{0}`, which this repository's own configuration defines")]
     Filter(String),
-    /// A file that is none.
-    #[error("`{}` is {what}, not a plain file", .path.display())]
+    #[error("`{}` is {what}, not a regular file", .path.display())]
     NotAFile {
-        /// The file.
         path: PathBuf,
-        /// What it is.
+        /// What the path is instead: "a symbolic link".
         what: &'static str,
     },
-    /// A folder that is none.
     #[error("`{}` is {what}, not a folder", .path.display())]
     NotAFolder {
-        /// The folder.
         path: PathBuf,
-        /// What it is.
+        /// What the path is instead: "a symbolic link".
         what: &'static str,
     },
-    /// A file beyond all sense.
-    #[error("`{}` has {bytes} bytes, more than {max}", .path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// Its size.
-        bytes: u64,
-        /// What is allowed.
-        max: u64,
-    },
-    /// The git folder was replaced or removed.
-    #[error("the git folder `{}` is not the one that the session began with", .0.display())]
+    #[error("`{}` has {bytes} bytes; the limit is {max}", .path.display())]
+    TooLarge { path: PathBuf, bytes: u64, max: u64 },
+    #[error("the session replaced or removed the git folder `{}`", .0.display())]
     GitFolderGone(PathBuf),
-    /// The run's identity is broken.
     #[error(transparent)]
     Identity(IdentityError),
-    /// Changes under `.runner/` that no start has taken in.
-    #[error("files under `{RUNNER_DIR}/` were changed since the last start")]
+    /// Changes under `.runner/` take effect only when `runner start` commits them.
+    #[error("files under `{RUNNER_DIR}/` changed since the last start")]
     RunnerChanged {
-        /// The first of them.
+        /// The first few paths.
         paths: Vec<String>,
-        /// How many more there are.
+        /// How many paths are not listed.
         more: usize,
     },
-    /// A prompt cannot be made.
     #[error(transparent)]
     Prompt(PromptError),
-    /// Nothing was set up here.
     #[error("there is no `{RUNNER_DIR}/` in `{}`", .0.display())]
     NotSetUp(PathBuf),
-    /// A document is missing.
     #[error("`{}` is missing", .0.path())]
     MissingDoc(Doc),
-    /// The run's documents do not allow it.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The edit cannot be made.
     #[error(transparent)]
     Edit(EditError),
-    /// No run of that name, and no commit either.
-    #[error("there is no run and no commit `{wanted}` here")]
+    #[error("no such run or commit: `{wanted}`")]
     NoSuchRun {
-        /// What was asked for.
         wanted: String,
-        /// The runs that there are.
+        /// The runs of this repository.
         runs: Vec<String>,
     },
-    /// A new run cannot have the name of one that is there.
-    #[error("there is a run `{0}` already")]
+    #[error("run `{0}` already exists")]
     RunExists(RunId),
-    /// A commit that is none.
-    #[error("`{0}` names no commit here")]
+    /// Every generated name is taken, or would be too long.
+    #[error("no free name for a fork of run `{0}`")]
+    NoForkName(RunId),
+    #[error("no such commit: `{0}`")]
     NoSuchRevision(String),
-    /// Commits that belong to no run.
-    #[error("`{0}` is no run")]
+    #[error("`{0}` is not a run")]
     NotARun(String),
-    /// No run at all.
-    #[error("this repository has no run")]
+    #[error("this repository has no runs")]
     NoRuns,
-    /// More than one run, and none of them is checked out.
-    #[error("there are {} runs here, and none of them is checked out", .runs.len())]
-    WhichRun {
-        /// Their names.
-        runs: Vec<String>,
-    },
-    /// An object that a partial or damaged clone does not have.
-    #[error("git object `{0}` is not in this clone")]
+    #[error("this repository has {} runs, and none of them is checked out", .runs.len())]
+    WhichRun { runs: Vec<String> },
+    /// The clone is partial or damaged.
+    #[error("git object `{0}` is missing from this clone")]
     MissingObject(String),
-    /// Files that say what agents may use, and cannot be kept to.
-    #[error("what agents may use on some nodes cannot be taken in")]
+    /// The limits in these files cannot be enforced.
+    #[error("invalid tools.json")]
     Tools {
-        /// What is wrong, with node and file.
+        /// One line per fault, with its node and file.
         faults: Vec<String>,
     },
-    /// A sandbox is required, and there is none.
-    #[error("agents have to run in a sandbox here, and bubblewrap cannot be used")]
+    #[error("agents must run in a sandbox here, but bubblewrap cannot be used")]
     NoSandbox {
-        /// Why not.
+        /// Why bubblewrap cannot be used.
         why: String,
-        /// What mends it.
+        /// What the user can do about it.
         fix: &'static str,
     },
-    /// `init --force` would reset a run.
-    #[error("run `{0}` is under way here, and `init --force` would reset it")]
+    #[error("run `{0}` is not finished, and `init --force` would reset it")]
     RunInProgress(String),
 }
 
 impl Error {
-    /// For `map_err` on calls of the operating system.
+    /// Wraps an I/O error, for `map_err`.
     pub(crate) fn io<E: Into<io::Error>>(
         action: &'static str,
         path: impl Into<PathBuf>,
@@ -243,13 +194,13 @@ impl From<supervise::IoError> for Error {
 }
 
 impl From<PromptError> for Error {
-    fn from(fault: PromptError) -> Self {
-        Self::Refused(UserError::Prompt(fault))
+    fn from(error: PromptError) -> Self {
+        Self::Refused(UserError::Prompt(error))
     }
 }
 
 impl From<StartError> for Error {
-    fn from(fault: StartError) -> Self {
-        Self::Refused(UserError::Start(fault))
+    fn from(error: StartError) -> Self {
+        Self::Refused(UserError::Start(error))
     }
 }

@@ -1,9 +1,13 @@
-//! One git repository with a run in it: its paths, its journal, and how a prepared commit is published.
+//! One git repository with a run in it: its paths, its lock and journal, crash recovery, and how a prepared commit is
+//! published.
 
+pub(crate) mod documents;
 pub(crate) mod journal;
+pub mod locked_repo;
 pub(crate) mod paths;
 pub(crate) mod publish;
 pub mod readonly_repo;
+pub mod recovery;
 pub(crate) mod repo_guard;
 pub(crate) mod run_history;
 pub(crate) mod worktree;

@@ -1,39 +1,38 @@
-//! What an agent does, each thing on one short line.
+//! One-line rendering of an agent's events, for the loop's output and `runner watch`.
 
 use runner_core::agents::{ActivityState, AgentEventKind, FileChange, PlanItemState};
 use runner_core::text::one_line;
 
-/// The most characters of a line.
 const CHARS_MAX: usize = 200;
 
-/// One line for an event; none for one that says nothing new to a person.
-pub fn line(said: &AgentEventKind) -> Option<String> {
-    let text = match said {
+/// One line for an event; none if the event has no news for a person.
+pub fn line(event: &AgentEventKind) -> Option<String> {
+    let text = match event {
         AgentEventKind::Message { text } | AgentEventKind::Warning { text } => text.clone(),
-        AgentEventKind::Reasoning { text } => format!("thinks: {text}"),
+        AgentEventKind::Reasoning { text } => format!("thinking: {text}"),
         AgentEventKind::Command { command, state: ActivityState::Started, .. } => {
-            format!("$ {}", bare(command))
+            format!("$ {}", without_shell(command))
         }
         AgentEventKind::Command { command, exit, .. } => {
             let exit = exit.map_or("failed".to_owned(), |exit| format!("exit {exit}"));
-            format!("$ {} ({exit})", bare(command))
+            format!("$ {} ({exit})", without_shell(command))
         }
-        AgentEventKind::Edit { files, state } => stated("edits", &paths(files), *state)?,
-        AgentEventKind::Read { path, state } => stated("reads", path, *state)?,
-        AgentEventKind::Search { query, state } => stated("searches for", query, *state)?,
-        AgentEventKind::Web { query, state } => stated("looks up", query, *state)?,
-        AgentEventKind::Tool { name, state, .. } => stated("uses", name, *state)?,
+        AgentEventKind::Edit { files, state } => activity("edit", &paths(files), *state)?,
+        AgentEventKind::Read { path, state } => activity("read", path, *state)?,
+        AgentEventKind::Search { query, state } => activity("search", query, *state)?,
+        AgentEventKind::Web { query, state } => activity("web", query, *state)?,
+        AgentEventKind::Tool { name, state, .. } => activity("tool", name, *state)?,
         AgentEventKind::Plan { items } => {
             let done = items.iter().filter(|item| item.state == PlanItemState::Done).count();
             format!("plan: {done} of {} done", items.len())
         }
         AgentEventKind::Retry { text, attempt, of, .. } => match (attempt, of) {
-            (Some(attempt), Some(of)) => format!("tries again, {attempt} of {of}: {text}"),
-            (_, _) => format!("tries again: {text}"),
+            (Some(attempt), Some(of)) => format!("retrying, {attempt} of {of}: {text}"),
+            (_, _) => format!("retrying: {text}"),
         },
-        AgentEventKind::Compacted { .. } => "summed up its own history to make room".to_owned(),
+        AgentEventKind::Compacted { .. } => "compacted its context".to_owned(),
         AgentEventKind::RateLimit { status, .. } if status == "allowed" => return None,
-        AgentEventKind::RateLimit { status, .. } => format!("limit of the provider: {status}"),
+        AgentEventKind::RateLimit { status, .. } => format!("provider limit: {status}"),
         AgentEventKind::Failed { message } => format!("failed: {message}"),
         AgentEventKind::Session { .. }
         | AgentEventKind::Usage { .. }
@@ -44,8 +43,8 @@ pub fn line(said: &AgentEventKind) -> Option<String> {
     Some(line).filter(|line| !line.is_empty())
 }
 
-/// Something that is told when it begins, and again only if it fails.
-fn stated(verb: &str, what: &str, state: ActivityState) -> Option<String> {
+/// An activity is reported when it starts, and again only if it fails.
+fn activity(verb: &str, what: &str, state: ActivityState) -> Option<String> {
     match state {
         ActivityState::Started => Some(format!("{verb} {what}")),
         ActivityState::Failed => Some(format!("{verb} {what} (failed)")),
@@ -53,8 +52,8 @@ fn stated(verb: &str, what: &str, state: ActivityState) -> Option<String> {
     }
 }
 
-/// A command without the shell that Codex puts around it.
-fn bare(command: &str) -> &str {
+/// A command without the shell that Codex wraps it in.
+fn without_shell(command: &str) -> &str {
     let shells = ["/bin/bash -lc ", "/usr/bin/bash -lc ", "bash -lc ", "/bin/zsh -lc "];
     let inner = shells.iter().find_map(|shell| command.strip_prefix(shell));
     let quoted = inner.map(|inner| {
@@ -77,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_short_and_safe_for_a_terminal() {
+    fn line_is_short_and_without_control_sequences() {
         let text = format!("\u{1b}[31mred\u{1b}[0m\n{}", "x".repeat(10_000));
         let shown = line(&AgentEventKind::Message { text }).unwrap();
         assert!(shown.starts_with("red x") && shown.chars().count() == CHARS_MAX, "{shown}");
@@ -85,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_shown_as_it_was_meant() {
+    fn command_is_shown_without_its_shell() {
         assert_eq!(
             line(&command("/bin/bash -lc 'just ci'", ActivityState::Started, None)).unwrap(),
             "$ just ci"
@@ -95,10 +94,10 @@ mod tests {
     }
 
     #[test]
-    fn what_went_well_is_told_once() {
+    fn successful_activity_is_reported_once() {
         let read = |state| line(&AgentEventKind::Read { path: "a.rs".to_owned(), state });
-        assert_eq!(read(ActivityState::Started).unwrap(), "reads a.rs");
-        assert_eq!(read(ActivityState::Failed).unwrap(), "reads a.rs (failed)");
+        assert_eq!(read(ActivityState::Started).unwrap(), "read a.rs");
+        assert_eq!(read(ActivityState::Failed).unwrap(), "read a.rs (failed)");
         assert_eq!(read(ActivityState::Done), None);
     }
 }

@@ -1,4 +1,4 @@
-//! What is made from a command line's definition: its reference, completion scripts, manual pages.
+//! Text generated from a program's `clap::Command`: the command reference, completion scripts and manual pages.
 
 use std::io;
 use std::path::Path;
@@ -12,7 +12,10 @@ use crate::error::CommandError;
 use crate::output::{CommandExit, CommandOutput, KeyValueLine};
 use crate::style::Styler;
 
-/// A text that is the same for everyone who asks.
+/// The width at which the reference is rendered.
+const REFERENCE_COLUMNS: usize = 100;
+
+/// A completion script or a manual page.
 #[derive(Clone, Debug)]
 pub struct GeneratedText {
     name: &'static str,
@@ -22,6 +25,11 @@ pub struct GeneratedText {
 impl GeneratedText {
     fn new(name: &'static str, bytes: &[u8]) -> Self {
         Self { name, text: String::from_utf8_lossy(bytes).into_owned() }
+    }
+
+    pub fn followed_by(mut self, text: &str) -> Self {
+        self.text.push_str(text);
+        self
     }
 }
 
@@ -39,7 +47,7 @@ impl CommandOutput for GeneratedText {
     }
 }
 
-/// The script that lets a shell complete what is typed.
+/// Generates a shell's completion script.
 pub fn completions(mut command: Command, shell: Shell) -> GeneratedText {
     let mut bytes = Vec::new();
     let program = command.get_name().to_owned();
@@ -47,7 +55,7 @@ pub fn completions(mut command: Command, shell: Shell) -> GeneratedText {
     GeneratedText::new("completions", &bytes)
 }
 
-/// The manual page, or nothing but one page per command in a folder.
+/// Generates the program's manual page, or writes one page per command into a directory and returns no text.
 pub fn man(command: Command, dir: Option<&Path>) -> Result<GeneratedText, CommandError> {
     let Some(dir) = dir else {
         let mut page = Vec::new();
@@ -59,31 +67,30 @@ pub fn man(command: Command, dir: Option<&Path>) -> Result<GeneratedText, Comman
         let what = format!("could not write the manual pages to `{}`", dir.display());
         CommandError::new("man", CommandExit::FAILURE, what)
             .cause(error.to_string())
-            .hint("name a folder that exists and that you may write to")
+            .hint("pass an existing, writable directory: --dir DIR")
     })?;
     Ok(GeneratedText::new("man", b""))
 }
 
-/// The reference of every command, as Markdown; `name` is what people type.
+/// Generates the reference of a program's commands as Markdown; `name` is what people type to call it.
 pub fn reference(mut command: Command, name: &str, heading: &str) -> String {
     command.build();
-    let mut page = format!("# {heading}\n\nMade from the program itself: `just generate` writes it anew.\n");
+    let mut page = format!("# {heading}\n\nGenerated from the program: run `just generate` to update it.\n");
     push_help(&mut page, name, &command);
-    push_below(&mut page, name, &command);
+    push_subcommands(&mut page, name, &command);
     page
 }
 
-/// The commands below a command, each behind the one it belongs to.
-fn push_below(page: &mut String, title: &str, command: &Command) {
-    for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
-        let title = format!("{title} {}", sub.get_name());
-        push_help(page, &title, sub);
-        push_below(page, &title, sub);
+fn push_subcommands(page: &mut String, title: &str, command: &Command) {
+    for subcommand in command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help") {
+        let title = format!("{title} {}", subcommand.get_name());
+        push_help(page, &title, subcommand);
+        push_subcommands(page, &title, subcommand);
     }
 }
 
 fn push_help(page: &mut String, title: &str, command: &Command) {
-    let help = command.clone().term_width(100).render_long_help().to_string();
+    let help = command.clone().term_width(REFERENCE_COLUMNS).render_long_help().to_string();
     let lines = help.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
     page.push_str(&format!("\n## {title}\n\n```text\n{}\n```\n", lines.trim_end()));
 }

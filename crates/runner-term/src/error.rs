@@ -1,4 +1,4 @@
-//! Every error in words: what could not be done, why, and what to do next.
+//! User-facing errors: what failed, why, and what to type next, for every error of the host and of the commands.
 
 use std::error::Error as StdError;
 use std::io;
@@ -15,77 +15,79 @@ use serde_json::{Value, json};
 use crate::output::CommandExit;
 use crate::style::{Styler, TextRole};
 
-/// An error, ready to be told.
+/// The error that a command ends with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandError {
-    /// A stable word for programs.
+    /// A stable identifier for scripts.
     code: &'static str,
     what: String,
     causes: Vec<String>,
-    /// Lines that belong to the last cause: paths, faults, another program's words.
+    /// Lines that belong to the last cause: paths, problems, another program's output.
     details: Vec<String>,
     hints: Vec<String>,
     exit: CommandExit,
 }
 
-impl CommandError {
-    /// An error without a cause in the host.
-    pub fn new(code: &'static str, exit: CommandExit, what: impl Into<String>) -> Self {
-        let (causes, details, hints) = (Vec::new(), Vec::new(), Vec::new());
-        Self { code, what: what.into(), causes, details, hints, exit }
+/// What an error of the host means to the user: its code, the lines below its cause, and what to type.
+struct ErrorAdvice {
+    code: &'static str,
+    details: Vec<String>,
+    hints: Vec<String>,
+}
+
+impl ErrorAdvice {
+    fn new(code: &'static str, hint: impl Into<String>) -> Self {
+        Self { code, details: Vec::new(), hints: vec![hint.into()] }
     }
 
-    /// Something that the user can mend in what was typed or written.
+    fn with_details(mut self, details: Vec<String>) -> Self {
+        self.details = details;
+        self
+    }
+}
+
+impl CommandError {
+    pub fn new(code: &'static str, exit: CommandExit, what: impl Into<String>) -> Self {
+        Self { code, what: what.into(), causes: Vec::new(), details: Vec::new(), hints: Vec::new(), exit }
+    }
+
+    /// An error in what the user typed or wrote.
     pub fn refused(code: &'static str, what: impl Into<String>) -> Self {
         Self::new(code, CommandExit::REFUSED, what)
     }
 
-    /// The operating system refused.
+    /// A failed system call on a path.
     pub fn io(what: impl Into<String>, path: &Path, error: &io::Error) -> Self {
-        let hints = io_hints(error);
-        let report = Self::new(io_code(error), CommandExit::FAILURE, what);
-        Self { hints, ..report }.cause(format!("`{}`: {error}", path.display()))
+        let mut command_error = Self::new(io_code(error), CommandExit::FAILURE, what);
+        command_error.hints = io_hints(error);
+        command_error.cause(format!("`{}`: {error}", path.display()))
     }
 
-    /// An error that another process of ours ended with, as [`Report::json`] wrote it.
-    pub fn from_json(told: &Value) -> Self {
+    /// The error of a worker process of ours, as [`CommandError::json`] wrote it.
+    pub fn from_json(document: &Value) -> Self {
         let texts = |key: &str| -> Vec<String> {
-            let list = told.get(key).and_then(Value::as_array);
+            let list = document.get(key).and_then(Value::as_array);
             list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
         };
-        let what = told.get("message").and_then(Value::as_str).unwrap_or("a worker failed");
-        let report = Self::new("worker", CommandExit::FAILURE, what);
-        Self { causes: texts("causes"), details: texts("details"), hints: texts("hints"), ..report }
+        let what = document.get("message").and_then(Value::as_str).unwrap_or("a worker process failed");
+        let error = Self::new("worker", CommandExit::FAILURE, what);
+        Self { causes: texts("causes"), details: texts("details"), hints: texts("hints"), ..error }
     }
 
-    /// An error of the host, in the course of doing something.
+    /// An error of the host; `what` is the action that failed.
     pub fn from_host(what: &str, error: impl Into<Error>) -> Self {
         let error = error.into();
-        let (code, exit, details, hints) = match &error {
-            Error::Refused(refusal) => {
-                let (code, details, hints) = user_error_hints(refusal);
-                // What an agent did to the repository is no fault of the user's input.
-                let is_gone = matches!(refusal, UserError::GitFolderGone(_));
-                (code, if is_gone { CommandExit::FAILURE } else { CommandExit::REFUSED }, details, hints)
-            }
-            Error::Locked { holder } => {
-                let details = if holder.is_empty() { Vec::new() } else { vec![holder.clone()] };
-                let hints = [
-                    "let a loop stand still between two iterations: 'runner pause --wait', and then try again",
-                    "or wait until it ends; the lock goes with its process",
-                ];
-                ("locked", CommandExit::FAILURE, details, hints.map(str::to_owned).into())
-            }
-            Error::Io { source, .. } => (io_code(source), CommandExit::FAILURE, Vec::new(), io_hints(source)),
-            Error::Git { stderr, .. } => ("git", CommandExit::FAILURE, lines(stderr), Vec::new()),
-            Error::GitOutput { .. } => {
-                let hint = "run 'runner doctor' and check git's version";
-                ("git", CommandExit::FAILURE, Vec::new(), vec![hint.to_owned()])
-            }
-            Error::Journal { path } => {
-                let hint = "finish it with the version of runner that began it";
-                ("journal", CommandExit::FAILURE, vec![path.display().to_string()], vec![hint.to_owned()])
-            }
+        let advice = host_error_advice(&error);
+        let exit = match &error {
+            // An agent broke the repository, not the user's input.
+            Error::Refused(UserError::GitFolderGone(_)) => CommandExit::FAILURE,
+            Error::Refused(_) => CommandExit::REFUSED,
+            Error::Locked { .. }
+            | Error::Io { .. }
+            | Error::Git { .. }
+            | Error::GitOutput { .. }
+            | Error::Journal { .. }
+            | Error::Internal(_) => CommandExit::FAILURE,
         };
         let mut causes = vec![error.to_string()];
         causes.extend(
@@ -93,10 +95,17 @@ impl CommandError {
                 .map(ToString::to_string),
         );
         causes.dedup();
+        let ErrorAdvice { code, details, hints } = advice;
         Self { code, what: what.to_owned(), causes, details, hints, exit }
     }
 
-    /// Adds why.
+    /// A plan that cannot be inserted into the tree.
+    pub fn from_insert_error(what: &str, error: &InsertError) -> Self {
+        let ErrorAdvice { code, details, hints } = insert_error_advice(error);
+        let command_error = Self::refused(code, what).cause(error.to_string()).details(details);
+        Self { hints, ..command_error }
+    }
+
     pub fn cause(mut self, cause: impl Into<String>) -> Self {
         self.causes.push(cause.into());
         self
@@ -108,18 +117,16 @@ impl CommandError {
         self
     }
 
-    /// Adds what to do about it.
+    /// Adds what the user can type or change.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    /// The exit code.
     pub fn exit(&self) -> CommandExit {
         self.exit
     }
 
-    /// For programs.
     pub fn json(&self) -> Value {
         json!({
             "schema": "runner.error/1",
@@ -132,26 +139,19 @@ impl CommandError {
         })
     }
 
-    /// For people.
-    pub fn render(&self, pen: &Styler) -> String {
-        let mut text = format!("{} {}\n", pen.paint(TextRole::Bad, "error:"), self.what);
+    pub fn render(&self, styler: &Styler) -> String {
+        let mut text = format!("{} {}\n", styler.paint(TextRole::Bad, "error:"), self.what);
         for cause in &self.causes {
-            text.push_str(&labelled(&pen.paint(TextRole::Strong, "caused by:"), cause));
+            text.push_str(&format!("{} {cause}\n", styler.paint(TextRole::Strong, "caused by:")));
         }
         for detail in &self.details {
-            text.push_str("  ");
-            text.push_str(detail);
-            text.push('\n');
+            text.push_str(&format!("  {detail}\n"));
         }
         for hint in &self.hints {
-            text.push_str(&labelled(&pen.paint(TextRole::Active, "hint:"), hint));
+            text.push_str(&format!("{} {hint}\n", styler.paint(TextRole::Active, "hint:")));
         }
         text
     }
-}
-
-fn labelled(label: &str, text: &str) -> String {
-    format!("{label} {text}\n")
 }
 
 fn lines(text: &str) -> Vec<String> {
@@ -168,246 +168,247 @@ fn io_code(error: &io::Error) -> &'static str {
 
 fn io_hints(error: &io::Error) -> Vec<String> {
     let hint = if is_full(error) {
-        "free some space and run the same command again: nothing was lost"
+        "free some disk space, then run the same command again (no work was lost)"
     } else if error.kind() == io::ErrorKind::PermissionDenied {
-        "check who owns the file and whether you may write there"
+        "check the owner and the permissions of the file"
     } else {
         return Vec::new();
     };
     vec![hint.to_owned()]
 }
 
-/// A word for programs, lines that belong to it, and what to do about it.
-#[expect(clippy::too_many_lines, reason = "one flat table, an arm a refusal")]
-fn user_error_hints(refusal: &UserError) -> (&'static str, Vec<String>, Vec<String>) {
-    let none = Vec::new;
-    let hint = |text: &str| vec![text.to_owned()];
-    match refusal {
-        UserError::NoGit => ("no_git", none(), hint("install git 2.36 or newer")),
-        UserError::OldGit { .. } => ("old_git", none(), hint("install git 2.36 or newer")),
-        UserError::NoRepository { stderr, .. } => (
+fn host_error_advice(error: &Error) -> ErrorAdvice {
+    match error {
+        Error::Refused(user_error) => user_error_advice(user_error),
+        Error::Locked { holder } => {
+            let process =
+                holder.strip_prefix("pid ").map_or("that process".to_owned(), |pid| format!("process {pid}"));
+            let mut advice = ErrorAdvice::new("locked", "pause the loop first: 'runner pause --wait'");
+            advice
+                .hints
+                .push(format!("or wait for it to finish (the lock is released when {process} exits)"));
+            advice.details = if holder.is_empty() { Vec::new() } else { vec![holder.clone()] };
+            advice
+        }
+        Error::Io { source, .. } => {
+            ErrorAdvice { code: io_code(source), details: Vec::new(), hints: io_hints(source) }
+        }
+        Error::Git { stderr, .. } => ErrorAdvice { code: "git", details: lines(stderr), hints: Vec::new() },
+        Error::GitOutput { .. } => ErrorAdvice::new("git", "run 'runner doctor' to check git's version"),
+        Error::Journal { path } => {
+            let hint = "finish it with the version of runner that started it";
+            ErrorAdvice::new("journal", hint).with_details(vec![path.display().to_string()])
+        }
+        Error::Internal(_) => ErrorAdvice { code: "internal", details: Vec::new(), hints: Vec::new() },
+    }
+}
+
+#[expect(clippy::too_many_lines, reason = "a flat table with one arm per error")]
+fn user_error_advice(error: &UserError) -> ErrorAdvice {
+    let advice = |code, hint: &str| ErrorAdvice::new(code, hint);
+    match error {
+        UserError::NoGit => advice("no_git", "install git 2.36 or newer"),
+        UserError::OldGit { .. } => advice("old_git", "install git 2.36 or newer"),
+        UserError::NoRepository { stderr, .. } => advice(
             "no_repository",
-            lines(stderr),
-            hint("go to a repository, or make one: git init && git commit --allow-empty -m root"),
+            "change to a repository, or create one: git init && git commit --allow-empty -m root",
+        )
+        .with_details(lines(stderr)),
+        UserError::Bare(_) => advice("bare", "run the command in a clone or a work tree of that repository"),
+        UserError::LineBreak => advice("line_break", "move the repository to a path without line breaks"),
+        UserError::NoCommit => advice(
+            "no_commit",
+            "create a commit: git commit --allow-empty -m root, then run 'runner start'",
         ),
-        UserError::Bare(_) => ("bare", none(), hint("run it in a clone or a work tree of that repository")),
-        UserError::LineBreak => ("line_break", none(), hint("move the repository to a path without one")),
-        UserError::NoCommit => {
-            ("no_commit", none(), hint("make one: git commit --allow-empty -m root, then run 'runner start'"))
-        }
         UserError::Busy(operation) => {
-            ("busy", none(), vec![format!("finish it, or give it up with '{}'", operation.abort())])
+            ErrorAdvice::new("busy", format!("finish it, or abort it with '{}'", operation.abort()))
         }
-        UserError::IndexLocked(lock) => (
+        UserError::IndexLocked(lock) => advice(
             "index_locked",
-            vec![lock.display().to_string()],
-            hint("wait for the other git command; if there is none, remove that file"),
-        ),
+            "wait for the other git command; if none is running, remove this file",
+        )
+        .with_details(vec![lock.display().to_string()]),
         UserError::Dirty { paths, more } => {
             let rest = (*more > 0).then(|| format!("and {more} more"));
-            let paths = paths.iter().cloned().chain(rest).collect();
-            (
-                "dirty",
-                paths,
-                hint("commit them, or set them aside with 'git stash -u', then run 'runner start'"),
-            )
+            let hint = "commit them, or stash them with 'git stash -u', then run 'runner start'";
+            advice("dirty", hint).with_details(paths.iter().cloned().chain(rest).collect())
         }
         UserError::HeldElsewhere { worktree, .. } => {
-            let text = format!("go there and run it: runner -C {worktree} start");
-            ("held_elsewhere", vec![worktree.clone()], vec![text])
+            ErrorAdvice::new("held_elsewhere", format!("run it there: runner -C {worktree} start"))
+                .with_details(vec![worktree.clone()])
         }
         UserError::BranchInTheWay => {
-            ("branch_in_the_way", none(), hint("rename it: git branch -m runner another-name"))
+            advice("branch_in_the_way", "rename that branch: git branch -m runner another-name")
         }
         UserError::SwitchBlocked { stderr, .. } => {
-            ("switch_blocked", lines(stderr), hint("move those files away, then run 'runner start'"))
+            advice("switch_blocked", "move those files away, then run 'runner start'")
+                .with_details(lines(stderr))
         }
-        UserError::Filter(name) => (
+        UserError::Filter(name) => ErrorAdvice::new(
             "filter",
-            none(),
-            vec![format!(
-                "if you trust it, add \"{name}\" to `filters` under [git] in .runner/state/config.toml"
-            )],
+            format!("if you trust it, add \"{name}\" to `filters` under [git] in {}", Doc::Config.path()),
         ),
-        UserError::NotAFile { .. } | UserError::NotAFolder { .. } => (
-            "not_a_file",
-            none(),
-            hint("put a plain file or folder in its place: the runner follows no links"),
-        ),
+        UserError::NotAFile { .. } | UserError::NotAFolder { .. } => {
+            advice("not_a_file", "replace it with a regular file or directory (symbolic links are not followed)")
+        }
         UserError::Tools { faults } => {
-            ("tools", faults.clone(), hint("mend or remove those files, then run 'runner start' again"))
+            advice("tools", "fix or remove those files, then run 'runner start'").with_details(faults.clone())
         }
-        UserError::NoSandbox { why, fix } => (
+        UserError::NoSandbox { why, fix } => ErrorAdvice::new(
             "no_sandbox",
-            vec![why.clone()],
-            vec![format!(
-                "{fix}, or set sandbox = \"auto\" under [executor] in {} and let no tools.json limit the \
-                 network or folders",
+            format!(
+                "{fix}, or set sandbox = \"auto\" under [executor] in {} and remove the network and folder limits \
+                 from every tools.json",
                 Doc::Config.path()
-            )],
-        ),
-        UserError::TooLarge { .. } => ("too_large", none(), hint("make it smaller, or restore it from git")),
+            ),
+        )
+        .with_details(vec![why.clone()]),
+        UserError::TooLarge { .. } => advice("too_large", "make it smaller, or restore it from git"),
         UserError::GitFolderGone(_) => {
-            ("git_folder_gone", none(), hint("look at what happened to it before anything else is done"))
+            advice("git_folder_gone", "find out what happened to it before you run anything else")
         }
-        UserError::Identity(_) => ("identity", none(), none()),
-        UserError::RunnerChanged { paths, .. } => (
-            "runner_changed",
-            paths.clone(),
-            hint("take the changes in with 'runner start', or undo them with git"),
-        ),
+        UserError::Identity(_) => ErrorAdvice { code: "identity", details: Vec::new(), hints: Vec::new() },
+        UserError::RunnerChanged { paths, .. } => {
+            advice("runner_changed", "commit the changes with 'runner start', or undo them with git")
+                .with_details(paths.clone())
+        }
         UserError::Prompt(_) => {
-            ("prompt", none(), hint("mend the template or raise the budget, then run 'runner start'"))
+            advice("prompt", "fix the template or raise prompt_budget_bytes, then run 'runner start'")
         }
-        UserError::NotSetUp(_) => {
-            ("not_set_up", none(), hint("run 'runner init', or 'runner start --goal \"…\"'"))
-        }
-        UserError::MissingDoc(_) => ("missing", none(), hint("run 'runner start' to write what is missing")),
-        UserError::Start(fault) => explain_start(fault),
-        UserError::Edit(fault) => explain_edit(fault),
-        UserError::NoSuchRun { wanted, runs } => ("no_such_run", none(), which_run(wanted, runs)),
-        UserError::RunExists(run) => (
+        UserError::NotSetUp(_) => advice("not_set_up", "run 'runner init', or 'runner start --goal \"…\"'"),
+        UserError::MissingDoc(_) => advice("missing", "run 'runner start' to create missing files"),
+        UserError::Start(error) => start_error_advice(error),
+        UserError::Edit(error) => edit_error_advice(error),
+        UserError::NoSuchRun { wanted, runs } => ErrorAdvice::new("no_such_run", run_hint(wanted, runs)),
+        UserError::RunExists(run) => ErrorAdvice::new(
             "run_exists",
-            none(),
-            vec![format!("choose another name with --id, or go there: git switch {}", run.branch())],
+            format!("choose another id with --id, or switch to that run: git switch {}", run.branch()),
         ),
-        UserError::NoSuchRevision(_) => (
-            "no_such_revision",
-            none(),
-            hint("name commits as git does: a branch, a tag, HEAD~3, a commit's id"),
-        ),
-        UserError::NotARun(_) => (
+        UserError::NoForkName(_) => advice("no_fork_name", "choose an id with --id"),
+        UserError::NoSuchRevision(_) => {
+            advice("no_such_revision", "name a commit as in git: a branch, a tag, HEAD~3 or a commit id")
+        }
+        UserError::NotARun(_) => advice(
             "not_a_run",
-            none(),
-            hint("name a run, a commit on its branch, or a range: runner verify runner/<id>"),
+            "name a run, a commit on its branch, or a range: runner verify runner/<id>",
         ),
         UserError::NoRuns => {
-            ("no_runs", none(), hint("begin one with 'runner start', or fetch its branch: git fetch origin"))
+            advice("no_runs", "start one with 'runner start', or fetch its branch: git fetch origin")
         }
         UserError::WhichRun { runs } => {
-            ("which_run", runs.clone(), hint("name one of them, or check its branch out"))
+            advice("which_run", "name one with --run RUN, or check out its branch").with_details(runs.clone())
         }
         UserError::MissingObject(_) => {
-            ("missing_object", none(), hint("fetch the whole branch: git fetch --refetch origin"))
+            advice("missing_object", "fetch the whole branch: git fetch --refetch origin")
         }
-        UserError::RunInProgress(_) => (
+        UserError::RunInProgress(_) => advice(
             "run_under_way",
-            none(),
-            hint("to begin another run, remove `id` from .runner/GOAL.md and run 'runner start'"),
+            "to start another run, remove `id` from .runner/GOAL.md and run 'runner start'",
         ),
     }
 }
 
-/// What was meant by a run that is not there.
-fn which_run(wanted: &str, runs: &[String]) -> Vec<String> {
+fn run_hint(wanted: &str, runs: &[String]) -> String {
     let known: Vec<&str> = runs.iter().map(String::as_str).collect();
-    let near = runner_core::strict::nearest(wanted, &known);
-    match (near, runs.is_empty()) {
-        (Some(near), _) => vec![format!("did you mean `{near}`?")],
-        (None, true) => {
-            vec!["there is no run here: fetch its branch, or begin one with 'runner start'".to_owned()]
+    match runner_core::strict::nearest(wanted, &known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if runs.is_empty() => {
+            "this repository has no runs: fetch the run's branch, or start one with 'runner start'".to_owned()
         }
-        (None, false) => vec![format!("runs here: {}", runs.join(", "))],
+        None => format!("runs in this repository: {}", runs.join(", ")),
     }
 }
 
-fn explain_start(fault: &StartError) -> (&'static str, Vec<String>, Vec<String>) {
-    match fault {
-        StartError::Goal(_) => ("goal", Vec::new(), vec!["mend .runner/GOAL.md, then run 'runner start'".to_owned()]),
-        StartError::GoalTaken => (
-            "goal_taken",
-            Vec::new(),
-            vec![
-                "for a new run, remove `id` from .runner/GOAL.md, write the new goal there, and run 'runner start'"
-                    .to_owned(),
-                "to go on with the goal that is there, leave --goal out".to_owned(),
-            ],
-        ),
-        StartError::GoalEmpty => ("goal_empty", Vec::new(), vec!["say what you want to reach".to_owned()]),
-        StartError::Config(problems) => (
-            "config",
-            told(problems),
-            vec!["mend .runner/state/config.toml, then run 'runner start'".to_owned()],
-        ),
-        StartError::Tree(problems) => (
-            "tree",
-            told(problems),
-            vec!["mend .runner/state/tree.json, or undo: git checkout -- .runner/state/tree.json".to_owned()],
-        ),
-        StartError::RunState(problems) => (
-            "run_state",
-            told(problems),
-            vec!["restore it from an earlier commit of the run's branch".to_owned()],
-        ),
-        StartError::TreeEdit(faults) => (
-            "tree_edit",
-            told(faults),
-            vec!["mend .runner/state/tree.json, or undo: git checkout -- .runner/state/tree.json".to_owned()],
-        ),
-        StartError::Plan(fault) => insert_error_hints(fault),
-        StartError::WouldLose(docs) => (
-            "would_lose",
-            docs.iter().map(|doc| doc.path().to_owned()).collect(),
-            vec!["move them away or undo the changes, then run 'runner start'".to_owned()],
-        ),
+fn start_error_advice(error: &StartError) -> ErrorAdvice {
+    const FIX_TREE: &str =
+        "fix .runner/state/tree.json, or undo the edit: git checkout -- .runner/state/tree.json";
+    match error {
+        StartError::Goal(_) => ErrorAdvice::new("goal", "fix .runner/GOAL.md, then run 'runner start'"),
+        StartError::GoalTaken => {
+            let mut advice = ErrorAdvice::new(
+                "goal_taken",
+                "for a new run: remove `id` from .runner/GOAL.md, write the new goal there, then run 'runner start'",
+            );
+            advice.hints.push("to continue with the current goal, omit --goal".to_owned());
+            advice
+        }
+        StartError::GoalEmpty => ErrorAdvice::new("goal_empty", "write what the run has to achieve"),
+        StartError::Config(problems) => {
+            ErrorAdvice::new("config", "fix .runner/state/config.toml, then run 'runner start'")
+                .with_details(texts(problems))
+        }
+        StartError::Tree(problems) => ErrorAdvice::new("tree", FIX_TREE).with_details(texts(problems)),
+        StartError::RunState(problems) => {
+            ErrorAdvice::new("run_state", "restore it from an earlier commit of the run's branch")
+                .with_details(texts(problems))
+        }
+        StartError::TreeEdit(violations) => {
+            ErrorAdvice::new("tree_edit", FIX_TREE).with_details(texts(violations))
+        }
+        StartError::Plan(error) => insert_error_advice(error),
+        StartError::WouldLose(docs) => {
+            ErrorAdvice::new("would_lose", "move them away or undo the changes, then run 'runner start'")
+                .with_details(docs.iter().map(|doc| doc.path().to_owned()).collect())
+        }
     }
 }
 
-/// Why a plan cannot go into the tree, and what to do about it.
-pub fn insert_error_hints(fault: &InsertError) -> (&'static str, Vec<String>, Vec<String>) {
-    let (details, hint) = match fault {
-        InsertError::NoSuchNode(_) => (Vec::new(), "see 'runner tree' for the nodes"),
+fn insert_error_advice(error: &InsertError) -> ErrorAdvice {
+    let advice = |hint: &str| ErrorAdvice::new("plan", hint);
+    match error {
+        InsertError::NoSuchNode(_) => advice("run 'runner tree' to list the tasks"),
         InsertError::Passed(_) => {
-            (Vec::new(), "choose an open node with --under, or begin a new run with 'runner start'")
+            advice("choose an open task with --under, or start a new run with 'runner start'")
         }
-        InsertError::Nothing(_) => {
-            (Vec::new(), "to do what is done once more, import it as open work: --include-done")
+        InsertError::Nothing(_) => advice("to import completed items as open tasks, add --include-done"),
+        InsertError::Tree(problems) => {
+            advice("import a smaller part, or under another task").with_details(texts(problems))
         }
-        InsertError::Tree(problems) => (told(problems), "import a smaller part, or below another node"),
-    };
-    ("plan", details, vec![hint.to_owned()])
+    }
 }
 
-/// Why an edit of the user's cannot be made, and what can.
-fn explain_edit(fault: &EditError) -> (&'static str, Vec<String>, Vec<String>) {
-    let (details, hint) = match fault {
-        EditError::Tree(problems) => (told(problems), "choose an id, numbers and texts within the limits"),
-        EditError::RunnerOwned(faults) => (told(faults), "leave that node as it is, and add a new one"),
-        EditError::NoSuchNode(_) => (Vec::new(), "see 'runner tree' for the nodes"),
+fn edit_error_advice(error: &EditError) -> ErrorAdvice {
+    let advice = |hint: &str| ErrorAdvice::new("edit", hint);
+    match error {
+        EditError::Tree(problems) => {
+            advice("choose an id, numbers and texts within the limits").with_details(texts(problems))
+        }
+        EditError::RunnerOwned(violations) => {
+            advice("leave that task as it is and add a new one").with_details(texts(violations))
+        }
+        EditError::NoSuchNode(_) => advice("run 'runner tree' to list the tasks"),
         EditError::Passed(_) => {
-            (Vec::new(), "add a new node for what is missing: runner node add PARENT --title \"…\"")
+            advice("add a new task for what is missing: runner node add PARENT --title \"…\"")
         }
         EditError::PassedBelow { .. } => {
-            (Vec::new(), "remove what is open below it, one by one; 'runner tree --open' lists it")
+            advice("remove the open tasks under it one by one ('runner tree --open' lists them)")
         }
-        EditError::UnderPassed(_) => (
-            Vec::new(),
-            "choose an open node, see 'runner tree --open'; if all passes, write a new goal and 'runner start'",
+        EditError::UnderPassed(_) => advice(
+            "choose an open task ('runner tree --open' lists them); if all have passed, write a new goal and run \
+             'runner start'",
         ),
-        EditError::Root(_) => (Vec::new(), "reword it instead: runner node edit, or edit .runner/GOAL.md"),
+        EditError::Root(_) => advice("reword it with 'runner node edit', or edit .runner/GOAL.md"),
         EditError::NotALeaf(_) => {
-            (Vec::new(), "name one of its leaves, see 'runner tree', or add to it with 'runner node add'")
+            advice("choose one of its subtasks (see 'runner tree'), or add one with 'runner node add'")
         }
-        EditError::UnderItself { .. } => (Vec::new(), "name a node that is not below it"),
-        EditError::NotASibling { .. } => (Vec::new(), "name a child of that node, see 'runner tree'"),
-        EditError::NoRoom(_) => (Vec::new(), "give it a number of its own: --order N"),
-        EditError::Taken(_) => (Vec::new(), "give it another id: --id ID"),
-        EditError::Nothing => (Vec::new(), "see how it is with 'runner show NODE'"),
-        EditError::NoTitle | EditError::NoText => (Vec::new(), "write what you want to say"),
-        EditError::TooLong { .. } => (
-            Vec::new(),
-            "put a long text into .runner/nodes/<id>/context.md and take it in with 'runner start'",
-        ),
+        EditError::UnderItself { .. } => advice("choose a parent that is not under it"),
+        EditError::NotASibling { .. } => advice("choose a direct child of that task (see 'runner tree')"),
+        EditError::NoRoom(_) => advice("set its position explicitly: --order N"),
+        EditError::Taken(_) => advice("choose another id: --id ID"),
+        EditError::Nothing => advice("run 'runner show NODE' to see its current values"),
+        EditError::NoTitle | EditError::NoText => advice("write some text"),
+        EditError::TooLong { .. } => {
+            advice("put long text into .runner/nodes/<id>/context.md, then run 'runner start'")
+        }
         EditError::TooFewParts => {
-            (Vec::new(), "give --into twice or more, or reword the leaf with 'runner node edit'")
+            advice("repeat --into at least twice, or reword the task with 'runner node edit'")
         }
-        EditError::BelowAttempts { .. } => (Vec::new(), "choose that number or a larger one"),
-        EditError::NoSuchQuestion { count: 0, .. } => (Vec::new(), "no agent has asked anything yet"),
-        EditError::NoSuchQuestion { .. } => (Vec::new(), "see 'runner questions' for the numbers"),
-    };
-    ("edit", details, vec![hint.to_owned()])
+        EditError::BelowAttempts { .. } => advice("choose that number or a larger one"),
+        EditError::NoSuchQuestion { count: 0, .. } => advice("no agent has asked a question yet"),
+        EditError::NoSuchQuestion { .. } => advice("run 'runner questions' to list the numbers"),
+    }
 }
 
-fn told<T: ToString>(faults: &[T]) -> Vec<String> {
-    faults.iter().map(ToString::to_string).collect()
+fn texts<T: ToString>(items: &[T]) -> Vec<String> {
+    items.iter().map(ToString::to_string).collect()
 }

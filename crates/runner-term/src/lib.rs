@@ -1,14 +1,13 @@
-//! What `runner`, `runner-ui` and `runner-eval` share at a terminal: how an answer and an error are told, in which
-//! colours and glyphs, and the words for what agents do and how nodes stand.
+//! Terminal output shared by `runner`, `runner-ui` and `runner-eval`: the printer, command output in three formats,
+//! errors, styles, global options and help pages.
 //!
-//! One module prints ([`Out`]), one words errors ([`Report`]). Nothing here knows what any command does.
+//! Only [`Ui`] prints, and only [`CommandError`] words errors. Nothing here knows what a command does.
 
 pub mod agent_event_line;
 pub mod cli_docs;
 mod error;
-pub mod format;
 mod global_args;
-pub mod node_state;
+pub mod help_pages;
 mod output;
 pub mod pager;
 pub mod progress;
@@ -16,7 +15,9 @@ mod style;
 pub mod terminal;
 mod ui;
 
-pub use error::{CommandError, insert_error_hints};
+pub use runner_core::format;
+
+pub use error::CommandError;
 pub use global_args::{ColorChoice, GlobalArgs};
 pub use output::{CommandExit, CommandOutput, KeyValueLine};
 pub use style::{Glyph, Styler, TextRole};

@@ -1,48 +1,44 @@
-//! What a command has to say, in the three forms in which it can be told.
+//! What a command prints: the [`CommandOutput`] trait with its three formats, exit codes, and `key=value` lines.
 
 use serde_json::Value;
 
 use crate::style::Styler;
 
-/// An exit code, the same in every command.
+/// An exit code, with the same meaning in every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandExit(pub u8);
 
 impl CommandExit {
-    /// It worked.
     pub const SUCCESS: Self = Self(0);
-    /// Something failed.
     pub const FAILURE: Self = Self(1);
-    /// Wrong usage or invalid input.
+    /// Usage error or invalid input.
     pub const REFUSED: Self = Self(2);
     /// A leaf has no attempts left.
     pub const STUCK: Self = Self(3);
-    /// A limit was reached.
+    /// A limit stopped the run.
     pub const LIMIT: Self = Self(4);
 }
 
-/// An answer.
 pub trait CommandOutput {
-    /// For programs: one document.
+    /// One JSON document, for `--json`.
     fn json(&self) -> Value;
 
-    /// For scripts: stable lines of `key=value`.
+    /// Stable `key=value` lines, for standard output that is not a terminal.
     fn key_values(&self) -> Vec<KeyValueLine>;
 
-    /// For people at a terminal.
-    fn human(&self, pen: &Styler) -> String;
+    /// Text for a terminal.
+    fn human(&self, styler: &Styler) -> String;
 
-    /// The exit code.
     fn exit(&self) -> CommandExit {
         CommandExit::SUCCESS
     }
 
-    /// Whether it may be longer than a screen, and deserves a pager.
+    /// Whether it may be longer than a screen and goes through the pager.
     fn is_long(&self) -> bool {
         false
     }
 
-    /// Whether it is the last of many answers, each of which is one line of JSON.
+    /// Whether it ends a stream of JSON lines and therefore has to be one line as well.
     fn ends_lines(&self) -> bool {
         false
     }
@@ -53,12 +49,11 @@ pub trait CommandOutput {
 pub struct KeyValueLine(String);
 
 impl KeyValueLine {
-    /// Begins a line.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a pair; a value that is more than one plain word is quoted.
+    /// Adds a pair; the value is quoted unless it is one plain word.
     #[expect(clippy::needless_pass_by_value, reason = "values and references read the same at the call")]
     pub fn with(mut self, key: &str, value: impl ToString) -> Self {
         let value = value.to_string();
@@ -77,12 +72,11 @@ impl KeyValueLine {
         self
     }
 
-    /// A line that is not made of pairs.
+    /// A line that does not consist of pairs.
     pub fn verbatim(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The line as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -93,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_quoted_only_where_it_must_be() {
+    fn value_is_quoted_only_if_it_is_not_one_plain_word() {
         let line = KeyValueLine::new()
             .with("a", 1)
             .with("b", "two words")

@@ -1,12 +1,15 @@
-//! A pager for what is longer than a screen: the user's own, by git's rules.
+//! The user's pager for output longer than a screen, chosen by git's rules.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Shows text through the pager; false where there is none, and the caller prints it.
+/// The exit code of a shell that does not find the program.
+const COMMAND_NOT_FOUND: i32 = 127;
+
+/// Shows text in the pager. Returns false if there is none; the caller then prints the text itself.
 pub fn show(text: &str) -> bool {
-    let set = |name: &str| std::env::var(name).ok();
-    let command = set("RUNNER_PAGER").or_else(|| set("PAGER")).unwrap_or_else(|| "less".to_owned());
+    let variable = |name: &str| std::env::var(name).ok();
+    let command = variable("RUNNER_PAGER").or_else(|| variable("PAGER")).unwrap_or_else(|| "less".to_owned());
     if command.trim().is_empty() || command.trim() == "cat" {
         return false;
     }
@@ -17,9 +20,8 @@ pub fn show(text: &str) -> bool {
     }
     let Ok(mut child) = pager.spawn() else { return false };
     if let Some(mut stdin) = child.stdin.take() {
-        // Who has seen enough leaves; that is no error.
+        // EPIPE: the user quit the pager.
         let _ = stdin.write_all(text.as_bytes());
     }
-    // A shell that finds no such program says so with this code.
-    !child.wait().is_ok_and(|status| status.code() == Some(127))
+    !child.wait().is_ok_and(|status| status.code() == Some(COMMAND_NOT_FOUND))
 }

@@ -1,24 +1,24 @@
-//! A bar that says how far a run is.
+//! The progress bar of a run.
 
 use runner_core::model::tree::LeafCount;
 
 use crate::style::{Glyph, Styler, TextRole};
 
-/// The widest and the narrowest that the bar itself gets.
+/// The width of the bar itself, without the counts.
 const CELLS: std::ops::RangeInclusive<usize> = 6..=24;
 
-/// `██████░░░░ 41/120 leaves` in at most `room` cells, as far as that is possible.
-pub fn bar(leaves: LeafCount, room: usize, pen: &Styler) -> String {
-    let plural = if leaves.total == 1 { "leaf" } else { "leaves" };
-    let says = format!(" {}/{} {plural}", leaves.passed, leaves.total);
-    let cells = room.saturating_sub(says.len()).clamp(*CELLS.start(), *CELLS.end());
+/// `██████░░░░ 41/120 tasks`, in at most `width` cells unless that is less than the narrowest bar.
+pub fn bar(leaves: LeafCount, width: usize, styler: &Styler) -> String {
+    let noun = if leaves.total == 1 { "task" } else { "tasks" };
+    let counts = format!(" {}/{} {noun}", leaves.passed, leaves.total);
+    let cells = width.saturating_sub(counts.len()).clamp(*CELLS.start(), *CELLS.end());
     let full = full_cells(leaves, cells);
-    let done = pen.paint(TextRole::Good, &pen.glyph(Glyph::Full).repeat(full));
-    let left = pen.paint(TextRole::Faint, &pen.glyph(Glyph::Empty).repeat(cells - full));
-    format!("{done}{left}{says}")
+    let passed = styler.paint(TextRole::Good, &styler.glyph(Glyph::Full).repeat(full));
+    let open = styler.paint(TextRole::Faint, &styler.glyph(Glyph::Empty).repeat(cells - full));
+    format!("{passed}{open}{counts}")
 }
 
-/// How many of a bar's cells are full: all only when every leaf passes, and one as soon as one does.
+/// How many of a bar's cells are full: all only if every leaf passed, and at least one once a leaf passed.
 pub fn full_cells(leaves: LeafCount, cells: usize) -> usize {
     let exact = cells * leaves.passed / leaves.total.max(1);
     if leaves.passed > 0 { exact.max(1) } else { 0 }
@@ -29,19 +29,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_is_full_at_the_end_and_not_before() {
+    fn bar_is_full_only_when_every_leaf_passed() {
         let bar = |passed, total| bar(LeafCount { total, passed }, 0, &Styler::plain(80));
-        assert_eq!(bar(0, 3), "░░░░░░ 0/3 leaves");
-        assert_eq!(bar(1, 100), "█░░░░░ 1/100 leaves");
-        assert_eq!(bar(99, 100), "█████░ 99/100 leaves");
-        assert_eq!(bar(100, 100), "██████ 100/100 leaves");
-        assert_eq!(bar(0, 1), "░░░░░░ 0/1 leaf");
+        assert_eq!(bar(0, 3), "░░░░░░ 0/3 tasks");
+        assert_eq!(bar(1, 100), "█░░░░░ 1/100 tasks");
+        assert_eq!(bar(99, 100), "█████░ 99/100 tasks");
+        assert_eq!(bar(100, 100), "██████ 100/100 tasks");
+        assert_eq!(bar(0, 1), "░░░░░░ 0/1 task");
     }
 
     #[test]
-    fn a_bar_takes_the_room_there_is() {
-        let width = |room| bar(LeafCount { total: 8, passed: 4 }, room, &Styler::plain(80)).chars().count();
+    fn bar_fills_the_given_width_up_to_its_maximum() {
+        let width = |cells| bar(LeafCount { total: 8, passed: 4 }, cells, &Styler::plain(80)).chars().count();
         assert_eq!(width(20), 20);
-        assert_eq!(width(500), 24 + " 4/8 leaves".len());
+        assert_eq!(width(500), 24 + " 4/8 tasks".len());
     }
 }

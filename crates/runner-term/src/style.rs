@@ -1,24 +1,25 @@
-//! How words look: colours, glyphs, widths.
+//! Terminal styling: colours, glyphs and text widths.
 
 use std::io::IsTerminal;
 
 use anstyle::{AnsiColor, Style};
+use runner_core::labels::{Label, Symbol, Tone};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::global_args::GlobalArgs;
 
-/// How wide a terminal is taken to be where it does not say.
-const USUAL_WIDTH: usize = 80;
+/// The width of a terminal that reports none.
+const DEFAULT_WIDTH: usize = 80;
 
-/// Whether the terminal's language can show more than ASCII.
-fn speaks_unicode() -> bool {
-    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
-    let locale = locale.to_lowercase();
+/// Whether the locale allows characters beyond ASCII.
+fn is_unicode_locale() -> bool {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = variable("LC_ALL").or_else(|| variable("LC_CTYPE")).or_else(|| variable("LANG"));
+    let locale = locale.unwrap_or_default().to_lowercase();
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
-/// What a word is about, which decides how it looks.
+/// What a text means, which decides its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextRole {
     Good,
@@ -29,7 +30,7 @@ pub enum TextRole {
     Faint,
 }
 
-/// The glyphs, each one cell wide in every terminal, with what stands for them where only ASCII can be shown.
+/// The glyphs, each with an ASCII replacement. All but the branches and the arrow are one cell wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Glyph {
     Passed,
@@ -38,6 +39,7 @@ pub enum Glyph {
     Retried,
     Halted,
     Open,
+    Split,
     Branch,
     LastBranch,
     Trunk,
@@ -48,51 +50,72 @@ pub enum Glyph {
     Rule,
 }
 
-/// Draws text for one terminal.
+impl From<Symbol> for Glyph {
+    fn from(symbol: Symbol) -> Self {
+        match symbol {
+            Symbol::Check => Self::Passed,
+            Symbol::Cross => Self::Failed,
+            Symbol::Pointer => Self::Next,
+            Symbol::Retry => Self::Retried,
+            Symbol::Halt => Self::Halted,
+            Symbol::Dot => Self::Open,
+            Symbol::Split => Self::Split,
+        }
+    }
+}
+
+impl From<Tone> for TextRole {
+    fn from(tone: Tone) -> Self {
+        match tone {
+            Tone::Pass => Self::Good,
+            Tone::Run => Self::Active,
+            Tone::Retry => Self::Warn,
+            Tone::Fail => Self::Bad,
+            Tone::Open => Self::Faint,
+        }
+    }
+}
+
+/// Styles text for one terminal.
 #[derive(Clone, Debug)]
 pub struct Styler {
     colour: bool,
     unicode: bool,
-    /// How many cells a line has.
+    /// The terminal's width in cells.
     pub width: usize,
-    /// Whether to say more.
     pub verbose: bool,
 }
 
 impl Styler {
-    /// A pen for standard output or standard error.
-    pub(crate) fn new(manner: &GlobalArgs, on_terminal: bool) -> Self {
+    pub(crate) fn new(global: &GlobalArgs, on_terminal: bool) -> Self {
         Self {
-            colour: manner.color.is_used(on_terminal),
-            unicode: speaks_unicode(),
-            width: crate::terminal::columns().unwrap_or(USUAL_WIDTH),
-            verbose: manner.verbose,
+            colour: global.color.is_used(on_terminal),
+            unicode: is_unicode_locale(),
+            width: crate::terminal::columns().unwrap_or(DEFAULT_WIDTH),
+            verbose: global.verbose,
         }
     }
 
-    /// A pen for the terminal that standard output is.
-    pub fn for_stdout(manner: &GlobalArgs) -> Self {
-        Self::new(manner, std::io::stdout().is_terminal())
+    pub fn for_stdout(global: &GlobalArgs) -> Self {
+        Self::new(global, std::io::stdout().is_terminal())
     }
 
-    /// The same for the terminal as wide as it is now.
-    pub(crate) fn measured(&self) -> Self {
-        Self { width: crate::terminal::columns().unwrap_or(USUAL_WIDTH), ..self.clone() }
+    /// The same with the terminal's current width, which changes when the user resizes it.
+    pub(crate) fn with_current_width(&self) -> Self {
+        Self { width: crate::terminal::columns().unwrap_or(DEFAULT_WIDTH), ..self.clone() }
     }
 
-    /// Whether it draws in colour.
     pub fn is_coloured(&self) -> bool {
         self.colour
     }
 
-    /// A pen without colour, of a given width.
+    /// Without colour, for a given width.
     pub fn plain(width: usize) -> Self {
         Self { colour: false, unicode: true, width, verbose: false }
     }
 
-    /// The text in its ink.
-    pub fn paint(&self, ink: TextRole, text: &str) -> String {
-        let style = match ink {
+    pub fn paint(&self, role: TextRole, text: &str) -> String {
+        let style = match role {
             TextRole::Good => Style::new().fg_color(Some(AnsiColor::Green.into())),
             TextRole::Bad => Style::new().fg_color(Some(AnsiColor::Red.into())).bold(),
             TextRole::Warn => Style::new().fg_color(Some(AnsiColor::Yellow.into())),
@@ -103,15 +126,17 @@ impl Styler {
         if self.colour && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
-    /// A glyph, as far as the terminal has it.
+    /// The glyph, or its ASCII replacement.
     pub fn glyph(&self, glyph: Glyph) -> &'static str {
+        let of_symbol = |symbol: Symbol| (symbol.glyph(), symbol.ascii());
         let (unicode, ascii) = match glyph {
-            Glyph::Passed => ("✓", "x"),
-            Glyph::Failed => ("✗", "!"),
-            Glyph::Next => ("▸", ">"),
-            Glyph::Retried => ("↻", "~"),
-            Glyph::Halted => ("⊘", "-"),
-            Glyph::Open => ("◦", "."),
+            Glyph::Passed => of_symbol(Symbol::Check),
+            Glyph::Failed => of_symbol(Symbol::Cross),
+            Glyph::Next => of_symbol(Symbol::Pointer),
+            Glyph::Retried => of_symbol(Symbol::Retry),
+            Glyph::Halted => of_symbol(Symbol::Halt),
+            Glyph::Open => of_symbol(Symbol::Dot),
+            Glyph::Split => of_symbol(Symbol::Split),
             Glyph::Branch => ("├─ ", "|- "),
             Glyph::LastBranch => ("└─ ", "`- "),
             Glyph::Trunk => ("│  ", "|  "),
@@ -124,20 +149,25 @@ impl Styler {
         if self.unicode { unicode } else { ascii }
     }
 
-    /// At most `cells` cells of a text, with a mark where it was cut.
+    /// The symbol of a label in the label's colour.
+    pub fn label_glyph(&self, label: Label) -> String {
+        self.paint(label.tone.into(), self.glyph(label.symbol.into()))
+    }
+
+    /// Shortens a text to at most `cells` cells; an ellipsis marks the cut.
     pub fn fit(&self, text: &str, cells: usize) -> String {
         if text.width() <= cells {
             return text.to_owned();
         }
         let cut = self.glyph(Glyph::Cut);
-        let mut room = cells.saturating_sub(cut.width());
+        let mut free = cells.saturating_sub(cut.width());
         let mut kept = String::new();
         for c in text.chars() {
             let width = c.width().unwrap_or(0);
-            if width > room {
+            if width > free {
                 break;
             }
-            room -= width;
+            free -= width;
             kept.push(c);
         }
         if cells == 0 { String::new() } else { kept.trim_end().to_owned() + cut }
@@ -149,19 +179,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_cut_by_cells_not_by_characters() {
-        let pen = Styler::plain(80);
-        assert_eq!(pen.fit("short", 5), "short");
-        assert_eq!(pen.fit("longer", 5), "long…");
-        assert_eq!(pen.fit("日本語", 6), "日本語");
-        assert_eq!(pen.fit("日本語", 5), "日本…");
-        assert_eq!(pen.fit("日本語", 4), "日…");
-        assert_eq!(pen.fit("a b c", 3), "a…");
-        assert_eq!(pen.fit("abc", 0), "");
+    fn text_is_shortened_by_cells_not_by_characters() {
+        let styler = Styler::plain(80);
+        assert_eq!(styler.fit("short", 5), "short");
+        assert_eq!(styler.fit("longer", 5), "long…");
+        assert_eq!(styler.fit("日本語", 6), "日本語");
+        assert_eq!(styler.fit("日本語", 5), "日本…");
+        assert_eq!(styler.fit("日本語", 4), "日…");
+        assert_eq!(styler.fit("a b c", 3), "a…");
+        assert_eq!(styler.fit("abc", 0), "");
     }
 
     #[test]
-    fn without_colour_there_is_no_escape() {
+    fn plain_styler_writes_no_escape_sequences() {
         let plain = Styler::plain(80);
         assert_eq!(plain.paint(TextRole::Bad, "x"), "x");
         let coloured = Styler { colour: true, ..plain };
@@ -170,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn every_glyph_has_one_width_in_both_alphabets() {
+    fn glyph_has_the_same_width_in_unicode_and_ascii() {
         let unicode = Styler::plain(80);
         let ascii = Styler { unicode: false, ..unicode.clone() };
         for glyph in [
@@ -180,6 +210,7 @@ mod tests {
             Glyph::Retried,
             Glyph::Halted,
             Glyph::Open,
+            Glyph::Split,
             Glyph::Full,
             Glyph::Cut,
         ] {

@@ -1,4 +1,4 @@
-//! The one door to the terminal: everything that is printed goes through here.
+//! The printer: every program prints through [`Ui`], which knows the output format, the styles and the pager.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -8,57 +8,57 @@ use crate::global_args::{ColorChoice, GlobalArgs};
 use crate::output::{CommandExit, CommandOutput};
 use crate::style::{Glyph, Styler, TextRole};
 
-/// How answers are told.
+/// Prints command output and errors.
 #[derive(Debug)]
 pub struct Ui {
-    form: OutputFormat,
-    error_form: OutputFormat,
-    pen: Styler,
-    error_pen: Styler,
-    may_page: bool,
+    format: OutputFormat,
+    error_format: OutputFormat,
+    styler: Styler,
+    error_styler: Styler,
+    uses_pager: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OutputFormat {
-    Drawn,
-    Plain,
+    Human,
+    KeyValues,
     Json,
     Silent,
 }
 
 impl Ui {
-    pub fn new(manner: &GlobalArgs) -> Self {
+    pub fn new(global: &GlobalArgs) -> Self {
         let on_terminal = io::stdout().is_terminal();
-        let form = match (manner.quiet, manner.json, on_terminal) {
+        let format = match (global.quiet, global.json, on_terminal) {
             (true, _, _) => OutputFormat::Silent,
             (false, true, _) => OutputFormat::Json,
-            (false, false, true) => OutputFormat::Drawn,
-            (false, false, false) => OutputFormat::Plain,
+            (false, false, true) => OutputFormat::Human,
+            (false, false, false) => OutputFormat::KeyValues,
         };
         Self {
-            form,
-            error_form: if manner.json { OutputFormat::Json } else { OutputFormat::Drawn },
-            pen: Styler::new(manner, on_terminal),
-            error_pen: Styler::new(manner, io::stderr().is_terminal()),
-            may_page: !manner.no_pager,
+            format,
+            error_format: if global.json { OutputFormat::Json } else { OutputFormat::Human },
+            styler: Styler::new(global, on_terminal),
+            error_styler: Styler::new(global, io::stderr().is_terminal()),
+            uses_pager: !global.no_pager,
         }
     }
 
-    /// Tells an answer on standard output, and gives its exit code.
-    pub fn print(&self, reply: &dyn CommandOutput) -> ExitCode {
-        match self.form {
-            OutputFormat::Drawn => {
-                let text = reply.human(&self.pen);
-                let is_shown = reply.is_long() && self.may_page && crate::pager::show(&text);
-                if !is_shown {
+    /// Prints a command's output on standard output and returns its exit code.
+    pub fn print(&self, output: &dyn CommandOutput) -> ExitCode {
+        match self.format {
+            OutputFormat::Human => {
+                let text = output.human(&self.styler);
+                let was_paged = output.is_long() && self.uses_pager && crate::pager::show(&text);
+                if !was_paged {
                     write_stdout(&text);
                 }
             }
-            OutputFormat::Json if reply.ends_lines() => write_stdout(&format!("{}\n", reply.json())),
-            OutputFormat::Json => write_stdout(&format!("{:#}\n", reply.json())),
-            OutputFormat::Plain => {
+            OutputFormat::Json if output.ends_lines() => write_stdout(&format!("{}\n", output.json())),
+            OutputFormat::Json => write_stdout(&format!("{:#}\n", output.json())),
+            OutputFormat::KeyValues => {
                 let mut text = String::new();
-                for line in reply.key_values() {
+                for line in output.key_values() {
                     text.push_str(line.as_str());
                     text.push('\n');
                 }
@@ -66,75 +66,76 @@ impl Ui {
             }
             OutputFormat::Silent => {}
         }
-        code(reply.exit())
+        exit_code(output.exit())
     }
 
-    /// Whether a person watches.
+    /// Whether a person reads the output.
     pub fn is_terminal(&self) -> bool {
-        self.form == OutputFormat::Drawn
+        self.format == OutputFormat::Human
     }
 
-    /// Whether what is told to a person is told in colour.
     pub fn is_coloured(&self) -> bool {
-        self.form == OutputFormat::Drawn && self.pen.is_coloured()
+        self.format == OutputFormat::Human && self.styler.is_coloured()
     }
 
-    /// What would be drawn.
-    pub fn render(&self, reply: &dyn CommandOutput) -> String {
-        reply.human(&self.pen)
+    /// The text that a terminal would show.
+    pub fn render(&self, output: &dyn CommandOutput) -> String {
+        output.human(&self.styler)
     }
 
-    /// The pen for the terminal as wide as it is now.
+    /// The styler for standard output at the terminal's current width.
     pub fn styler(&self) -> Styler {
-        self.pen.measured()
+        self.styler.with_current_width()
     }
 
-    /// Writes bytes that were drawn for this terminal.
+    /// Writes text with cursor movements to standard output, unchanged.
     pub fn raw(&self, bytes: &str) {
         write_stdout(bytes);
     }
 
-    /// Tells something that just happened, while a command runs.
-    pub fn print_now(&self, happening: &dyn CommandOutput) {
-        match self.form {
-            OutputFormat::Drawn => write_stdout(&happening.human(&self.pen)),
-            OutputFormat::Json => write_stdout(&format!("{}\n", happening.json())),
-            OutputFormat::Plain => {
-                happening.key_values().iter().for_each(|line| write_stdout(&format!("{}\n", line.as_str())))
+    /// Prints an event while a command runs.
+    pub fn print_now(&self, event: &dyn CommandOutput) {
+        match self.format {
+            OutputFormat::Human => write_stdout(&event.human(&self.styler)),
+            OutputFormat::Json => write_stdout(&format!("{}\n", event.json())),
+            OutputFormat::KeyValues => {
+                for line in event.key_values() {
+                    write_stdout(&format!("{}\n", line.as_str()));
+                }
             }
             OutputFormat::Silent => {}
         }
     }
 
-    /// Tells one of many parts of an answer, unless the answer will be one document that holds them all.
+    /// Prints a part of the output early. The JSON format prints one document at the end, which holds all parts.
     pub fn print_unless_json(&self, part: &dyn CommandOutput) {
-        if self.form != OutputFormat::Json {
+        if self.format != OutputFormat::Json {
             self.print_now(part);
         }
     }
 
-    /// Shows a person what is under way, in a line that goes when the answer to it is there.
+    /// Shows what is in progress, on a line that is erased when the returned value is dropped.
     pub fn status_line(&self, what: &str) -> StatusLine<'_> {
         if self.is_terminal() {
-            let pen = self.styler();
-            let line = format!("{} {what}", pen.glyph(Glyph::Next));
-            self.raw(&pen.paint(TextRole::Faint, &pen.fit(&line, pen.width.saturating_sub(1))));
+            let styler = self.styler();
+            let line = format!("{} {what}", styler.glyph(Glyph::Next));
+            self.raw(&styler.paint(TextRole::Faint, &styler.fit(&line, styler.width.saturating_sub(1))));
         }
         StatusLine(self)
     }
 
-    /// Tells an error on standard error, and gives its exit code.
-    pub fn print_error(&self, report: &CommandError) -> ExitCode {
-        if self.error_form == OutputFormat::Json {
-            write_stderr(&format!("{:#}\n", report.json()));
+    /// Prints an error on standard error and returns its exit code.
+    pub fn print_error(&self, error: &CommandError) -> ExitCode {
+        if self.error_format == OutputFormat::Json {
+            write_stderr(&format!("{:#}\n", error.json()));
         } else {
-            write_stderr(&report.render(&self.error_pen));
+            write_stderr(&error.render(&self.error_styler));
         }
-        code(report.exit())
+        exit_code(error.exit())
     }
 }
 
-/// A line that says what is under way.
+/// A transient line that shows what is in progress.
 #[derive(Debug)]
 pub struct StatusLine<'o>(&'o Ui);
 
@@ -146,28 +147,21 @@ impl Drop for StatusLine<'_> {
     }
 }
 
-/// Tells what clap has to say: help and versions are answers, anything else is a wrong usage.
-pub fn print_clap_error(told: &clap::Error) -> ExitCode {
-    let colour = |on_terminal| ColorChoice::Auto.is_used(on_terminal);
-    if told.use_stderr() {
-        let text = told.render();
-        write_stderr(&if colour(io::stderr().is_terminal()) {
-            text.ansi().to_string()
-        } else {
-            text.to_string()
-        });
-        return code(CommandExit::REFUSED);
+/// Prints a help page or version on standard output, or a usage error on standard error.
+pub fn print_clap_error(error: &clap::Error) -> ExitCode {
+    let text = |on_terminal: bool| {
+        let text = error.render();
+        if ColorChoice::Auto.is_used(on_terminal) { text.ansi().to_string() } else { text.to_string() }
+    };
+    if error.use_stderr() {
+        write_stderr(&text(io::stderr().is_terminal()));
+        return exit_code(CommandExit::REFUSED);
     }
-    let text = told.render();
-    write_stdout(&if colour(io::stdout().is_terminal()) {
-        text.ansi().to_string()
-    } else {
-        text.to_string()
-    });
-    code(CommandExit::SUCCESS)
+    write_stdout(&text(io::stdout().is_terminal()));
+    exit_code(CommandExit::SUCCESS)
 }
 
-/// A reader that went away is not an error: what is left to say is simply not said.
+/// Ignores EPIPE: the reader closed the pipe.
 fn write_stdout(text: &str) {
     let mut stdout = io::stdout().lock();
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
@@ -177,6 +171,6 @@ fn write_stderr(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-fn code(exit: CommandExit) -> ExitCode {
+fn exit_code(exit: CommandExit) -> ExitCode {
     ExitCode::from(exit.0)
 }

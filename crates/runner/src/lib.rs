@@ -1,7 +1,7 @@
-//! The command line: understands what people type, asks the host, and tells the answer.
+//! The `runner` program: parses the command line, calls the host, and prints the result.
 //!
-//! No decision about runs is made here. Each command is a file in `commands` that turns arguments into a
-//! [`runner_term::Reply`].
+//! Decides nothing about runs. Each command is a file in `commands` that turns arguments into a
+//! [`runner_term::CommandOutput`].
 
 pub mod args;
 mod commands;
@@ -9,27 +9,19 @@ mod live_display;
 mod render;
 mod target_arg;
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
 use runner_term::{Ui, print_clap_error};
 
-use args::RunnerCli;
-
-/// Runs the command that the program was started with.
+/// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
-    run(std::env::args_os().collect())
-}
-
-fn run(args: Vec<OsString>) -> ExitCode {
-    let cli = match RunnerCli::try_parse_from(args) {
+    let cli = match args::parse(std::env::args_os().collect()) {
         Ok(cli) => cli,
-        Err(told) => return print_clap_error(&told),
+        Err(error) => return print_clap_error(&error),
     };
-    let out = Ui::new(&cli.global);
-    match commands::run(&cli, &out) {
-        Ok(reply) => out.print(reply.as_ref()),
-        Err(report) => out.print_error(&report),
+    let ui = Ui::new(&cli.global);
+    match commands::run(&cli, &ui) {
+        Ok(output) => ui.print(output.as_ref()),
+        Err(error) => ui.print_error(&error),
     }
 }

@@ -1,7 +1,7 @@
-//! A loop on a terminal: finished iterations scroll away like any output, and the last rows show what is going on.
+//! The live display of a loop on a terminal: finished iterations scroll away like any output, and a footer of a few
+//! rows shows the current one.
 //!
-//! Only the rows of the footer are ever drawn again; everything above them is ordinary scrollback. The terminal is
-//! never asked anything.
+//! Only the footer is redrawn; everything above it is ordinary scrollback. The display never queries the terminal.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,30 +12,27 @@ use runner_core::step::Event;
 use runner_term::agent_event_line;
 use runner_term::format::clock;
 use runner_term::progress::bar;
-use runner_term::{Glyph, Styler, TextRole, Ui};
+use runner_term::{CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
 
 use crate::render::clean;
 use crate::render::cost::spent_text;
-use crate::render::event::{EventOutput, settled};
+use crate::render::event::{EventOutput, FinishedIteration};
 use crate::render::summary::LoopSummary;
 use crate::render::wait::{countdown, left_ms, on_the_wall, reason};
 
-/// How often the footer is drawn.
+/// How often the footer is redrawn.
 const TICK: Duration = Duration::from_millis(250);
-/// How often a loop without a terminal says that it is alive.
+/// How often a loop without a terminal prints that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(60);
 
-/// What a session is doing, told by its last line.
+/// Reads the last line of a session's log.
 pub(crate) type LastLine<'a> = dyn Fn(&RunId, IterationNumber, DisplayPhase) -> Option<String> + Sync + 'a;
 
-/// Where an iteration is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DisplayPhase {
     Agent,
     Guard,
     Commit,
-    Wait,
-    Pause,
 }
 
 impl DisplayPhase {
@@ -44,36 +41,44 @@ impl DisplayPhase {
             Self::Agent => "agent",
             Self::Guard => "guard",
             Self::Commit => "commit",
-            Self::Wait => "wait",
-            Self::Pause => "pause",
         }
     }
 }
 
-/// The display of one loop.
 pub(crate) struct LiveDisplay<'a> {
-    out: &'a Ui,
+    ui: &'a Ui,
     last_line: Box<LastLine<'a>>,
     view: Mutex<LiveView>,
-    over: AtomicBool,
+    is_over: AtomicBool,
 }
 
 #[derive(Clone, Debug)]
 struct LiveView {
     summary: LoopSummary,
-    now: Option<RunningIteration>,
-    waiting: Option<WaitDisplay>,
-    /// Since when the loop stands still, if the user paused it.
-    paused: Option<Instant>,
-    began: Instant,
-    said: Instant,
-    rows: usize,
+    state: DisplayState,
+    started: Instant,
+    last_printed: Instant,
+    footer_rows: usize,
+}
+
+/// What the loop does now.
+#[derive(Clone, Debug)]
+enum DisplayState {
+    Idle,
+    Running(RunningIteration),
+    Waiting(WaitDisplay),
+    /// The user paused the run, possibly during a wait, which continues afterwards.
+    Paused {
+        since: Instant,
+        resumes: Box<DisplayState>,
+    },
 }
 
 /// A wait between two sessions.
 #[derive(Clone, Debug)]
 struct WaitDisplay {
     reason: String,
+    since: Instant,
     ends_unix_ms: u64,
 }
 
@@ -82,166 +87,173 @@ struct RunningIteration {
     run: RunId,
     iter: IterationNumber,
     path: String,
-    tries: String,
-    stage: DisplayPhase,
-    planned: Instant,
-    since: Instant,
-    /// What the agent did last, in a line; empty for one that is not understood.
-    doing: String,
+    /// `attempt 2/3`; empty for the first attempt.
+    attempt: String,
+    phase: DisplayPhase,
+    started: Instant,
+    phase_started: Instant,
+    /// The agent's last action; empty if its output is not understood.
+    activity: String,
 }
 
 impl<'a> LiveDisplay<'a> {
-    pub(crate) fn new(out: &'a Ui, last_line: Box<LastLine<'a>>) -> Self {
-        let began = Instant::now();
-        let (now, waiting, paused) = (None, None, None);
-        let view =
-            LiveView { summary: LoopSummary::default(), now, waiting, paused, began, said: began, rows: 0 };
-        Self { out, last_line, view: Mutex::new(view), over: AtomicBool::new(false) }
+    pub(crate) fn new(ui: &'a Ui, last_line: Box<LastLine<'a>>) -> Self {
+        let view = LiveView::new(LoopSummary::default());
+        Self { ui, last_line, view: Mutex::new(view), is_over: AtomicBool::new(false) }
     }
 
-    /// Tells an event, above the footer.
-    pub(crate) fn tell(&self, event: &Event) {
+    /// Prints an event above the footer.
+    pub(crate) fn print_event(&self, event: &Event) {
         let Ok(mut view) = self.view.lock() else { return };
-        view.note(event);
-        view.said = Instant::now();
-        if !self.out.is_terminal() {
-            self.out.print_now(&EventOutput(event));
+        view.apply(event);
+        view.last_printed = Instant::now();
+        if !self.ui.is_terminal() {
+            self.ui.print_now(&EventOutput(event));
             return;
         }
         if matches!(event, Event::Agent { .. }) {
-            // Drawn with the next tick: an agent may say a great deal at once.
+            // Drawn with the next tick: an agent may report many events at once.
             return;
         }
-        let text = match (event, &view.now) {
-            (Event::Decided { iter, outcome, annotations: marks, .. }, Some(now)) => {
-                let took = now.planned.elapsed();
-                settled(*iter, &now.path, (*outcome, marks), took, &self.out.styler())
+        let text = match (event, &view.state) {
+            (Event::Decided { iter, outcome, annotations, .. }, DisplayState::Running(running)) => {
+                let finished = FinishedIteration {
+                    iter: *iter,
+                    path: &running.path,
+                    outcome: *outcome,
+                    annotations,
+                    took: running.started.elapsed(),
+                };
+                finished.render(&self.ui.styler())
             }
-            (_, _) => self.out.render(&EventOutput(event)),
+            (_, _) => self.ui.render(&EventOutput(event)),
         };
-        let footer = self.footer(&view);
-        self.out.raw(&replaced(view.rows, &text, &footer));
-        view.rows = footer.len();
+        self.redraw(&mut view, &text);
     }
 
-    /// Tells something that is no event.
-    pub(crate) fn say(&self, reply: &dyn runner_term::CommandOutput) {
+    /// Prints output that is not an event. The footer is not drawn yet.
+    pub(crate) fn print(&self, output: &dyn CommandOutput) {
         let Ok(_view) = self.view.lock() else { return };
-        self.out.print_now(reply);
+        self.ui.print_now(output);
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.over.load(Ordering::SeqCst)
+        self.is_over.load(Ordering::SeqCst)
     }
 
-    /// Draws the footer again and again until the loop is over.
-    pub(crate) fn keep_fresh(&self) {
-        while !self.over.load(Ordering::SeqCst) {
+    pub(crate) fn redraw_until_over(&self) {
+        while !self.is_over() {
             std::thread::park_timeout(TICK);
             let Ok(mut view) = self.view.lock() else { return };
-            if self.over.load(Ordering::SeqCst) {
+            if self.is_over() {
                 return;
             }
-            if self.out.is_terminal() {
-                let footer = self.footer(&view);
-                self.out.raw(&replaced(view.rows, "", &footer));
-                view.rows = footer.len();
-            } else if view.said.elapsed() >= HEARTBEAT {
-                view.said = Instant::now();
-                self.out.print_now(&view.alive());
+            if self.ui.is_terminal() {
+                self.redraw(&mut view, "");
+            } else if view.last_printed.elapsed() >= HEARTBEAT {
+                view.last_printed = Instant::now();
+                self.ui.print_now(&view.heartbeat());
             }
         }
     }
 
-    /// Prints where things stand, above the footer.
-    pub(crate) fn snapshot(&self) {
+    /// Prints a copy of the footer above it.
+    pub(crate) fn print_snapshot(&self) {
         let Ok(mut view) = self.view.lock() else { return };
-        let footer = self.footer(&view);
-        let text = footer.iter().map(|row| format!("{row}\n")).collect::<String>();
-        self.out.raw(&replaced(view.rows, &text, &footer));
-        view.rows = footer.len();
+        let text = self.footer(&view).iter().map(|row| format!("{row}\n")).collect::<String>();
+        self.redraw(&mut view, &text);
     }
 
-    /// Takes the footer away. Returns what is to be summed up.
+    /// Erases the footer. Returns the summary and the duration of the loop.
     pub(crate) fn end(&self) -> (LoopSummary, Duration) {
-        self.over.store(true, Ordering::SeqCst);
+        self.is_over.store(true, Ordering::SeqCst);
         let Ok(mut view) = self.view.lock() else { return (LoopSummary::default(), Duration::ZERO) };
-        if view.rows > 0 {
-            self.out.raw(&replaced(view.rows, "", &[]));
-            view.rows = 0;
+        if view.footer_rows > 0 {
+            self.ui.raw(&replace_footer(view.footer_rows, "", &[]));
+            view.footer_rows = 0;
         }
-        (view.summary.clone(), view.began.elapsed())
+        (view.summary.clone(), view.started.elapsed())
+    }
+
+    fn redraw(&self, view: &mut LiveView, text: &str) {
+        let footer = self.footer(view);
+        self.ui.raw(&replace_footer(view.footer_rows, text, &footer));
+        view.footer_rows = footer.len();
     }
 
     fn footer(&self, view: &LiveView) -> Vec<String> {
-        if let Some(since) = view.paused {
-            return paused_footer(view, since, &self.out.styler());
+        let styler = self.ui.styler();
+        match &view.state {
+            DisplayState::Idle => Vec::new(),
+            DisplayState::Running(running) => running_footer(view, running, &self.activity(running), &styler),
+            DisplayState::Waiting(wait) => waiting_footer(view, wait, &styler),
+            DisplayState::Paused { since, .. } => paused_footer(view, *since, &styler),
         }
-        if let Some(waiting) = &view.waiting {
-            return waiting_footer(view, waiting, &self.out.styler());
+    }
+
+    fn activity(&self, running: &RunningIteration) -> String {
+        if running.phase == DisplayPhase::Agent && !running.activity.is_empty() {
+            return running.activity.clone();
         }
-        let Some(now) = &view.now else { return Vec::new() };
-        let last = match (now.stage, now.doing.as_str()) {
-            (DisplayPhase::Agent, doing) if !doing.is_empty() => doing.to_owned(),
-            (stage, _) => {
-                (self.last_line)(&now.run, now.iter, stage).map(|line| clean(&line)).unwrap_or_default()
-            }
-        };
-        footer(view, now, &last, &self.out.styler())
+        let line = (self.last_line)(&running.run, running.iter, running.phase);
+        line.map(|line| clean(&line)).unwrap_or_default()
     }
 }
 
 impl LiveView {
-    fn note(&mut self, event: &Event) {
+    fn new(summary: LoopSummary) -> Self {
+        let started = Instant::now();
+        Self { summary, state: DisplayState::Idle, started, last_printed: started, footer_rows: 0 }
+    }
+
+    fn apply(&mut self, event: &Event) {
         self.summary.note(event);
         match event {
-            Event::Planned { .. } | Event::Stopped { .. } => (self.waiting, self.paused) = (None, None),
-            Event::Paused => self.paused = Some(Instant::now()),
-            Event::Resumed => self.paused = None,
-            Event::Waiting { wait, ends_unix_ms } => {
-                self.waiting =
-                    Some(WaitDisplay { reason: clean(&reason(wait)), ends_unix_ms: *ends_unix_ms });
-            }
-            Event::HookRan { .. }
-            | Event::BaselineStarted { .. }
-            | Event::BaselineEnded { .. }
-            | Event::Recovered { .. }
-            | Event::Agent { .. }
-            | Event::AgentEnded { .. }
-            | Event::Checked { .. }
-            | Event::GuardStarted { .. }
-            | Event::GuardEnded { .. }
-            | Event::Decided { .. }
-            | Event::Committed { .. }
-            | Event::BudgetUnenforceable { .. }
-            | Event::Unknown => {}
-        }
-        match event {
             Event::Planned { run_id, iter, path, attempt, .. } => {
-                let tries = if attempt.nth > 1 {
+                let attempt = if attempt.nth > 1 {
                     format!("attempt {}/{}", attempt.nth, attempt.of)
                 } else {
                     String::new()
                 };
-                self.now = Some(RunningIteration {
+                self.state = DisplayState::Running(RunningIteration {
                     run: run_id.clone(),
                     iter: *iter,
                     path: path.clone(),
-                    tries,
-                    stage: DisplayPhase::Agent,
-                    planned: Instant::now(),
-                    since: Instant::now(),
-                    doing: String::new(),
+                    attempt,
+                    phase: DisplayPhase::Agent,
+                    started: Instant::now(),
+                    phase_started: Instant::now(),
+                    activity: String::new(),
                 });
             }
-            Event::Agent { activity: what, .. } => {
-                if let (Some(now), Some(doing)) = (&mut self.now, agent_event_line::line(&what.said)) {
-                    now.doing = doing;
+            Event::Agent { activity, .. } => {
+                if let (DisplayState::Running(running), Some(line)) =
+                    (&mut self.state, agent_event_line::line(&activity.said))
+                {
+                    running.activity = line;
                 }
             }
             Event::GuardStarted { .. } => self.enter(DisplayPhase::Guard),
             Event::Decided { .. } => self.enter(DisplayPhase::Commit),
-            Event::Stopped { .. } => self.now = None,
+            Event::Waiting { wait, ends_unix_ms } => {
+                self.state = DisplayState::Waiting(WaitDisplay {
+                    reason: clean(&reason(wait)),
+                    since: Instant::now(),
+                    ends_unix_ms: *ends_unix_ms,
+                });
+            }
+            Event::Paused => {
+                let resumes = Box::new(std::mem::replace(&mut self.state, DisplayState::Idle));
+                self.state = DisplayState::Paused { since: Instant::now(), resumes };
+            }
+            Event::Resumed => {
+                if let DisplayState::Paused { resumes, .. } =
+                    std::mem::replace(&mut self.state, DisplayState::Idle)
+                {
+                    self.state = *resumes;
+                }
+            }
+            Event::Stopped { .. } => self.state = DisplayState::Idle,
             Event::HookRan { .. }
             | Event::BaselineStarted { .. }
             | Event::BaselineEnded { .. }
@@ -251,100 +263,103 @@ impl LiveView {
             | Event::GuardEnded { .. }
             | Event::Committed { .. }
             | Event::BudgetUnenforceable { .. }
-            | Event::Paused
-            | Event::Resumed
-            | Event::Waiting { .. }
             | Event::Unknown => {}
         }
     }
 
-    fn enter(&mut self, stage: DisplayPhase) {
-        if let Some(now) = &mut self.now {
-            now.stage = stage;
-            now.since = Instant::now();
+    fn enter(&mut self, phase: DisplayPhase) {
+        if let DisplayState::Running(running) = &mut self.state {
+            running.phase = phase;
+            running.phase_started = Instant::now();
         }
     }
 
-    fn alive(&self) -> Heartbeat {
-        let (iter, stage) =
-            self.now.as_ref().map_or((0, DisplayPhase::Commit), |now| (now.iter.get(), now.stage));
-        let stage = if self.waiting.is_some() { DisplayPhase::Wait } else { stage };
-        let stage = if self.paused.is_some() { DisplayPhase::Pause } else { stage };
-        Heartbeat { iter, stage, secs: self.now.as_ref().map_or(0, |now| now.since.elapsed().as_secs()) }
+    fn heartbeat(&self) -> Heartbeat {
+        let (iter, phase, since) = match &self.state {
+            DisplayState::Idle => (None, "idle", self.started),
+            DisplayState::Running(running) => {
+                (Some(running.iter), running.phase.word(), running.phase_started)
+            }
+            DisplayState::Waiting(wait) => (None, "waiting", wait.since),
+            DisplayState::Paused { since, .. } => (None, "paused", *since),
+        };
+        Heartbeat { iter, phase, secs: since.elapsed().as_secs() }
     }
 }
 
-/// The rows of the footer, each narrower than the terminal, so that none wraps.
-fn footer(view: &LiveView, now: &RunningIteration, last: &str, pen: &Styler) -> Vec<String> {
-    let width = pen.width.saturating_sub(1);
-    let stage = now.stage.word();
-    let head =
-        format!("{} #{} {stage} {}  ", pen.glyph(Glyph::Next), now.iter.get(), clock(now.since.elapsed()));
-    let tries = if now.tries.is_empty() { String::new() } else { format!("  {}", now.tries) };
-    let path = pen.fit(&now.path, width.saturating_sub(head.chars().count() + tries.len()));
+/// The footer of a running iteration. Each row is narrower than the terminal, so that none wraps.
+fn running_footer(
+    view: &LiveView,
+    running: &RunningIteration,
+    activity: &str,
+    styler: &Styler,
+) -> Vec<String> {
+    let width = styler.width.saturating_sub(1);
+    let phase = running.phase.word();
+    let time = clock(running.phase_started.elapsed());
+    let head = format!("{} #{} {phase} {time}  ", styler.glyph(Glyph::Next), running.iter.get());
+    let attempt = if running.attempt.is_empty() { String::new() } else { format!("  {}", running.attempt) };
+    let path = styler.fit(&running.path, width.saturating_sub(head.chars().count() + attempt.len()));
     let mut rows = vec![
-        pen.paint(TextRole::Faint, &pen.glyph(Glyph::Rule).repeat(width)),
-        format!("{}{path}{tries}", pen.paint(TextRole::Active, &head)),
-        pen.paint(TextRole::Faint, &format!("  {}", pen.fit(last, width.saturating_sub(2)))),
+        rule(styler),
+        format!("{}{path}{attempt}", styler.paint(TextRole::Active, &head)),
+        styler.paint(TextRole::Faint, &format!("  {}", styler.fit(activity, width.saturating_sub(2)))),
     ];
-    rows.extend(spent_row(view, pen));
-    rows.push(keys_row(view, "q stop after this   t snapshot   ^C stop", pen));
+    rows.extend(spent_row(view, styler));
+    rows.push(keys_row(view, "q stop after this   t snapshot   ^C stop", styler));
     rows
 }
 
-/// The rows of the footer while nothing runs: what is left, until when, and why.
-fn waiting_footer(view: &LiveView, waiting: &WaitDisplay, pen: &Styler) -> Vec<String> {
-    let width = pen.width.saturating_sub(1);
-    let left = countdown(left_ms(waiting.ends_unix_ms));
-    let head = format!("{} waiting {left}", pen.glyph(Glyph::Retried));
-    let until = format!("  until {}: {}", on_the_wall(waiting.ends_unix_ms), waiting.reason);
-    let until = pen.fit(&until, width.saturating_sub(head.chars().count()));
-    let mut rows = vec![
-        pen.paint(TextRole::Faint, &pen.glyph(Glyph::Rule).repeat(width)),
-        format!("{}{until}", pen.paint(TextRole::Warn, &head)),
-    ];
-    rows.extend(spent_row(view, pen));
-    rows.push(keys_row(view, "q or ^C stop now; 'runner loop' waits for the rest", pen));
+fn waiting_footer(view: &LiveView, wait: &WaitDisplay, styler: &Styler) -> Vec<String> {
+    let width = styler.width.saturating_sub(1);
+    let left = countdown(left_ms(wait.ends_unix_ms));
+    let head = format!("{} waiting {left}", styler.glyph(Glyph::Retried));
+    let until = format!(", until {} ({})", on_the_wall(wait.ends_unix_ms), wait.reason);
+    let until = styler.fit(&until, width.saturating_sub(head.chars().count()));
+    let mut rows = vec![rule(styler), format!("{}{until}", styler.paint(TextRole::Warn, &head))];
+    rows.extend(spent_row(view, styler));
+    rows.push(keys_row(view, "q or ^C stop; 'runner loop' continues", styler));
     rows
 }
 
-/// The rows of the footer while the user has paused the run.
-fn paused_footer(view: &LiveView, since: Instant, pen: &Styler) -> Vec<String> {
-    let width = pen.width.saturating_sub(1);
-    let head = format!("{} paused {}", pen.glyph(Glyph::Retried), clock(since.elapsed()));
-    let what = "  'runner resume' goes on; 'runner node …' edits the plan";
-    let what = pen.fit(what, width.saturating_sub(head.chars().count()));
-    let mut rows = vec![
-        pen.paint(TextRole::Faint, &pen.glyph(Glyph::Rule).repeat(width)),
-        format!("{}{what}", pen.paint(TextRole::Warn, &head)),
-    ];
-    rows.extend(spent_row(view, pen));
-    rows.push(keys_row(view, "q or ^C stop now", pen));
+fn paused_footer(view: &LiveView, since: Instant, styler: &Styler) -> Vec<String> {
+    let width = styler.width.saturating_sub(1);
+    let head = format!("{} paused {}", styler.glyph(Glyph::Retried), clock(since.elapsed()));
+    let hint = "  'runner resume' continues; 'runner node' edits the plan";
+    let hint = styler.fit(hint, width.saturating_sub(head.chars().count()));
+    let mut rows = vec![rule(styler), format!("{}{hint}", styler.paint(TextRole::Warn, &head))];
+    rows.extend(spent_row(view, styler));
+    rows.push(keys_row(view, "q or ^C stop", styler));
     rows
+}
+
+fn rule(styler: &Styler) -> String {
+    let width = styler.width.saturating_sub(1);
+    styler.paint(TextRole::Faint, &styler.glyph(Glyph::Rule).repeat(width))
 }
 
 /// What the run has cost so far.
-fn spent_row(view: &LiveView, pen: &Styler) -> Option<String> {
+fn spent_row(view: &LiveView, styler: &Styler) -> Option<String> {
     let text = spent_text(&view.summary.spent, &view.summary.budget)?;
-    let room = pen.width.saturating_sub(3);
-    Some(pen.paint(TextRole::Faint, &format!("  {}", pen.fit(&format!("spent {text}"), room))))
+    let text = styler.fit(&format!("spent {text}"), styler.width.saturating_sub(3));
+    Some(styler.paint(TextRole::Faint, &format!("  {text}")))
 }
 
-/// How far the run is, and what can be pressed.
-fn keys_row(view: &LiveView, keys: &str, pen: &Styler) -> String {
-    let width = pen.width.saturating_sub(1);
-    let keys = format!("{}   {keys}", clock(view.began.elapsed()));
+/// The progress bar, the duration, and the keys.
+fn keys_row(view: &LiveView, keys: &str, styler: &Styler) -> String {
+    let width = styler.width.saturating_sub(1);
+    let keys = format!("{}   {keys}", clock(view.started.elapsed()));
     match view.summary.leaves {
         Some(leaves) => {
-            let keys = pen.fit(&keys, width.saturating_sub(40));
-            format!("{}   {}", bar(leaves, 36.min(width), pen), pen.paint(TextRole::Faint, &keys))
+            let keys = styler.fit(&keys, width.saturating_sub(40));
+            format!("{}   {}", bar(leaves, 36.min(width), styler), styler.paint(TextRole::Faint, &keys))
         }
-        None => pen.paint(TextRole::Faint, &pen.fit(&keys, width)),
+        None => styler.paint(TextRole::Faint, &styler.fit(&keys, width)),
     }
 }
 
-/// The bytes that take the old footer away, print a text above it, and draw the new one, all at once.
-fn replaced(old_rows: usize, text: &str, footer: &[String]) -> String {
+/// The bytes that erase the old footer, print a text above it, and draw the new one, in one synchronized update.
+fn replace_footer(old_rows: usize, text: &str, footer: &[String]) -> String {
     let mut bytes = String::from("\u{1b}[?2026h\r\u{1b}[2K");
     // Row by row: some terminals keep what is cleared at once in their history.
     bytes.push_str(&"\u{1b}[1A\u{1b}[2K".repeat(old_rows.saturating_sub(1)));
@@ -354,21 +369,22 @@ fn replaced(old_rows: usize, text: &str, footer: &[String]) -> String {
     bytes
 }
 
-/// A sign of life where nobody watches.
+/// Printed now and then if there is no terminal and nothing else to print.
 struct Heartbeat {
-    iter: u32,
-    stage: DisplayPhase,
+    iter: Option<IterationNumber>,
+    phase: &'static str,
     secs: u64,
 }
 
-impl runner_term::CommandOutput for Heartbeat {
+impl CommandOutput for Heartbeat {
     fn json(&self) -> serde_json::Value {
-        serde_json::json!({ "event": "alive", "iter": self.iter, "stage": self.stage.word(), "secs": self.secs })
+        serde_json::json!({ "event": "alive", "iter": self.iter, "phase": self.phase, "secs": self.secs })
     }
 
-    fn key_values(&self) -> Vec<runner_term::KeyValueLine> {
-        let line = runner_term::KeyValueLine::new().with("event", "alive").with("iter", self.iter);
-        vec![line.with("stage", self.stage.word()).with("secs", self.secs)]
+    fn key_values(&self) -> Vec<KeyValueLine> {
+        let line = KeyValueLine::new().with("event", "alive");
+        let line = self.iter.iter().fold(line, |line, iter| line.with("iter", iter));
+        vec![line.with("phase", self.phase).with("secs", self.secs)]
     }
 
     fn human(&self, _: &Styler) -> String {
@@ -381,41 +397,50 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_row_of_the_footer_is_as_wide_as_the_terminal() {
-        let began = Instant::now();
-        let leaves = runner_core::model::tree::LeafCount { total: 120, passed: 41 };
-        let mut summary = LoopSummary::default();
-        summary.leaves = Some(leaves);
-        let (now, waiting, paused) = (None, None, None);
-        let view = LiveView { summary, now, waiting, paused, began, said: began, rows: 0 };
-        let now = RunningIteration {
+    fn footer_rows_are_narrower_than_the_terminal() {
+        let now = Instant::now();
+        let mut view = LiveView::new(LoopSummary::default());
+        view.summary.leaves = Some(runner_core::model::tree::LeafCount { total: 120, passed: 41 });
+        let running = RunningIteration {
             run: RunId::new("x").unwrap(),
             iter: IterationNumber::new(58).unwrap(),
             path: "root/a/very/long/path/that/goes/on/and/on/and/on/until/it/is/too/long/日本語".to_owned(),
-            tries: "attempt 2/3".to_owned(),
-            stage: DisplayPhase::Agent,
-            planned: began,
-            since: began,
-            doing: String::new(),
+            attempt: "attempt 2/3".to_owned(),
+            phase: DisplayPhase::Agent,
+            started: now,
+            phase_started: now,
+            activity: String::new(),
         };
+        let wait =
+            WaitDisplay { reason: "usage limit, codex ".repeat(20), since: now, ends_unix_ms: u64::MAX };
         for width in [50, 80, 200] {
-            let pen = Styler::plain(width);
-            let waiting = WaitDisplay { reason: "usage limit of codex ".repeat(20), ends_unix_ms: u64::MAX };
-            let rows = footer(&view, &now, &"x".repeat(500), &pen).into_iter();
-            let paused = paused_footer(&view, began, &pen);
-            for row in rows.chain(waiting_footer(&view, &waiting, &pen)).chain(paused) {
+            let styler = Styler::plain(width);
+            let rows = running_footer(&view, &running, &"x".repeat(500), &styler).into_iter();
+            let other_rows = [waiting_footer(&view, &wait, &styler), paused_footer(&view, now, &styler)];
+            for row in rows.chain(other_rows.concat()) {
                 assert!(unicode_width::UnicodeWidthStr::width(row.as_str()) < width, "{width}: {row}");
             }
         }
     }
 
     #[test]
-    fn a_text_goes_above_the_footer() {
-        let bytes = replaced(3, "done\n", &["a".to_owned(), "b".to_owned()]);
+    fn text_is_printed_above_the_footer() {
+        let bytes = replace_footer(3, "done\n", &["a".to_owned(), "b".to_owned()]);
         assert_eq!(
             bytes,
             "\u{1b}[?2026h\r\u{1b}[2K\u{1b}[1A\u{1b}[2K\u{1b}[1A\u{1b}[2Kdone\na\r\nb\u{1b}[?2026l"
         );
-        assert_eq!(replaced(0, "", &[]), "\u{1b}[?2026h\r\u{1b}[2K\u{1b}[?2026l");
+        assert_eq!(replace_footer(0, "", &[]), "\u{1b}[?2026h\r\u{1b}[2K\u{1b}[?2026l");
+    }
+
+    #[test]
+    fn pause_during_a_wait_returns_to_the_wait() {
+        let mut view = LiveView::new(LoopSummary::default());
+        let wait = WaitDisplay { reason: "rate limit".to_owned(), since: Instant::now(), ends_unix_ms: 0 };
+        view.state = DisplayState::Waiting(wait);
+        view.apply(&Event::Paused);
+        assert_eq!(view.heartbeat().phase, "paused");
+        view.apply(&Event::Resumed);
+        assert_eq!(view.heartbeat().phase, "waiting");
     }
 }

@@ -1,11 +1,11 @@
-//! What it costs to run a program, to end it with all it started, and to read what it writes.
+//! The cost of running a program, of killing it with all its processes, and of reading its output.
 //!
-//! `RUNNER_BENCH_BYTES` sets how much is written: 300 MB unless told otherwise, 5 GB for the goal.
+//! `RUNNER_BENCH_BYTES` sets the amount of output [default: 300 MB; the target is 5 GB].
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a bench tells people, and may fail"
+    reason = "a benchmark prints its results, and may panic"
 )]
 
 use std::fs;
@@ -14,109 +14,96 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use supervise::{
-    self, CancelHandle, OutputLog, OutputTarget, ProcessInput, ProcessResult, ProcessSpec, StopPolicy,
-    SupervisorSlot, TimeLimits,
-};
+use supervise::{CancelHandle, OutputLog, OutputTarget, ProcessResult, ProcessSpec, SupervisorSlot};
 use testkit::detached_processes;
 use testkit::processes::{alive, kilobytes, wait_for};
 
 fn main() -> ExitCode {
     if supervise::is_supervisor() {
-        return supervise::supervise();
+        return supervise::run_supervisor();
     }
     let args: Vec<String> = std::env::args().collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [_, "hold", number, folder] => {
-            run_seven(&format!("bench-hold-{number}"), Path::new(folder), &CancelHandle::new().unwrap());
+        [_, "hold", number, dir] => {
+            run_seven(&format!("bench-hold-{number}"), Path::new(dir), &CancelHandle::new().unwrap());
         }
-        [_, args @ ..] if args.len() > 1 => return detached_processes::run_detached(args),
+        [_, args @ ..] if args.len() > 1 => return detached_processes::main(args),
         _ => {
-            let folder = tempfile::tempdir().unwrap();
-            flood(folder.path());
-            ending(folder.path());
-            killed_runner(folder.path());
-            spawning(folder.path());
+            let dir = tempfile::tempdir().unwrap();
+            read_output(dir.path());
+            kill_seven(dir.path());
+            kill_runner(dir.path());
+            spawn_nothing(dir.path());
         }
     }
     ExitCode::SUCCESS
 }
 
-fn run(argv: &[&str], folder: &Path, control: &CancelHandle) -> ProcessResult {
-    let log = |name: &str| OutputLog { path: folder.join(name), bytes_max: 50 << 20 };
-    let launch = ProcessSpec {
-        argv: argv.iter().map(Into::into).collect(),
-        working_dir: folder.to_owned(),
-        environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap_or_default())],
-        input: ProcessInput::Empty,
-        output: OutputTarget::Separate { stdout: log("stdout"), stderr: log("stderr") },
-        stream: None,
-        limits: TimeLimits { wall: Duration::from_secs(600), idle: Duration::ZERO },
-        stop_policy: StopPolicy::default(),
-        has_changed_files: &|| false,
-        on_output: &|_, _| (),
-    };
-    supervise::run(&launch, control, &SupervisorSlot::default()).unwrap()
+fn run(argv: &[&str], dir: &Path, cancel: &CancelHandle) -> ProcessResult {
+    let log = |name: &str| OutputLog { path: dir.join(name), bytes_max: 50 << 20 };
+    let output = OutputTarget::Separate { stdout: log("stdout"), stderr: log("stderr") };
+    let spec = ProcessSpec::new(argv.iter().map(Into::into).collect(), dir, output)
+        .env(vec![("PATH".into(), std::env::var_os("PATH").unwrap_or_default())]);
+    supervise::run(&spec, cancel, &SupervisorSlot::default()).unwrap()
 }
 
-fn run_seven(token: &str, folder: &Path, control: &CancelHandle) -> ProcessResult {
-    let me = std::env::current_exe().unwrap();
-    run(&[me.to_str().unwrap(), "seven", token, "stay"], folder, control)
+fn run_seven(token: &str, dir: &Path, cancel: &CancelHandle) -> ProcessResult {
+    let own_binary = std::env::current_exe().unwrap();
+    run(&[own_binary.to_str().unwrap(), "seven", token, "stay"], dir, cancel)
 }
 
-/// Waits until all seven are up.
-fn wait_for_seven(folder: &Path) {
-    wait_for("all seven", || fs::read(folder.join("stdout")).is_ok_and(|text| text == b"seven\n"));
+fn wait_for_seven(dir: &Path) {
+    wait_for("all seven", || fs::read(dir.join("stdout")).is_ok_and(|text| text == b"seven\n"));
 }
 
-fn flood(folder: &Path) {
+fn read_output(dir: &Path) {
     let bytes = std::env::var("RUNNER_BENCH_BYTES").unwrap_or_else(|_| "300000000".to_owned());
     let script = format!("head -c {bytes} /dev/zero | tr '\\0' x; grep VmHWM /proc/$PPID/status >&2");
-    let before = kilobytes("self", "VmRSS");
-    let ended = run(&["/bin/sh", "-c", &script], folder, &CancelHandle::new().unwrap());
-    let grown = kilobytes("self", "VmHWM") - before;
-    let log = fs::metadata(folder.join("stdout")).unwrap().len();
-    let rate = ended.stdout.seen as f64 / 1e6 / ended.elapsed.as_secs_f64();
-    println!("output: {} bytes in {:.2?}, {rate:.0} MB/s", ended.stdout.seen, ended.elapsed);
-    println!("output: log {log} bytes, {} dropped", ended.stdout.dropped);
-    let supervisor = fs::read_to_string(folder.join("stderr")).unwrap();
-    println!("output: runner grew by {grown} kB; supervisor's {}", supervisor.trim());
+    let before_kb = kilobytes("self", "VmRSS");
+    let result = run(&["/bin/sh", "-c", &script], dir, &CancelHandle::new().unwrap());
+    let growth_kb = kilobytes("self", "VmHWM") - before_kb;
+    let log = fs::metadata(dir.join("stdout")).unwrap().len();
+    let rate = result.stdout.total as f64 / 1e6 / result.elapsed.as_secs_f64();
+    println!("output: {} bytes in {:.2?}, {rate:.0} MB/s", result.stdout.total, result.elapsed);
+    println!("output: log {log} bytes, {} dropped", result.stdout.dropped);
+    let supervisor = fs::read_to_string(dir.join("stderr")).unwrap();
+    println!("output: runner grew by {growth_kb} kB; supervisor's {}", supervisor.trim());
 }
 
-/// From the wish to the end of the call, and how many lived on.
-fn ending(folder: &Path) {
+/// The time from the kill request to the return of `run`, and the number of survivors.
+fn kill_seven(dir: &Path) {
     let mut times = Vec::new();
     let mut survivors = 0;
     for number in 0..20 {
         let token = format!("bench-{}-{number}", std::process::id());
-        let control = CancelHandle::new().unwrap();
-        let _ = fs::remove_file(folder.join("stdout"));
-        let asked = std::thread::scope(|scope| {
-            let asking = scope.spawn(|| {
-                wait_for_seven(folder);
-                control.kill();
+        let cancel = CancelHandle::new().unwrap();
+        let _ = fs::remove_file(dir.join("stdout"));
+        let elapsed = std::thread::scope(|scope| {
+            let killer = scope.spawn(|| {
+                wait_for_seven(dir);
+                cancel.kill();
                 Instant::now()
             });
-            run_seven(&token, folder, &control);
-            let ended = Instant::now();
-            ended - asking.join().unwrap()
+            run_seven(&token, dir, &cancel);
+            let returned_at = Instant::now();
+            returned_at - killer.join().unwrap()
         });
         survivors += alive(&token).len();
-        times.push(asked);
+        times.push(elapsed);
     }
-    println!("end of seven processes: {}, survivors {survivors}", spread(times));
+    println!("kill of seven processes: {}, survivors {survivors}", spread(times));
 }
 
-/// From the death of the runner to that of all seven, seen from outside.
-fn killed_runner(folder: &Path) {
+/// The time from SIGKILL to the runner until all seven are dead.
+fn kill_runner(dir: &Path) {
     let mut times = Vec::new();
     for number in 0..10 {
         let number = format!("{}-{number}", std::process::id());
-        let _ = fs::remove_file(folder.join("stdout"));
+        let _ = fs::remove_file(dir.join("stdout"));
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["hold", &number]).arg(folder).stdin(Stdio::null());
+        command.args(["hold", &number]).arg(dir).stdin(Stdio::null());
         let mut runner = command.spawn().unwrap();
-        wait_for_seven(folder);
+        wait_for_seven(dir);
         let seven = alive(&format!("bench-hold-{number}"));
         assert_eq!(seven.len(), 7);
         runner.kill().unwrap();
@@ -126,29 +113,30 @@ fn killed_runner(folder: &Path) {
         let status = runner.wait().unwrap();
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(Signal::KILL.as_raw()));
     }
-    println!("end of seven processes after kill -9 of the runner: {}", spread(times));
+    println!("kill of seven processes after kill -9 of the runner: {}", spread(times));
 }
 
-/// The cost of a program that does nothing, in a small and in a large runner.
-fn spawning(folder: &Path) {
-    let control = CancelHandle::new().unwrap();
+/// The cost of a program that does nothing, for a small and for a large runner.
+fn spawn_nothing(dir: &Path) {
+    let cancel = CancelHandle::new().unwrap();
     let cost = |megabytes: usize| {
         let ballast = vec![1_u8; megabytes << 20];
-        let times = (0..100).map(|_| run(&["/bin/true"], folder, &control).elapsed).collect();
+        let times = (0..100).map(|_| run(&["/bin/true"], dir, &cancel).elapsed).collect();
         assert!(ballast.iter().step_by(4096).all(|byte| *byte == 1));
         let resident = kilobytes("self", "VmRSS") >> 10;
         let times = sorted(times);
         println!("start and end of /bin/true, runner of {resident} MB: {}", spread(times.clone()));
         times[times.len() / 2]
     };
-    let (small, large) = (cost(10), cost(1_024));
+    let small = cost(10);
+    let large = cost(1_024);
     println!("large to small: {:.2}", large.as_secs_f64() / small.as_secs_f64());
     let plain = (0..100).map(|_| {
         let since = Instant::now();
         Command::new("/bin/true").status().unwrap();
         since.elapsed()
     });
-    println!("/bin/true without any of it: {}", spread(plain.collect()));
+    println!("/bin/true without a supervisor: {}", spread(plain.collect()));
 }
 
 fn sorted(mut times: Vec<Duration>) -> Vec<Duration> {

@@ -1,4 +1,4 @@
-//! How the rest of the runner ends a program that is running: from another thread, or on a signal.
+//! [`CancelHandle`]: stops or suspends a running program from another thread or from a signal handler thread.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,134 +9,126 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::IoError;
 
-/// What is wished for the program. A wish only ever grows.
+/// How urgently the program must end. A request can be raised, never lowered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum StopRequest {
-    /// That it goes on.
     None,
-    /// That it ends politely: it is asked, and killed after a grace period.
+    /// The stop signal first, SIGKILL after the grace period.
     Stop,
-    /// That it ends at once.
+    /// SIGKILL at once.
     Kill,
 }
 
-/// A handle that many may hold. A wish once made holds for everything that is run with the same handle.
+/// A shared handle. A request stays in force for everything that runs with the same handle later.
 #[derive(Clone, Debug)]
 pub struct CancelHandle {
-    shared: Arc<CancelState>,
+    state: Arc<CancelState>,
 }
 
 #[derive(Debug)]
 struct CancelState {
-    wish: AtomicU8,
-    pause: Mutex<SuspendState>,
-    bell: UnixStream,
-    ear: UnixStream,
+    request: AtomicU8,
+    suspend: Mutex<SuspendState>,
+    wake_tx: UnixStream,
+    wake_rx: UnixStream,
 }
 
-/// Who lets the runner itself stand still: whoever runs a program must tell its supervisor first.
+/// Who suspends this process. A thread that runs a program must send it to its supervisor first, so it does it itself.
 #[derive(Debug, Default)]
 struct SuspendState {
-    is_attended: bool,
-    is_wanted: bool,
+    is_handled_by_client: bool,
+    is_requested: bool,
 }
 
 impl CancelHandle {
-    /// A handle without a wish.
     pub fn new() -> Result<Self, IoError> {
-        let fail = || IoError::wrap("open a pair of", Path::new("sockets"));
-        let (bell, ear) = UnixStream::pair().map_err(fail())?;
-        bell.set_nonblocking(true).map_err(fail())?;
-        ear.set_nonblocking(true).map_err(fail())?;
-        Ok(Self {
-            shared: Arc::new(CancelState {
-                wish: AtomicU8::new(StopRequest::None as u8),
-                pause: Mutex::default(),
-                bell,
-                ear,
-            }),
-        })
+        let wrap = || IoError::wrap("open a pair of", Path::new("sockets"));
+        let (wake_tx, wake_rx) = UnixStream::pair().map_err(wrap())?;
+        wake_tx.set_nonblocking(true).map_err(wrap())?;
+        wake_rx.set_nonblocking(true).map_err(wrap())?;
+        let request = AtomicU8::new(StopRequest::None as u8);
+        Ok(Self { state: Arc::new(CancelState { request, suspend: Mutex::default(), wake_tx, wake_rx }) })
     }
 
-    /// Asks for a polite end.
+    /// Requests a graceful stop.
     pub fn stop(&self) {
-        self.ask(StopRequest::Stop);
+        self.raise(StopRequest::Stop);
     }
 
-    /// Asks for an end at once.
+    /// Requests an immediate kill.
     pub fn kill(&self) {
-        self.ask(StopRequest::Kill);
+        self.raise(StopRequest::Kill);
     }
 
-    /// What was asked for so far.
+    /// The highest request so far.
     pub fn request(&self) -> StopRequest {
-        match self.shared.wish.load(Ordering::SeqCst) {
+        match self.state.request.load(Ordering::SeqCst) {
             0 => StopRequest::None,
             1 => StopRequest::Stop,
             _ => StopRequest::Kill,
         }
     }
 
-    /// Lets the runner stand still, and the program with it, until it is continued (Ctrl-Z, `fg`).
-    pub fn pause(&self) {
-        let is_attended = self.with_pause(|pause| {
-            pause.is_wanted = pause.is_attended;
-            pause.is_attended
+    /// Suspends the runner and the program until SIGCONT arrives (Ctrl-Z, then `fg`).
+    pub fn suspend(&self) {
+        let is_handled_by_client = self.with_suspend(|suspend| {
+            suspend.is_requested = suspend.is_handled_by_client;
+            suspend.is_handled_by_client
         });
-        if is_attended {
-            self.ring();
+        if is_handled_by_client {
+            self.wake();
         } else {
-            stand_still();
+            suspend_self();
         }
     }
 
-    /// From now on the caller asks for pauses.
-    pub(super) fn attend_pauses(&self) {
-        self.with_pause(|pause| pause.is_attended = true);
+    /// From now on the caller polls [`Self::take_suspend_request`] and suspends this process.
+    pub(super) fn begin_handling_suspend(&self) {
+        self.with_suspend(|suspend| suspend.is_handled_by_client = true);
     }
 
-    /// And now no longer.
-    pub(super) fn leave_pauses(&self) {
-        let is_wanted = self.with_pause(|pause| std::mem::take(pause).is_wanted);
-        if is_wanted {
-            stand_still();
+    /// Ends [`Self::begin_handling_suspend`], and carries out a request that came in between.
+    pub(super) fn end_handling_suspend(&self) {
+        let is_requested = self.with_suspend(|suspend| std::mem::take(suspend).is_requested);
+        if is_requested {
+            suspend_self();
         }
     }
 
-    /// Whether to stand still now.
-    pub(super) fn is_pause_wanted(&self) -> bool {
-        self.with_pause(|pause| std::mem::take(&mut pause.is_wanted))
+    /// Whether to suspend now. Clears the request.
+    pub(super) fn take_suspend_request(&self) -> bool {
+        self.with_suspend(|suspend| std::mem::take(&mut suspend.is_requested))
     }
 
-    fn with_pause<T>(&self, change: impl FnOnce(&mut SuspendState) -> T) -> T {
-        change(&mut self.shared.pause.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with_suspend<T>(&self, change: impl FnOnce(&mut SuspendState) -> T) -> T {
+        change(&mut self.state.suspend.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn ask(&self, wish: StopRequest) {
-        self.shared.wish.fetch_max(wish as u8, Ordering::SeqCst);
-        self.ring();
+    fn raise(&self, request: StopRequest) {
+        self.state.request.fetch_max(request as u8, Ordering::SeqCst);
+        self.wake();
     }
 
-    fn ring(&self) {
-        // A bell that cannot be rung is one that nobody has answered yet: it still rings.
-        let _ = (&self.shared.bell).write(&[1]);
+    fn wake(&self) {
+        // EAGAIN means that a wake-up is already pending.
+        let _ = (&self.state.wake_tx).write(&[1]);
     }
 
-    /// Becomes readable with every new wish.
-    pub(super) fn ear(&self) -> BorrowedFd<'_> {
-        self.shared.ear.as_fd()
+    /// Becomes readable with every new request.
+    pub(super) fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.state.wake_rx.as_fd()
     }
 
-    /// Hears the bell out, so that it can ring again.
-    pub(super) fn hear(&self) {
-        let mut rung = [0; 16];
-        while (&self.shared.ear).read(&mut rung).is_ok_and(|count| count == rung.len()) {}
+    /// Empties the self-pipe, so that the next request makes it readable again.
+    pub(super) fn drain(&self) {
+        let mut bytes = [0; 16];
+        while (&self.state.wake_rx).read(&mut bytes).is_ok_and(|count| count == bytes.len()) {}
     }
 }
 
-/// Stops this process here and now; returns when it is continued.
-pub(super) fn stand_still() {
+/// Stops this process; returns when it is continued.
+pub(super) fn suspend_self() {
     let _ = signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTSTP);
 }
 
@@ -145,21 +137,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wish_only_grows() {
-        let control = CancelHandle::new().unwrap();
-        assert_eq!(control.request(), StopRequest::None);
-        control.stop();
-        assert_eq!(control.request(), StopRequest::Stop);
-        control.clone().kill();
-        control.stop();
-        assert_eq!(control.request(), StopRequest::Kill);
+    fn a_request_can_only_be_raised() {
+        let cancel = CancelHandle::new().unwrap();
+        assert_eq!(cancel.request(), StopRequest::None);
+        cancel.stop();
+        assert_eq!(cancel.request(), StopRequest::Stop);
+        cancel.clone().kill();
+        cancel.stop();
+        assert_eq!(cancel.request(), StopRequest::Kill);
     }
 
     #[test]
-    fn a_bell_that_nobody_hears_does_no_harm() {
-        let control = CancelHandle::new().unwrap();
-        (0..100_000).for_each(|_| control.stop());
-        control.hear();
-        assert_eq!(control.request(), StopRequest::Stop);
+    fn a_full_self_pipe_does_not_block_requests() {
+        let cancel = CancelHandle::new().unwrap();
+        (0..100_000).for_each(|_| cancel.stop());
+        cancel.drain();
+        assert_eq!(cancel.request(), StopRequest::Stop);
     }
 }

@@ -1,22 +1,21 @@
-//! The one way in which running a program fails: the operating system refused.
+//! [`IoError`]: a failed system call with the action and the path.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// An operation that the operating system refused.
+/// A system call that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("could not {action} `{}`", .path.display())]
 pub struct IoError {
-    /// What was tried, as a verb.
+    /// A verb phrase: "open", "write".
     pub action: &'static str,
     /// The file or resource.
     pub path: PathBuf,
-    /// The system's own error.
     pub source: io::Error,
 }
 
 impl IoError {
-    /// Wraps an error of the system, for `map_err`.
+    /// Wraps an I/O error, for `map_err`.
     pub(crate) fn wrap<E: Into<io::Error>>(
         action: &'static str,
         path: impl AsRef<Path>,

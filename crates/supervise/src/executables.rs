@@ -1,4 +1,5 @@
-//! Finding and asking programs.
+//! Finds programs on PATH and beside this one, and runs trusted ones that end quickly: version queries, probes, sibling
+//! binaries. Untrusted programs go through [`crate::run`].
 
 use std::env;
 use std::ffi::OsString;
@@ -11,18 +12,18 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The PATH without entries that depend on where one stands.
+/// The entries of PATH, without those relative to the working directory.
 pub fn search_path() -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).filter(|folder| folder.is_absolute()).collect()
+    env::split_paths(&path).filter(|dir| dir.is_absolute()).collect()
 }
 
-/// The same, for a child's environment.
+/// The same as one value, for a child's environment.
 pub fn search_path_variable() -> OsString {
     env::join_paths(search_path()).unwrap_or_default()
 }
 
-/// Where a program is. One that lies inside the repository is passed over: an agent could have put it there.
+/// Finds a program. A PATH entry inside the repository is skipped, because an agent could have put the program there.
 pub fn find(program: &str, repository: Option<&Path>) -> Option<PathBuf> {
     if program.contains('/') {
         let path = repository.unwrap_or(Path::new(".")).join(program);
@@ -30,69 +31,66 @@ pub fn find(program: &str, repository: Option<&Path>) -> Option<PathBuf> {
     }
     search_path()
         .into_iter()
-        .filter(|folder| repository.is_none_or(|repository| !folder.starts_with(repository)))
-        .map(|folder| folder.join(program))
+        .filter(|dir| repository.is_none_or(|repository| !dir.starts_with(repository)))
+        .map(|dir| dir.join(program))
         .find(|path| is_program(path))
 }
 
-/// A program that ships with this one: beside it, or else on the PATH.
+/// Finds a program that ships with this one: in the same directory, or else on PATH.
 pub fn sibling_binary(program: &str) -> Option<PathBuf> {
-    let beside = env::current_exe().ok().and_then(|own| own.canonicalize().ok());
-    let beside = beside.map(|own| own.with_file_name(program)).filter(|path| is_program(path));
-    beside.or_else(|| find(program, None))
+    let own_path = env::current_exe().ok().and_then(|own| own.canonicalize().ok());
+    let sibling = own_path.map(|own| own.with_file_name(program)).filter(|path| is_program(path));
+    sibling.or_else(|| find(program, None))
 }
 
-/// Becomes a program that ships with this one; comes back only if that cannot be.
+/// Replaces this process by a program that ships with it. Returns only if that fails.
 pub fn exec_sibling(program: &str, args: &[OsString]) -> io::Error {
     let Some(path) = sibling_binary(program) else { return io::ErrorKind::NotFound.into() };
     Command::new(path).args(args).exec()
 }
 
-/// What a program said.
+/// The captured output of [`capture_sibling`].
 #[derive(Debug)]
 pub struct CapturedOutput {
-    /// On its standard output.
     pub stdout: Vec<u8>,
-    /// Where programs complain.
     pub stderr: Vec<u8>,
 }
 
-/// What a program that ships with this one prints, up to a number of bytes and if it ends in time.
+/// Runs a program that ships with this one and captures up to `bytes_max` of its output. `None` if it does not end in time.
 pub fn capture_sibling(
     program: &str,
     args: &[OsString],
     bytes_max: u64,
-    wait: Duration,
+    timeout: Duration,
 ) -> Option<CapturedOutput> {
     let mut command = Command::new(sibling_binary(program)?);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().ok()?;
-    let (answer, complaint) = (child.stdout.take()?, child.stderr.take()?);
-    let (answer, complaint) = (whole(answer, bytes_max), whole(complaint, COMPLAINT_BYTES_MAX));
-    let until = Instant::now() + wait;
+    let stdout = read_on_thread(child.stdout.take()?, bytes_max);
+    let stderr = read_on_thread(child.stderr.take()?, STDERR_BYTES_MAX);
+    let deadline = Instant::now() + timeout;
     while child.try_wait().ok()?.is_none() {
-        if Instant::now() > until {
+        if Instant::now() > deadline {
             let _ = child.kill();
             let _ = child.wait();
             return None;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    Some(CapturedOutput { stdout: answer.join().ok()?.ok()?, stderr: complaint.join().ok()?.ok()? })
+    Some(CapturedOutput { stdout: stdout.join().ok()?.ok()?, stderr: stderr.join().ok()?.ok()? })
 }
 
-/// How much of a complaint is read.
-const COMPLAINT_BYTES_MAX: u64 = 64 << 10;
+const STDERR_BYTES_MAX: u64 = 64 << 10;
 
-/// Reads aside, so that a program that says much on both ways never waits.
-fn whole(from: impl Read + Send + 'static, bytes_max: u64) -> JoinHandle<io::Result<Vec<u8>>> {
+/// Reads on a thread, so that a program that writes much to both streams does not block on either.
+fn read_on_thread(from: impl Read + Send + 'static, bytes_max: u64) -> JoinHandle<io::Result<Vec<u8>>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         from.take(bytes_max).read_to_end(&mut bytes).map(|_| bytes)
     })
 }
 
-/// Asks the desktop to show an address in the user's browser. Nobody waits for it.
+/// Opens a URL in the user's browser, without waiting for it.
 pub fn show_in_browser(url: &str) -> io::Result<()> {
     let mut command = Command::new(if cfg!(target_os = "macos") { "open" } else { "xdg-open" });
     command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -102,37 +100,39 @@ pub fn show_in_browser(url: &str) -> io::Result<()> {
 }
 
 fn is_program(path: &Path) -> bool {
-    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
-/// How long a program may take to tell its version.
-const VERSION_WAIT: Duration = Duration::from_secs(10);
+/// How long a version query or a probe may take.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The first line of what a program says of its version; none if it fails, or takes too long.
+/// The first line that `program --version` prints. `None` if it fails or takes too long.
 pub fn version_of(program: &Path) -> Option<String> {
     let mut command = Command::new(program);
     command.arg("--version").stdout(Stdio::piped()).stderr(Stdio::piped());
-    let (mut child, status) = ended(&mut command)?;
-    // Some say it where others complain.
-    let told = first_line(child.stdout.take()?).or_else(|| first_line(child.stderr.take()?));
-    told.filter(|_| status.success())
+    let (mut child, status) = run_to_end(&mut command)?;
+    if !status.success() {
+        return None;
+    }
+    // Some programs print their version to standard error.
+    first_line(child.stdout.take()?).or_else(|| first_line(child.stderr.take()?))
 }
 
-/// Whether a program succeeds with these arguments; if not, the first line of what it says about that.
+/// Runs a program to see whether it works. `Err` has the first line of its standard error.
 pub fn probe(program: &Path, args: &[OsString]) -> Result<(), String> {
     let mut command = Command::new(program);
     command.args(args).stdout(Stdio::null()).stderr(Stdio::piped());
-    let (mut child, status) = ended(&mut command).ok_or("it does not start, or does not end")?;
+    let (mut child, status) = run_to_end(&mut command).ok_or("it does not start, or does not end")?;
     if status.success() {
         return Ok(());
     }
     Err(child.stderr.take().and_then(first_line).unwrap_or_else(|| status.to_string()))
 }
 
-/// Runs a program that takes no input, to its end.
-fn ended(command: &mut Command) -> Option<(Child, ExitStatus)> {
+/// Runs a program with empty input. `None` if it cannot start or does not end within [`PROBE_TIMEOUT`].
+fn run_to_end(command: &mut Command) -> Option<(Child, ExitStatus)> {
     let mut child = command.stdin(Stdio::null()).spawn().ok()?;
-    let deadline = Instant::now() + VERSION_WAIT;
+    let deadline = Instant::now() + PROBE_TIMEOUT;
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Some((child, status)),
@@ -146,13 +146,13 @@ fn ended(command: &mut Command) -> Option<(Child, ExitStatus)> {
     }
 }
 
-/// The first line that is not blank, as the program wrote it: sanitize it before you show it. Reads only what is
-/// there now, because a process left behind by the program may hold the pipe open for ever.
+/// The first line that is not blank, unchanged: sanitize it before you print it. Reads only what is available now, because a
+/// process that the program left behind may hold the pipe open.
 fn first_line(pipe: impl Read + AsFd) -> Option<String> {
-    let mut answer = Vec::new();
+    let mut bytes = Vec::new();
     rustix::io::ioctl_fionbio(&pipe, true).ok()?;
-    let _ = pipe.take(4_096).read_to_end(&mut answer);
-    let text = String::from_utf8_lossy(&answer);
+    let _ = pipe.take(4_096).read_to_end(&mut bytes);
+    let text = String::from_utf8_lossy(&bytes);
     text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
 
@@ -161,29 +161,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_found_on_the_path_and_not_in_the_repository() {
+    fn programs_are_found_on_path_but_not_in_the_repository() {
         let shell = find("sh", None).unwrap();
         assert!(shell.is_absolute());
-        let own = shell.parent().unwrap();
-        assert_ne!(find("sh", Some(own)), Some(shell.clone()));
+        let shell_dir = shell.parent().unwrap();
+        assert_ne!(find("sh", Some(shell_dir)), Some(shell.clone()));
         assert_eq!(find("no-such-program-here", None), None);
         assert_eq!(find("./no-such-program", Some(Path::new("/"))), None);
         assert_eq!(find(shell.to_str().unwrap(), Some(Path::new("/x"))), Some(shell));
     }
 
     #[test]
-    fn a_program_without_a_version_has_none() {
+    fn version_of_a_failing_program_is_none() {
         assert_eq!(version_of(&find("false", None).unwrap()), None);
         assert!(version_of(&find("git", None).unwrap()).unwrap().starts_with("git version"));
     }
 
     #[test]
-    fn a_program_that_fails_says_why() {
+    fn a_failed_probe_returns_the_first_line_of_stderr() {
         let shell = find("sh", None).unwrap();
-        let tried = |script: &str| probe(&shell, &["-c".into(), script.into()]);
-        assert_eq!(tried("exit 0"), Ok(()));
-        assert_eq!(tried("echo; echo no room >&2; exit 1"), Err("no room".to_owned()));
-        assert_eq!(tried("exit 3"), Err("exit status: 3".to_owned()));
+        let probe_script = |script: &str| probe(&shell, &["-c".into(), script.into()]);
+        assert_eq!(probe_script("exit 0"), Ok(()));
+        assert_eq!(probe_script("echo; echo no room >&2; exit 1"), Err("no room".to_owned()));
+        assert_eq!(probe_script("exit 3"), Err("exit status: 3".to_owned()));
         assert!(probe(Path::new("/nowhere/sh"), &[]).is_err());
     }
 }

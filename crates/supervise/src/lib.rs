@@ -1,19 +1,44 @@
-//! The one door to programs that are not trusted: an agent, the guard.
+//! Runs untrusted programs (agents, guards, hooks) and leaves no process of theirs behind.
 //!
-//! A program runs under a small supervisor (this binary, started again), which lets nothing of it live on: not
-//! when it ends, not when its time is up, not when the user stops it, and not when the runner is killed. Its input
-//! is a file, its output goes into files of limited size, and what it does is a value ([`Ended`]), never an error.
+//! [`run`] does not start the program itself. It starts a *supervisor*, which is this same binary executed again with a
+//! hidden argument ([`is_supervisor`]), and sends it a request over a socket:
 //!
-//! On Linux every descendant is found by descent. If the program kills its supervisor, everything falls to the
-//! runner, which ends it then. What remains possible without a sandbox: a program that kills supervisor *and* runner
-//! at once, one that gains another user's rights, and one that has a service of the system (a container daemon, a
-//! service manager, cron) start something for it. Elsewhere (macOS) only the program's process group is ended.
+//! ```text
+//!   runner (client.rs) ◀──socket──▶ supervisor (supervisor.rs) ──▶ program ──▶ its descendants
+//!        ▲                                                            │
+//!        └──────────── pipes, read by pump.rs into files ─────────────┘
+//! ```
 //!
-//! Time is the monotonic clock: it does not jump with the clock on the wall and stands still while the machine
-//! sleeps, or the runner was stopped by Ctrl-Z.
+//! The program reads a file as its standard input, and its output goes into files of bounded size. Whatever the program
+//! does is a value, [`ProcessResult`]. `Err` means that the caller's own preparation failed and nothing ran.
+//!
+//! # What it guarantees (on Linux)
+//!
+//! * When [`run`] returns, every process that descends from the program is dead, whether the program exited, timed out, was
+//!   stopped or crashed. Processes that could not be killed are counted in [`LeftoverProcesses::alive`]. New sessions,
+//!   process groups, double forks and `nohup` do not help a process to escape: the supervisor is a sub-reaper and finds
+//!   descendants through `/proc`.
+//! * If the runner dies, even by SIGKILL, the supervisor's socket closes and the supervisor kills everything.
+//! * If the program kills its supervisor, its processes are re-parented to the runner, which is a sub-reaper too and kills
+//!   them; the result is [`ExitReason::Lost`].
+//! * `run` waits for the program, not for its pipes: a surviving grandchild that holds them open does not block it.
+//! * Memory use does not depend on how much the program writes, and a log that cannot be written does not block it.
+//!
+//! # What it cannot do
+//!
+//! Without a sandbox, a program can escape by killing supervisor *and* runner at the same moment
+//! ([`kill_by_env_marker`] finds such processes later), by gaining another user's rights, or by asking a system service (a
+//! container daemon, a service manager, cron) to start a process for it. On other systems (macOS) only the program's
+//! process group is killed.
+//!
+//! # Time
+//!
+//! All limits use the monotonic clock. It does not jump with the wall clock, and it does not advance while the machine
+//! sleeps. Time during which the user suspended the runner with Ctrl-Z does not count.
 
 mod bounded_log;
 mod cancel;
+mod client;
 mod error;
 pub mod executables;
 mod output_jsonl;
@@ -21,206 +46,56 @@ mod output_jsonl;
 mod process_tree;
 mod protocol;
 mod pump;
+mod result;
 pub mod signals;
-mod supervised;
+mod spec;
 mod supervisor;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::event::{PollFd, Timespec};
-use serde::{Deserialize, Serialize};
 
 pub use bounded_log::ByteCounts;
 pub use cancel::{CancelHandle, StopRequest};
+pub use client::{SupervisorSlot, run};
 pub use error::IoError;
 pub use protocol::LeftoverProcesses;
-pub use supervised::{SupervisorSlot, run};
+pub use result::{ExitReason, ProcessResult};
+pub use spec::{
+    OutputLog, OutputSource, OutputTarget, ProcessSpec, SignalTarget, StopPolicy, StopSignal, TimeLimits,
+};
 
-/// The word after the program's name that makes this binary a supervisor.
-const SUPERVISE: &str = "__supervise";
+/// The hidden first argument that makes this binary a supervisor.
+const SUPERVISE_ARG: &str = "__supervise";
 
-/// Whether this process was started as a supervisor. To be asked before anything else is done.
+/// Whether this process was started as a supervisor. `main` checks this before anything else, and if so calls
+/// [`run_supervisor`].
 pub fn is_supervisor() -> bool {
-    std::env::args_os().nth(1).is_some_and(|word| word == SUPERVISE)
+    std::env::args_os().nth(1).is_some_and(|arg| arg == SUPERVISE_ARG)
 }
 
-/// Runs this process as a supervisor.
-pub fn supervise() -> ExitCode {
+/// The `main` of a supervisor process.
+pub fn run_supervisor() -> ExitCode {
     supervisor::main()
 }
 
-/// A program about to be run.
-pub struct ProcessSpec<'a> {
-    /// The program, by its absolute path, and its arguments.
-    pub argv: Vec<OsString>,
-    /// Where it runs.
-    pub working_dir: PathBuf,
-    /// All variables that it sees.
-    pub environment: Vec<(OsString, OsString)>,
-    /// What it can read.
-    pub input: ProcessInput,
-    /// Where its output goes.
-    pub output: OutputTarget,
-    /// A copy of its standard output line by line, with times. Of both streams, if they go together.
-    pub stream: Option<OutputLog>,
-    /// How long it may run.
-    pub limits: TimeLimits,
-    /// How it is asked to end.
-    pub stop_policy: StopPolicy,
-    /// Whether files changed since this was last asked. Asked only when the program seems idle.
-    pub has_changed_files: &'a dyn Fn() -> bool,
-    /// Who hears what it writes, as it writes it.
-    pub on_output: &'a dyn Fn(OutputSource, &[u8]),
-}
-
-/// Where something was written to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutputSource {
-    /// Standard output, or both streams if they go together.
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
-
-/// A program's standard input.
-#[derive(Clone, Debug)]
-pub enum ProcessInput {
-    /// Nothing.
-    Empty,
-    /// A file, read by the program itself, when and if it likes.
-    File(PathBuf),
-}
-
-/// A file that takes what a program writes.
-#[derive(Clone, Debug)]
-pub struct OutputLog {
-    /// Where it is; what was there is overwritten.
-    pub path: PathBuf,
-    /// Its size at most. Of more, the beginning and the end are kept.
-    pub bytes_max: u64,
-}
-
-/// Where standard output and standard error go.
-#[derive(Clone, Debug)]
-pub enum OutputTarget {
-    /// Into one log, in the order in which they were written.
-    Combined(OutputLog),
-    /// Each into its own.
-    Separate {
-        /// Standard output.
-        stdout: OutputLog,
-        /// Standard error.
-        stderr: OutputLog,
-    },
-}
-
-/// How long a program may run.
-#[derive(Clone, Copy, Debug)]
-pub struct TimeLimits {
-    /// From its start.
-    pub wall: Duration,
-    /// Without output and without a change to files. It is never taken for idle earlier, but, if files changed
-    /// meanwhile, up to twice as late. Zero means without limit.
-    pub idle: Duration,
-}
-
-/// How a program is asked to end before it is killed.
-#[derive(Clone, Copy, Debug)]
-pub struct StopPolicy {
-    /// By which signal.
-    pub signal: StopSignal,
-    /// Who gets it.
-    pub target: SignalTarget,
-    /// How long it may take then.
-    pub grace: Duration,
-    /// Whether the program is a sandbox around the one that is meant. A sandbox that is asked to end takes the other
-    /// with it at once, so only what is inside is asked.
-    pub is_sandboxed: bool,
-}
-
-impl Default for StopPolicy {
-    fn default() -> Self {
-        Self {
-            signal: StopSignal::Terminate,
-            target: SignalTarget::Group,
-            grace: Duration::from_secs(5),
-            is_sandboxed: false,
-        }
-    }
-}
-
-/// A signal that a program can catch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum StopSignal {
-    /// SIGINT.
-    Interrupt,
-    /// SIGTERM.
-    Terminate,
-}
-
-/// Who is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum SignalTarget {
-    /// The program alone: for one that ends its own commands when it is asked.
-    Program,
-    /// Its process group.
-    Group,
-}
-
-/// How it went.
-#[derive(Debug)]
-pub struct ProcessResult {
-    /// How the program ended.
-    pub exit: ExitReason,
-    /// From start to end, clean-up included.
-    pub elapsed: Duration,
-    /// What it left behind.
-    pub leftovers: LeftoverProcesses,
-    /// What it wrote to standard output, or to both streams if they go together.
-    pub stdout: ByteCounts,
-    /// What it wrote to standard error.
-    pub stderr: ByteCounts,
-    /// Why a log is not complete, if one could not be written.
-    pub log_error: Option<IoError>,
-}
-
-/// How a program ended.
-#[derive(Debug)]
-pub enum ExitReason {
-    /// By itself, with this code.
-    Exited(i32),
-    /// By this signal, which the runner did not send.
-    Signalled(i32),
-    /// It never ran, for this reason.
-    CouldNotStart(io::Error),
-    /// Its time was up.
-    TimedOut,
-    /// Nothing happened for too long.
-    Idle,
-    /// It was stopped through [`Control`], or not even started.
-    Stopped,
-    /// Its supervisor died or did not answer any more. Everything that fell to the runner was ended.
-    Lost,
-}
-
-/// Ends every process that has this variable with this value, and what descends from it.
+/// Kills every process whose environment has this variable with this value, and all of its descendants.
 ///
-/// For what a killed runner left behind when its supervisor was killed, too. The variable must name one session
-/// only, such as the path of the file that it answers to.
+/// This is for recovery: it finds what is left of a session when both the runner and its supervisor were killed. The value
+/// must identify one session, for example by the path of its output file.
 pub fn kill_by_env_marker(name: &OsStr, value: &OsStr) -> LeftoverProcesses {
-    process_tree::end_marked(name, value)
+    process_tree::kill_by_env_marker(name, value)
 }
 
-/// Waits until something is there, or time is up.
-fn wait_until(watched: &mut [PollFd<'_>], until: Option<Instant>) -> io::Result<()> {
+/// Polls until a descriptor is ready or the deadline has passed.
+fn poll_until(fds: &mut [PollFd<'_>], deadline: Option<Instant>) -> io::Result<()> {
     loop {
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let left = left.and_then(|left| Timespec::try_from(left).ok());
-        match rustix::event::poll(watched, left.as_ref()) {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+        match rustix::event::poll(fds, timeout.as_ref()) {
             Ok(_) => return Ok(()),
             Err(rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),

@@ -1,8 +1,8 @@
-//! A copy of an output line by line, each with the time it came: `{"t":1234,"raw":…}`.
+//! A copy of a program's output as JSON Lines, one record per line with its time of arrival: `{"t":1234,"raw":…}`. Used by
+//! pump.rs for agents, whose output is a stream of JSON events.
 //!
-//! A line that is JSON stands there as JSON, any other as a string. Like a log it has a limited size: the first
-//! and the last lines are kept, and a record `{"t":…,"dropped":{"lines":…,"bytes":…}}` between them says what is
-//! missing.
+//! A line that is JSON is copied as JSON, any other line as a string. Like a log, the copy has a bounded size: it keeps the
+//! first and the last lines, with a record `{"t":…,"dropped":{"lines":…,"bytes":…}}` in between.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -11,65 +11,65 @@ use serde_json::value::RawValue;
 
 use crate::bounded_log::HeadAndTail;
 
-/// The longest line that is looked at as a whole.
+/// The longest line that is kept in memory.
 const LINE_BYTES_MAX: usize = 1 << 20;
-/// The most that is kept of a line that is not JSON.
+/// The most that is copied of a line that is not JSON.
 const TEXT_BYTES_MAX: usize = 64 << 10;
-/// Room for the record that says what is missing.
-const MISSING_BYTES_MAX: u64 = 64;
+/// Reserved for the record that counts the dropped lines.
+const DROPPED_RECORD_BYTES_MAX: u64 = 64;
 
-/// A copy under way.
+/// A copy that is being written.
 #[derive(Debug)]
 pub(super) struct OutputJsonl<W> {
-    to: W,
+    file: W,
     line: Vec<u8>,
-    /// Bytes of the current line beyond the longest.
-    beyond: u64,
+    /// Bytes of the current line after [`LINE_BYTES_MAX`].
+    excess: u64,
     record: Vec<u8>,
     head_left: u64,
-    /// Whole records, each with the line break at its end.
+    /// Complete records, each with a line break at its end.
     tail: VecDeque<u8>,
     tail_max: usize,
     dropped_lines: u64,
     dropped_bytes: u64,
-    fault: Option<io::Error>,
+    error: Option<io::Error>,
 }
 
 impl<W: Write> OutputJsonl<W> {
-    pub(super) fn new(to: W, bytes_max: u64) -> Self {
-        let shares = HeadAndTail::of(bytes_max.saturating_sub(MISSING_BYTES_MAX));
+    pub(super) fn new(file: W, bytes_max: u64) -> Self {
+        let shares = HeadAndTail::of(bytes_max.saturating_sub(DROPPED_RECORD_BYTES_MAX));
         Self {
-            to,
+            file,
             line: Vec::new(),
-            beyond: 0,
+            excess: 0,
             record: Vec::new(),
             head_left: shares.head,
             tail: VecDeque::new(),
             tail_max: usize::try_from(shares.tail).unwrap_or(usize::MAX),
             dropped_lines: 0,
             dropped_bytes: 0,
-            fault: None,
+            error: None,
         }
     }
 
-    /// Takes what came at a time, in milliseconds since the start.
+    /// Adds output that arrived at `t` milliseconds after the start.
     pub(super) fn push(&mut self, bytes: &[u8], t: u64) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let (text, is_whole) = match piece.split_last() {
+            let (text, is_complete) = match piece.split_last() {
                 Some((b'\n', text)) => (text, true),
                 _ => (piece, false),
             };
-            let room = LINE_BYTES_MAX.saturating_sub(self.line.len()).min(text.len());
-            let (fits, beyond) = text.split_at(room);
+            let available = LINE_BYTES_MAX.saturating_sub(self.line.len()).min(text.len());
+            let (fits, excess) = text.split_at(available);
             self.line.extend_from_slice(fits);
-            self.beyond += beyond.len() as u64;
-            if is_whole {
+            self.excess += excess.len() as u64;
+            if is_complete {
                 self.end_line(t);
             }
         }
     }
 
-    /// Writes what was kept of the end.
+    /// Writes the last lines; returns the first error of any write.
     pub(super) fn finish(mut self, t: u64) -> Option<io::Error> {
         if !self.line.is_empty() {
             self.end_line(t);
@@ -83,28 +83,28 @@ impl<W: Write> OutputJsonl<W> {
         let (front, back) = tail.as_slices();
         self.write(front);
         self.write(back);
-        self.fault
+        self.error
     }
 
     fn end_line(&mut self, t: u64) {
         let mut record = std::mem::take(&mut self.record);
         record.clear();
-        record_line(&self.line, self.beyond, t, &mut record);
+        record_line(&self.line, self.excess, t, &mut record);
         self.line.clear();
-        self.beyond = 0;
+        self.excess = 0;
         let size = record.len() as u64;
         if size <= self.head_left {
             self.head_left -= size;
             self.write(&record);
         } else {
-            // From here on only the last lines are kept, even if a shorter one still had room before them.
+            // From here on only the last lines are kept, even if a shorter line would still fit into the first part.
             self.head_left = 0;
-            self.keep(&record);
+            self.push_tail(&record);
         }
         self.record = record;
     }
 
-    fn keep(&mut self, record: &[u8]) {
+    fn push_tail(&mut self, record: &[u8]) {
         self.tail.extend(record);
         while self.tail.len() > self.tail_max {
             let line = self.tail.iter().position(|byte| *byte == b'\n').map_or(self.tail.len(), |at| at + 1);
@@ -115,26 +115,26 @@ impl<W: Write> OutputJsonl<W> {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        if self.fault.is_none() {
-            self.fault = self.to.write_all(bytes).err();
+        if self.error.is_none() {
+            self.error = self.file.write_all(bytes).err();
         }
     }
 }
 
-/// One line of the copy.
-fn record_line(line: &[u8], beyond: u64, t: u64, record: &mut Vec<u8>) {
+/// Appends the record of one line.
+fn record_line(line: &[u8], excess: u64, t: u64, record: &mut Vec<u8>) {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    // Writing to memory does not fail.
+    // Writing to a `Vec` does not fail.
     let _ = write!(record, "{{\"t\":{t},\"raw\":");
-    let cut = match json_in(line) {
-        Some(json) if beyond == 0 => {
+    let cut = match parse_json(line) {
+        Some(json) if excess == 0 => {
             record.extend_from_slice(json.get().as_bytes());
             0
         }
         _ => {
             let (kept, cut) = line.split_at_checked(TEXT_BYTES_MAX).unwrap_or((line, &[]));
             let _ = serde_json::to_writer(&mut *record, &String::from_utf8_lossy(kept));
-            beyond + cut.len() as u64
+            excess + cut.len() as u64
         }
     };
     if cut > 0 {
@@ -143,8 +143,8 @@ fn record_line(line: &[u8], beyond: u64, t: u64, record: &mut Vec<u8>) {
     record.extend_from_slice(b"}\n");
 }
 
-/// The line as JSON, if it is some.
-fn json_in(line: &[u8]) -> Option<&RawValue> {
+/// The line as JSON, if it is valid JSON. The first byte is checked to skip the parser for most other lines.
+fn parse_json(line: &[u8]) -> Option<&RawValue> {
     let may_begin_json = line.first().is_some_and(|first| b"{[\"-0123456789tfn \t".contains(first));
     if may_begin_json { serde_json::from_slice(line).ok() } else { None }
 }
@@ -155,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    fn copied(pieces: &[(&[u8], u64)], bytes_max: u64) -> Vec<Value> {
+    fn copy_lines(pieces: &[(&[u8], u64)], bytes_max: u64) -> Vec<Value> {
         let mut file = Vec::new();
         let mut lines = OutputJsonl::new(&mut file, bytes_max);
         pieces.iter().for_each(|(bytes, t)| lines.push(bytes, *t));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn json_stands_as_json_and_anything_else_as_a_string() {
+    fn json_is_copied_as_json_and_other_lines_as_strings() {
         let pieces: [(&[u8], u64); 3] =
             [(b"{\"a\": [1, 2]}\r\nhal", 5), (b"f {\n\xff\n", 7), (b"\n{\"a\"", 8)];
         let expected = [
@@ -176,7 +176,7 @@ mod tests {
             json!({"t": 8, "raw": ""}),
             json!({"t": 99, "raw": "{\"a\""}),
         ];
-        assert_eq!(copied(&pieces, 10_000), expected);
+        assert_eq!(copy_lines(&pieces, 10_000), expected);
     }
 
     #[test]
@@ -189,31 +189,31 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_cut_and_counted() {
+    fn an_endless_line_is_cut_and_counted() {
         let piece = vec![b'x'; 1 << 16];
         let pieces: Vec<(&[u8], u64)> = (0..32).map(|t| (piece.as_slice(), t)).collect();
-        let lines = copied(&pieces, 10 << 20);
+        let lines = copy_lines(&pieces, 10 << 20);
         assert_eq!(lines.len(), 1);
         assert_eq!(lines[0]["raw"].as_str().unwrap().len(), TEXT_BYTES_MAX);
         assert_eq!(lines[0]["cut"], (32 << 16) - TEXT_BYTES_MAX);
     }
 
     #[test]
-    fn the_first_and_the_last_lines_are_kept() {
+    fn first_and_last_lines_are_kept() {
         let text: String = (0..1_000).map(|number| format!("{number}\n")).collect();
-        let lines = copied(&[(text.as_bytes(), 3)], 1_064);
+        let lines = copy_lines(&[(text.as_bytes(), 3)], 1_064);
         let at = lines.iter().position(|line| line["raw"].is_null()).unwrap();
         assert_eq!((&lines[0]["raw"], &lines[lines.len() - 1]["raw"]), (&json!(0), &json!(999)));
         assert_eq!(lines[at]["dropped"]["lines"], 1_000 - (lines.len() - 1));
     }
 
     #[test]
-    fn a_character_on_the_cut_of_a_line_does_no_harm() {
+    fn a_character_at_the_cut_of_a_line_is_replaced() {
         for shift in 0..4 {
             let mut text = vec![b'x'; shift];
             text.extend("🦀".repeat(TEXT_BYTES_MAX / 2).bytes());
             text.push(b'\n');
-            let lines = copied(&[(&text, 1)], 10 << 20);
+            let lines = copy_lines(&[(&text, 1)], 10 << 20);
             assert_eq!(lines[0]["cut"], text.len() - 1 - TEXT_BYTES_MAX);
         }
     }

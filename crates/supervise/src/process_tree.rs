@@ -1,9 +1,9 @@
-//! Everything that descends from this process, and how to end it.
+//! Finds and kills everything that descends from this process, through `/proc` (Linux).
 //!
-//! A process can leave its group and its session, and outlive its parent; it cannot leave its descent. What loses
-//! its parent falls to the nearest ancestor that asked for orphans (a sub-reaper), so it is still a descendant of
-//! this one. What no descendant starts, but a service of the system on its behalf (a container, a timer, a job of
-//! the user's service manager), is none and is not found here.
+//! A process can leave its group and its session and outlive its parent, but it cannot leave its ancestry: an orphan is
+//! re-parented to the nearest ancestor that is a sub-reaper, so it stays a descendant of this process. A process that a
+//! system service starts on a program's behalf (a container, a timer, a job of the user's service manager) is not a
+//! descendant and is not found.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -13,111 +13,115 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
-use crate::SignalTarget;
 use crate::protocol::LeftoverProcesses;
+use crate::spec::SignalTarget;
 
-/// How long killed processes may take to be gone.
-const GONE_WITHIN: Duration = Duration::from_secs(5);
+/// How long killed processes may take to disappear.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(16);
 
-/// What the system says of a process.
+/// The fields of `/proc/<pid>/stat` that are needed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ProcStat {
     pid: Pid,
     parent: i32,
     group: i32,
     session: i32,
-    /// In clock ticks since the machine was started. With the number it names one process for ever.
-    started: u64,
+    /// In clock ticks since boot. Together with the pid it identifies a process, even after the pid is reused.
+    start_time: u64,
     is_dead: bool,
 }
 
-/// Lets orphans fall to this process from now on.
+/// Makes this process a sub-reaper: orphans among its descendants become its children.
 pub(super) fn adopt_orphans() -> rustix::io::Result<()> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
 }
 
-/// Ends all descendants, of which `itself` is not counted.
-pub(super) fn end_all(itself: Pid) -> LeftoverProcesses {
-    end(own_children, Some(itself))
+/// Kills all descendants. The count does not include `program`.
+pub(super) fn kill_descendants(program: Pid) -> LeftoverProcesses {
+    kill_trees(own_children, Some(program))
 }
 
-/// Ends what fell to this process when a supervisor died.
+/// Kills the processes that were re-parented to this process when a supervisor died.
 ///
-/// A supervisor begins a session of its own, which none of its descendants can leave for that of this process,
-/// while this process's other children never leave it.
-pub(super) fn end_foreign_sessions() -> LeftoverProcesses {
-    let own = own_session();
-    end(|| own_children().into_iter().filter(|member| member.session != own).collect(), None)
+/// They are recognised by their session: a supervisor starts a session of its own, its descendants cannot join the session of
+/// this process, and this process's other children never leave it.
+pub(super) fn kill_orphans() -> LeftoverProcesses {
+    let own_session = own_session();
+    let find_orphans =
+        || own_children().into_iter().filter(|process| process.session != own_session).collect();
+    kill_trees(find_orphans, None)
 }
 
-/// The session of this process; 0 when it began outside of the container that this process runs in.
+/// The session of this process; 0 if the session leader is outside of the container that this process runs in.
 ///
-/// Read as it is for the others: the system call's wrapper takes 0 for impossible.
+/// Read from `/proc` like that of the others, because the wrapper of the system call rejects 0.
 fn own_session() -> i32 {
-    member_of(&rustix::process::getpid().to_string()).map_or(0, |member| member.session)
+    read_stat(&rustix::process::getpid().to_string()).map_or(0, |process| process.session)
 }
 
-/// Ends every process that has this variable with this value, and what descends from it. This process is spared.
-pub(super) fn end_marked(name: &OsStr, value: &OsStr) -> LeftoverProcesses {
-    let mark = [name.as_bytes(), b"=", value.as_bytes()].concat();
-    let is_marked = |member: &ProcStat| {
-        let variables = fs::read(format!("/proc/{}/environ", member.pid)).unwrap_or_default();
-        member.pid != rustix::process::getpid() && variables.split(|byte| *byte == 0).any(|one| one == mark)
+/// Kills every process whose environment has this variable with this value, and its descendants, except this process.
+pub(super) fn kill_by_env_marker(name: &OsStr, value: &OsStr) -> LeftoverProcesses {
+    let marker = [name.as_bytes(), b"=", value.as_bytes()].concat();
+    let has_marker = |process: &ProcStat| {
+        let environ = fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
+        process.pid != rustix::process::getpid() && environ.split(|byte| *byte == 0).any(|one| one == marker)
     };
-    end(|| everyone().filter(is_marked).collect(), None)
+    kill_trees(|| all_processes().filter(has_marker).collect(), None)
 }
 
-/// Signals what runs in a sandbox, but not the sandbox: its outer process, which would take everything with it, and its
-/// inner one, which is the first process in there and hears no such signal.
-pub(super) fn signal_inside(sandbox: Pid, reach: SignalTarget, signal: Signal) {
-    let first = children_of(sandbox);
-    let inside = first.iter().flat_map(|member| children_of(member.pid));
-    let asked: Vec<ProcStat> = match reach {
-        // Orphans fall to the first process, too; the program is the oldest of its children.
-        SignalTarget::Program => inside.min_by_key(|member| member.started).into_iter().collect(),
+/// Signals the processes inside a sandbox, but not the sandbox itself. Its outer process would kill everything at once, and
+/// its inner process is pid 1 of its namespace and ignores such signals.
+pub(super) fn signal_inside(sandbox: Pid, target: SignalTarget, signal: Signal) {
+    let init_processes = children_of(sandbox);
+    let inside = init_processes.iter().flat_map(|init| children_of(init.pid));
+    let receivers: Vec<ProcStat> = match target {
+        // Orphans become children of pid 1 too; the program is the oldest of its children.
+        SignalTarget::Program => inside.min_by_key(|process| process.start_time).into_iter().collect(),
         SignalTarget::Group => {
-            let is_of_group = |member: &ProcStat| member.group == sandbox.as_raw_pid();
-            descended(inside.collect()).into_iter().filter(is_of_group).collect()
+            let mut processes = with_descendants(inside.collect());
+            processes.retain(|process| process.group == sandbox.as_raw_pid());
+            processes
         }
     };
-    asked.iter().for_each(|member| {
-        member.signal(signal);
-    });
-}
-
-/// Lets all descendants stand still.
-pub(super) fn pause_all() {
-    stop(&own_children, Instant::now() + GONE_WITHIN);
-}
-
-/// Lets them go on.
-pub(super) fn continue_all() {
-    for member in descended(own_children()) {
-        member.signal(Signal::CONT);
+    for process in receivers {
+        process.signal(signal);
     }
 }
 
-/// Ends the processes that are found, with all that descends from them, and reaps those that fell to this one.
+/// Sends SIGSTOP to all descendants.
+pub(super) fn suspend_descendants() {
+    freeze(&own_children, Instant::now() + KILL_TIMEOUT);
+}
+
+/// Sends SIGCONT to all descendants.
+pub(super) fn resume_descendants() {
+    for process in with_descendants(own_children()) {
+        process.signal(Signal::CONT);
+    }
+}
+
+/// Kills the processes that `find_roots` returns and all of their descendants, and reaps those that are children of this
+/// process.
 ///
-/// They are stopped from the top down until no new ones appear, so that none starts another behind the back of
-/// this walk, then killed; and all that again until none is there.
-fn end(find: impl Fn() -> Vec<ProcStat>, itself: Option<Pid>) -> LeftoverProcesses {
-    let until = Instant::now() + GONE_WITHIN;
+/// It stops them from the top down until no new ones appear, so that none can fork behind the walk, then kills them, and
+/// repeats until none is left.
+fn kill_trees(find_roots: impl Fn() -> Vec<ProcStat>, program: Option<Pid>) -> LeftoverProcesses {
+    let deadline = Instant::now() + KILL_TIMEOUT;
     let mut pause = FIRST_PAUSE;
     let mut killed = BTreeSet::new();
     loop {
-        let members = stop(&find, until);
-        for member in members.values() {
-            if !member.is_dead && member.signal(Signal::KILL) && Some(member.pid) != itself {
-                killed.insert((member.pid.as_raw_pid(), member.started));
+        let frozen = freeze(&find_roots, deadline);
+        for process in frozen.values() {
+            if !process.is_dead && process.signal(Signal::KILL) && Some(process.pid) != program {
+                killed.insert((process.pid.as_raw_pid(), process.start_time));
             }
         }
-        reap(members.values());
-        let left = descended(find());
-        if left.is_empty() || Instant::now() >= until {
-            let alive = left.iter().filter(|member| !member.is_dead).count();
+        reap(frozen.values());
+        let left = with_descendants(find_roots());
+        if left.is_empty() || Instant::now() >= deadline {
+            let alive = left.iter().filter(|process| !process.is_dead).count();
             return LeftoverProcesses { killed: killed.len(), alive };
         }
         std::thread::sleep(pause);
@@ -125,41 +129,41 @@ fn end(find: impl Fn() -> Vec<ProcStat>, itself: Option<Pid>) -> LeftoverProcess
     }
 }
 
-/// Stops what is found and what descends from it, until no new ones appear.
-fn stop(find: &impl Fn() -> Vec<ProcStat>, until: Instant) -> BTreeMap<i32, ProcStat> {
-    let mut members = BTreeMap::new();
+/// Stops the roots and their descendants, until no new ones appear.
+fn freeze(find_roots: &impl Fn() -> Vec<ProcStat>, deadline: Instant) -> BTreeMap<i32, ProcStat> {
+    let mut frozen = BTreeMap::new();
     loop {
-        let before = members.len();
-        for member in descended(find()) {
-            if members.insert(member.pid.as_raw_pid(), member) != Some(member) && !member.is_dead {
-                member.signal(Signal::STOP);
+        let before = frozen.len();
+        for process in with_descendants(find_roots()) {
+            if frozen.insert(process.pid.as_raw_pid(), process) != Some(process) && !process.is_dead {
+                process.signal(Signal::STOP);
             }
         }
-        if members.len() == before || Instant::now() >= until {
-            return members;
+        if frozen.len() == before || Instant::now() >= deadline {
+            return frozen;
         }
     }
 }
 
-/// Takes note of the deaths of own children. Others are reaped by their parents, or fall to this process.
-fn reap<'a>(members: impl Iterator<Item = &'a ProcStat>) {
-    let me = rustix::process::getpid().as_raw_pid();
-    for member in members.filter(|member| member.parent == me) {
-        let _ = rustix::process::waitpid(Some(member.pid), WaitOptions::NOHANG);
+/// Reaps own children. Others are reaped by their parents, or become children of this process later.
+fn reap<'a>(processes: impl Iterator<Item = &'a ProcStat>) {
+    let own_pid = rustix::process::getpid().as_raw_pid();
+    for process in processes.filter(|process| process.parent == own_pid) {
+        let _ = rustix::process::waitpid(Some(process.pid), WaitOptions::NOHANG);
     }
 }
 
-/// These, and all that descends from them, parents before their children.
-fn descended(mut found: Vec<ProcStat>) -> Vec<ProcStat> {
-    let mut known = BTreeSet::new();
+/// The given processes and all of their descendants, parents before children.
+fn with_descendants(mut processes: Vec<ProcStat>) -> Vec<ProcStat> {
+    let mut visited = BTreeSet::new();
     let mut next = 0;
-    while let Some(member) = found.get(next).copied() {
+    while let Some(process) = processes.get(next).copied() {
         next += 1;
-        if known.insert(member.pid.as_raw_pid()) {
-            found.extend(children_of(member.pid));
+        if visited.insert(process.pid.as_raw_pid()) {
+            processes.extend(children_of(process.pid));
         }
     }
-    found
+    processes
 }
 
 fn own_children() -> Vec<ProcStat> {
@@ -167,14 +171,14 @@ fn own_children() -> Vec<ProcStat> {
 }
 
 fn children_of(pid: Pid) -> Vec<ProcStat> {
-    let tasks = format!("/proc/{pid}/task");
-    let Ok(tasks) = fs::read_dir(tasks) else { return Vec::new() };
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let mut children = Vec::new();
     for task in tasks.flatten() {
         match fs::read_to_string(task.path().join("children")) {
-            Ok(list) => children.extend(list.split_ascii_whitespace().filter_map(member_of)),
-            // The thread is gone, and its children belong to another one by now; or this kernel has no such list.
+            Ok(list) => children.extend(list.split_ascii_whitespace().filter_map(read_stat)),
+            // The kernel was built without this file.
             Err(_) if task.path().exists() => return children_by_search(pid),
+            // The thread has exited, and its children belong to another thread by now.
             Err(_) => {}
         }
     }
@@ -182,50 +186,51 @@ fn children_of(pid: Pid) -> Vec<ProcStat> {
     children
 }
 
-/// The same, by asking every process of the machine.
+/// The same, by reading the parent of every process on the machine.
 fn children_by_search(pid: Pid) -> Vec<ProcStat> {
-    everyone().filter(|member| member.parent == pid.as_raw_pid()).collect()
+    all_processes().filter(|process| process.parent == pid.as_raw_pid()).collect()
 }
 
-fn everyone() -> impl Iterator<Item = ProcStat> {
-    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
-    all.filter_map(|entry| member_of(entry.file_name().to_str()?))
+fn all_processes() -> impl Iterator<Item = ProcStat> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| read_stat(entry.file_name().to_str()?))
 }
 
-fn member_of(number: &str) -> Option<ProcStat> {
-    let pid = Pid::from_raw(number.parse().ok()?)?;
+fn read_stat(pid: &str) -> Option<ProcStat> {
+    let pid = Pid::from_raw(pid.parse().ok()?)?;
     let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    understand(pid, &line)
+    parse_stat(pid, &line)
 }
 
-/// Reads a process's line of facts. Its name, in parentheses, may hold anything.
-fn understand(pid: Pid, line: &[u8]) -> Option<ProcStat> {
+/// Parses a line of `/proc/<pid>/stat`. The process name, in parentheses, may contain anything, so the fields are counted
+/// from the last parenthesis.
+fn parse_stat(pid: Pid, line: &[u8]) -> Option<ProcStat> {
     let end_of_name = line.iter().rposition(|byte| *byte == b')')?;
-    let facts = std::str::from_utf8(line.get(end_of_name + 1..)?).ok()?;
-    let facts: Vec<&str> = facts.split_ascii_whitespace().collect();
+    let text = std::str::from_utf8(line.get(end_of_name + 1..)?).ok()?;
+    let fields: Vec<&str> = text.split_ascii_whitespace().collect();
     Some(ProcStat {
         pid,
-        is_dead: matches!(*facts.first()?, "Z" | "X"),
-        parent: facts.get(1)?.parse().ok()?,
-        group: facts.get(2)?.parse().ok()?,
-        session: facts.get(3)?.parse().ok()?,
-        started: facts.get(19)?.parse().ok()?,
+        is_dead: matches!(*fields.first()?, "Z" | "X"),
+        parent: fields.get(1)?.parse().ok()?,
+        group: fields.get(2)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
+        start_time: fields.get(19)?.parse().ok()?,
     })
 }
 
 impl ProcStat {
-    /// Sends a signal to this process and to no other that has its number by now.
+    /// Sends a signal to this process, and never to another one that has reused its pid.
     fn signal(&self, signal: Signal) -> bool {
         match rustix::process::pidfd_open(self.pid, PidfdFlags::empty()) {
-            Ok(handle) => self.is_same() && rustix::process::pidfd_send_signal(handle, signal).is_ok(),
+            Ok(pidfd) => self.is_same() && rustix::process::pidfd_send_signal(pidfd, signal).is_ok(),
             Err(rustix::io::Errno::SRCH) => false,
-            // A kernel without such handles, or no handle left.
+            // The kernel has no pidfds, or this process has no descriptors left.
             Err(_) => self.is_same() && rustix::process::kill_process(self.pid, signal).is_ok(),
         }
     }
 
     fn is_same(&self) -> bool {
-        member_of(&self.pid.to_string()).is_some_and(|now| now.started == self.started)
+        read_stat(&self.pid.to_string()).is_some_and(|now| now.start_time == self.start_time)
     }
 }
 
@@ -234,27 +239,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn facts_are_read_behind_a_name_that_lies() {
+    fn stat_is_parsed_after_a_name_that_contains_parentheses() {
         let line = b"77 (a) S 1 (b) R 12 77 76 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 123456 1 2";
-        let member = understand(Pid::from_raw(77).unwrap(), line).unwrap();
-        assert_eq!((member.parent, member.session, member.started, member.is_dead), (12, 76, 123_456, false));
-        assert_eq!(understand(Pid::from_raw(77).unwrap(), b"77 (a"), None);
+        let process = parse_stat(Pid::from_raw(77).unwrap(), line).unwrap();
+        assert_eq!(
+            (process.parent, process.session, process.start_time, process.is_dead),
+            (12, 76, 123_456, false)
+        );
+        assert_eq!(parse_stat(Pid::from_raw(77).unwrap(), b"77 (a"), None);
         let entered = b"77 (a) S 0 0 0 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 123456 1 2";
-        let member = understand(Pid::from_raw(77).unwrap(), entered).unwrap();
-        assert_eq!((member.parent, member.session), (0, 0), "both are outside of the container");
+        let process = parse_stat(Pid::from_raw(77).unwrap(), entered).unwrap();
+        assert_eq!((process.parent, process.session), (0, 0), "both are outside of the container");
     }
 
     #[test]
-    fn a_child_is_found_by_either_way() {
+    fn a_child_is_found_by_list_and_by_search() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let me = rustix::process::getpid();
+        let own_pid = rustix::process::getpid();
         let pid = Pid::from_child(&child);
-        let by_list = children_of(me).into_iter().find(|member| member.pid == pid);
-        let by_search = children_by_search(me).into_iter().find(|member| member.pid == pid);
+        let by_list = children_of(own_pid).into_iter().find(|process| process.pid == pid);
+        let by_search = children_by_search(own_pid).into_iter().find(|process| process.pid == pid);
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(by_list.is_some());
-        assert_eq!(by_list.map(|member| member.started), by_search.map(|member| member.started));
-        assert!(!by_list.unwrap().signal(Signal::KILL), "its number means nobody now");
+        assert_eq!(by_list.map(|process| process.start_time), by_search.map(|process| process.start_time));
+        assert!(!by_list.unwrap().signal(Signal::KILL), "its pid is free now");
     }
 }

@@ -1,52 +1,51 @@
-//! What can be ended where the system tells nothing of descent: the program's process group.
+//! The fallback for systems without sub-reapers and `/proc` (macOS): kills the program's process group.
 //!
-//! Used where there are no sub-reapers and no `/proc` (macOS). A process that began a session or a group of its own
-//! is not reached here.
+//! It does not reach a process that started a session or a group of its own.
 
 use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions};
 
-use crate::Reach;
-use crate::wire::Leftovers;
+use crate::protocol::LeftoverProcesses;
+use crate::spec::SignalTarget;
 
-const GONE_WITHIN: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Orphans go to the system's first process; nothing can be done about it.
+/// Orphans become children of the system's first process, which cannot be changed here.
 pub(super) fn adopt_orphans() -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// Ends the group that `itself` leads. How many others were in it is not known.
-pub(super) fn end_all(itself: Pid) -> Leftovers {
-    let until = Instant::now() + GONE_WITHIN;
+/// Kills the group that `program` leads. How many other processes were in it is unknown.
+pub(super) fn kill_descendants(program: Pid) -> LeftoverProcesses {
+    let deadline = Instant::now() + KILL_TIMEOUT;
     loop {
-        let is_gone = rustix::process::kill_process_group(itself, Signal::KILL).is_err();
+        let is_gone = rustix::process::kill_process_group(program, Signal::KILL).is_err();
         while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
-        if is_gone || Instant::now() >= until {
-            return Leftovers { killed: 0, alive: usize::from(!is_gone) };
+        if is_gone || Instant::now() >= deadline {
+            return LeftoverProcesses { killed: 0, alive: usize::from(!is_gone) };
         }
         std::thread::sleep(PAUSE);
     }
 }
 
-/// Nothing falls to this process here.
-pub(super) fn end_foreign_sessions() -> Leftovers {
-    Leftovers::default()
+/// Does nothing: no process is re-parented to this one.
+pub(super) fn kill_orphans() -> LeftoverProcesses {
+    LeftoverProcesses::default()
 }
 
-/// Other processes' variables are not told here.
-pub(super) fn end_marked(_name: &OsStr, _value: &OsStr) -> Leftovers {
-    Leftovers::default()
+/// Does nothing: the environment of other processes cannot be read.
+pub(super) fn kill_by_env_marker(_name: &OsStr, _value: &OsStr) -> LeftoverProcesses {
+    LeftoverProcesses::default()
 }
 
-/// There are no sandboxes here.
-pub(super) fn signal_inside(_sandbox: Pid, _reach: Reach, _signal: Signal) {}
+/// Does nothing: there are no sandboxes on these systems.
+pub(super) fn signal_inside(_sandbox: Pid, _target: SignalTarget, _signal: Signal) {}
 
-/// A program goes on while the runner stands still.
-pub(super) fn pause_all() {}
+/// Does nothing: the program continues while the runner is suspended.
+pub(super) fn suspend_descendants() {}
 
-/// See above.
-pub(super) fn continue_all() {}
+/// Does nothing, like [`suspend_descendants`].
+pub(super) fn resume_descendants() {}

@@ -1,8 +1,8 @@
-//! What the runner and its supervisor say to each other, over one socket.
+//! The protocol between the runner (client.rs) and its supervisor (supervisor.rs), over one Unix socket.
 //!
-//! The runner sends an order: a mark that carries the streams, the length, the words; then single bytes. The supervisor
-//! answers once, at the program's end, with one line, and the next order may come. A socket that closes means that the
-//! other side is dead.
+//! The runner sends a spawn request: one marker byte that carries the program's output descriptors, the length, and JSON.
+//! After that it sends commands of one byte. The supervisor sends one line of JSON when the program has ended, and is ready
+//! for the next request. When one side dies, the other sees the socket close.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -17,138 +17,136 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{SignalTarget, StopSignal};
+use crate::spec::{SignalTarget, StopSignal};
 
-/// What the supervisor is to run.
+/// The program to run, with absolute paths.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SpawnRequest {
     pub(super) argv: Vec<OsString>,
-    pub(super) folder: OsString,
-    pub(super) environment: Vec<(OsString, OsString)>,
-    pub(super) input: OsString,
+    pub(super) working_dir: OsString,
+    pub(super) env: Vec<(OsString, OsString)>,
+    pub(super) stdin: OsString,
     pub(super) wall_ms: u64,
     pub(super) grace_ms: u64,
-    pub(super) polite: StopSignal,
-    pub(super) reach: SignalTarget,
-    pub(super) is_wrapped: bool,
+    pub(super) stop_signal: StopSignal,
+    pub(super) stop_target: SignalTarget,
+    pub(super) is_sandboxed: bool,
 }
 
-/// Asks for a polite end, as the user wishes.
+/// Stop signal, then SIGKILL after the grace period: the user stopped the run.
 pub(super) const STOP: u8 = b's';
-/// Asks for a polite end, as nothing happens any more.
+/// The same, because the idle limit was reached.
 pub(super) const STOP_IDLE: u8 = b'i';
-/// Asks for an end at once.
+/// SIGKILL at once.
 pub(super) const KILL: u8 = b'k';
+/// SIGSTOP to all processes; time does not count until [`RESUME`].
+pub(super) const SUSPEND: u8 = b'p';
+pub(super) const RESUME: u8 = b'c';
 
-/// Lets the program stand still, and its time with it.
-pub(super) const PAUSE: u8 = b'p';
-/// Lets it go on.
-pub(super) const CONTINUE: u8 = b'c';
-
-/// Why a program was ended.
+/// Why the supervisor ended a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum StopCause {
     Deadline,
     Idle,
-    Asked,
+    Requested,
 }
 
-/// How a program itself ended.
+/// How the program itself ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum ProgramStatus {
     Exited(i32),
     Signalled(i32),
-    /// It did not: it was killed with everything else.
+    /// It was still running when the supervisor killed everything.
     Killed,
 }
 
-/// What was left of the session when the program had ended.
+/// Processes that were still running when the program had ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftoverProcesses {
-    /// Processes that were killed.
     pub killed: usize,
     /// Processes that could not be killed, such as those of another user.
     pub alive: usize,
 }
 
-/// The supervisor's only answer.
+/// The supervisor's only message.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum ExitReport {
-    /// The program could not be started; the system's number for why.
+    /// The errno of the failed start.
     CouldNotStart(i32),
-    /// Nothing of it is left.
-    Ended { status: ProgramStatus, cause: Option<StopCause>, leftovers: LeftoverProcesses },
+    Ended {
+        status: ProgramStatus,
+        cause: Option<StopCause>,
+        leftovers: LeftoverProcesses,
+    },
 }
 
 /// Standard output and standard error of the program.
 pub(super) type Streams<F> = [F; 2];
 
-/// Begins an order. What came before it and was not heard, a late word to the last program, is passed over.
-const ORDER: u8 = b'o';
+/// Marks the start of a request. The supervisor skips other bytes before it: late commands for the previous program.
+const REQUEST_MARKER: u8 = b'o';
 
-/// Sends an order.
-pub(super) fn send(
-    order: &SpawnRequest,
+pub(super) fn send_request(
+    request: &SpawnRequest,
     streams: Streams<BorrowedFd<'_>>,
     mut to: &UnixStream,
 ) -> io::Result<()> {
-    let text = serde_json::to_vec(order)?;
+    let json = serde_json::to_vec(request)?;
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut rights = SendAncillaryBuffer::new(&mut space);
-    rights.push(SendAncillaryMessage::ScmRights(&streams));
-    rustix::net::sendmsg(to, &[IoSlice::new(&[ORDER])], &mut rights, SendFlags::empty())?;
-    to.write_all(&(text.len() as u64).to_le_bytes())?;
-    to.write_all(&text)
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&streams));
+    rustix::net::sendmsg(to, &[IoSlice::new(&[REQUEST_MARKER])], &mut control, SendFlags::empty())?;
+    to.write_all(&(json.len() as u64).to_le_bytes())?;
+    to.write_all(&json)
 }
 
-/// Receives an order; none when the runner is gone.
-pub(super) fn receive(mut from: &UnixStream) -> io::Result<Option<(SpawnRequest, Streams<OwnedFd>)>> {
+/// Waits for a request; `None` when the runner is gone.
+pub(super) fn receive_request(mut from: &UnixStream) -> io::Result<Option<(SpawnRequest, Streams<OwnedFd>)>> {
     let Some(streams) = receive_streams(from)? else { return Ok(None) };
     let mut length = [0; 8];
     from.read_exact(&mut length)?;
-    let mut text = Vec::new();
-    from.take(u64::from_le_bytes(length)).read_to_end(&mut text)?;
-    Ok(Some((serde_json::from_slice(&text)?, streams)))
+    let mut json = Vec::new();
+    from.take(u64::from_le_bytes(length)).read_to_end(&mut json)?;
+    Ok(Some((serde_json::from_slice(&json)?, streams)))
 }
 
 fn receive_streams(from: &UnixStream) -> io::Result<Option<Streams<OwnedFd>>> {
     loop {
-        let mut word = [0];
+        let mut byte = [0];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-        let mut rights = RecvAncillaryBuffer::new(&mut space);
-        let words = &mut [IoSliceMut::new(&mut word)];
-        let got = match rustix::net::recvmsg(from, words, &mut rights, RecvFlags::empty()) {
-            Ok(got) => got,
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let buffers = &mut [IoSliceMut::new(&mut byte)];
+        let received = match rustix::net::recvmsg(from, buffers, &mut control, RecvFlags::empty()) {
+            Ok(received) => received,
             Err(rustix::io::Errno::INTR) => continue,
             Err(errno) => return Err(errno.into()),
         };
-        if got.bytes == 0 {
+        if received.bytes == 0 {
             return Ok(None);
         }
         let mut streams: Vec<OwnedFd> = Vec::new();
-        for message in rights.drain() {
-            if let RecvAncillaryMessage::ScmRights(received) = message {
-                streams.extend(received);
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+                streams.extend(descriptors);
             }
         }
         for stream in &streams {
             rustix::io::fcntl_setfd(stream, FdFlags::CLOEXEC)?;
         }
-        if word == [ORDER] {
+        if byte == [REQUEST_MARKER] {
             return streams.try_into().map(Some).map_err(|_| io::ErrorKind::InvalidData.into());
         }
     }
 }
 
-/// Sends the answer.
-pub(super) fn answer(report: &ExitReport, mut to: impl Write) -> io::Result<()> {
+pub(super) fn send_report(report: &ExitReport, mut to: impl Write) -> io::Result<()> {
     let mut line = serde_json::to_vec(report)?;
     line.push(b'\n');
     to.write_all(&line)
 }
 
-/// The answer, if this is all of it.
-pub(super) fn understood(bytes: &[u8]) -> Option<ExitReport> {
+/// `None` as long as the report is incomplete.
+pub(super) fn parse_report(bytes: &[u8]) -> Option<ExitReport> {
     serde_json::from_slice(bytes.strip_suffix(b"\n")?).ok()
 }
 
@@ -160,48 +158,49 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_arrives_as_it_was_sent_whatever_its_bytes() {
+    fn a_request_with_arbitrary_bytes_arrives_unchanged() {
         let odd = OsString::from_vec(b"\xff\n\"".to_vec());
-        let order = SpawnRequest {
+        let request = SpawnRequest {
             argv: vec!["/bin/sh".into(), odd.clone()],
-            folder: "/".into(),
-            environment: vec![("A".into(), odd)],
-            input: "/dev/null".into(),
+            working_dir: "/".into(),
+            env: vec![("A".into(), odd)],
+            stdin: "/dev/null".into(),
             wall_ms: u64::MAX,
             grace_ms: 5_000,
-            polite: StopSignal::Interrupt,
-            reach: SignalTarget::Program,
-            is_wrapped: true,
+            stop_signal: StopSignal::Interrupt,
+            stop_target: SignalTarget::Program,
+            is_sandboxed: true,
         };
-        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (runner, supervisor) = UnixStream::pair().unwrap();
         let (mut reader, writer) = io::pipe().unwrap();
-        (&ours).write_all(&[STOP_IDLE, PAUSE]).unwrap();
-        send(&order, [writer.as_fd(), writer.as_fd()], &ours).unwrap();
-        (&ours).write_all(&[KILL]).unwrap();
-        drop((ours, writer));
-        let (received, streams) = receive(&theirs).unwrap().unwrap();
-        assert_eq!(received, order);
+        (&runner).write_all(&[STOP_IDLE, SUSPEND]).unwrap();
+        send_request(&request, [writer.as_fd(), writer.as_fd()], &runner).unwrap();
+        (&runner).write_all(&[KILL]).unwrap();
+        drop((runner, writer));
+        let (received, streams) = receive_request(&supervisor).unwrap().unwrap();
+        assert_eq!(received, request);
         for stream in streams {
             io::PipeWriter::from(stream).write_all(b"x").unwrap();
         }
         let mut written = String::new();
         reader.read_to_string(&mut written).unwrap();
         assert_eq!(written, "xx");
-        assert!(receive(&theirs).unwrap().is_none(), "what follows is no order, and then the runner is gone");
+        let next = receive_request(&supervisor).unwrap();
+        assert!(next.is_none(), "the late command is skipped, then the socket is closed");
     }
 
     #[test]
-    fn half_an_answer_is_none() {
+    fn an_incomplete_report_is_not_parsed() {
         let report = ExitReport::Ended {
             status: ProgramStatus::Exited(3),
             cause: Some(StopCause::Idle),
             leftovers: LeftoverProcesses { killed: 7, alive: 0 },
         };
-        let mut wire = Vec::new();
-        answer(&report, &mut wire).unwrap();
-        for cut in 0..wire.len() {
-            assert_eq!(understood(&wire[..cut]), None);
+        let mut bytes = Vec::new();
+        send_report(&report, &mut bytes).unwrap();
+        for end in 0..bytes.len() {
+            assert_eq!(parse_report(&bytes[..end]), None);
         }
-        assert_eq!(understood(&wire), Some(report));
+        assert_eq!(parse_report(&bytes), Some(report));
     }
 }

@@ -1,7 +1,7 @@
-//! Reads what a program writes, as it writes it, into files of limited size.
+//! Reads a program's output from its pipes, as it arrives, into files of bounded size.
 //!
-//! Memory stays flat however much comes, and the program never waits for more than the writing of one piece.
-//! Reading ends when the program has ended, not when the pipe does: whatever it left behind may hold the pipe open.
+//! Memory use does not depend on the amount of output, and the program never waits for more than one write. Reading ends
+//! when the program has ended, not at end of file: a process that the program left behind may hold the pipe open.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, PipeReader, PipeWriter, Read};
@@ -13,18 +13,19 @@ use rustix::event::{PollFd, PollFlags};
 use crate::bounded_log::{BoundedLog, ByteCounts};
 use crate::error::IoError;
 use crate::output_jsonl::OutputJsonl;
-use crate::{OutputLog, OutputSource, OutputTarget, wait_until};
+use crate::poll_until;
+use crate::spec::{OutputLog, OutputSource, OutputTarget};
 
-const PIECE_BYTES_MAX: usize = 64 << 10;
-/// How long what is still in the pipes may take to be read when the program has ended.
-const DRAIN: Duration = Duration::from_secs(1);
+const CHUNK_BYTES_MAX: usize = 64 << 10;
+/// How long reading the rest of the pipes may take after the program has ended.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The reading ends of a program's pipes, and where their content goes.
+/// The read ends of a program's pipes, and the files their content goes to.
 pub(super) struct Pump {
     started: Instant,
     channels: Vec<PumpChannel>,
-    copy: Option<(OutputJsonl<File>, PathBuf)>,
-    piece: Vec<u8>,
+    jsonl_copy: Option<(OutputJsonl<File>, PathBuf)>,
+    chunk: Vec<u8>,
 }
 
 struct PumpChannel {
@@ -34,66 +35,67 @@ struct PumpChannel {
     source: OutputSource,
 }
 
-/// The writing ends, for the program.
+/// The write ends, for the program.
 pub(super) struct PipeWriters {
     pub(super) stdout: PipeWriter,
     pub(super) stderr: PipeWriter,
 }
 
-/// What came of all the reading.
 pub(super) struct PumpResult {
     pub(super) stdout: ByteCounts,
     pub(super) stderr: ByteCounts,
-    pub(super) fault: Option<IoError>,
+    /// The first log that could not be written.
+    pub(super) error: Option<IoError>,
 }
 
 impl Pump {
     /// Creates the files and the pipes.
     pub(super) fn open(
         output: &OutputTarget,
-        copy: Option<&OutputLog>,
+        jsonl_copy: Option<&OutputLog>,
         started: Instant,
     ) -> Result<(Self, PipeWriters), IoError> {
-        let fail = || IoError::wrap("open", Path::new("a pipe"));
         let mut channels = Vec::new();
         let writers = match output {
             OutputTarget::Combined(log) => {
-                let (channel, stdout) = PumpChannel::open(log)?;
+                let (channel, stdout) = PumpChannel::open(log, OutputSource::Stdout)?;
                 channels.push(channel);
-                let stderr = stdout.try_clone().map_err(fail())?;
+                let stderr = stdout.try_clone().map_err(IoError::wrap("open", "a pipe"))?;
                 PipeWriters { stdout, stderr }
             }
             OutputTarget::Separate { stdout, stderr } => {
-                let (first, stdout) = PumpChannel::open(stdout)?;
-                let (second, stderr) = PumpChannel::open(stderr)?;
-                channels.extend([first, PumpChannel { source: OutputSource::Stderr, ..second }]);
+                let (stdout_channel, stdout) = PumpChannel::open(stdout, OutputSource::Stdout)?;
+                let (stderr_channel, stderr) = PumpChannel::open(stderr, OutputSource::Stderr)?;
+                channels.extend([stdout_channel, stderr_channel]);
                 PipeWriters { stdout, stderr }
             }
         };
-        let copy = copy
-            .map(|log| Ok::<_, IoError>((OutputJsonl::new(create(log)?, log.bytes_max), log.path.clone())));
-        Ok((Self { started, channels, copy: copy.transpose()?, piece: vec![0; PIECE_BYTES_MAX] }, writers))
+        let jsonl_copy = match jsonl_copy {
+            Some(log) => Some((OutputJsonl::new(create(log)?, log.bytes_max), log.path.clone())),
+            None => None,
+        };
+        Ok((Self { started, channels, jsonl_copy, chunk: vec![0; CHUNK_BYTES_MAX] }, writers))
     }
 
-    /// The pipes that are still open, to be waited for.
-    pub(super) fn pipes(&self) -> impl Iterator<Item = PollFd<'_>> {
+    /// The pipes that are still open, for polling.
+    fn pipes(&self) -> impl Iterator<Item = PollFd<'_>> {
         self.channels.iter().filter_map(|channel| Some(PollFd::new(channel.pipe.as_ref()?, PollFlags::IN)))
     }
 
-    /// Reads one piece of each pipe that has one; says whether any had.
-    pub(super) fn read(&mut self, hear: &dyn Fn(OutputSource, &[u8])) -> bool {
-        let mut is_any = false;
+    /// Reads one chunk from each pipe that has one; returns whether any had.
+    pub(super) fn read(&mut self, on_output: &dyn Fn(OutputSource, &[u8])) -> bool {
+        let mut has_read = false;
         for channel in &mut self.channels {
             let Some(pipe) = &mut channel.pipe else { continue };
-            match pipe.read(&mut self.piece) {
+            match pipe.read(&mut self.chunk) {
                 Ok(0) => channel.pipe = None,
                 Ok(count) => {
-                    let bytes = self.piece.get(..count).unwrap_or_default();
-                    is_any = true;
+                    let bytes = self.chunk.get(..count).unwrap_or_default();
+                    has_read = true;
                     channel.log.push(bytes);
-                    hear(channel.source, bytes);
+                    on_output(channel.source, bytes);
                     if channel.source == OutputSource::Stdout
-                        && let Some((copy, _)) = &mut self.copy
+                        && let Some((copy, _)) = &mut self.jsonl_copy
                     {
                         copy.push(bytes, elapsed_ms(self.started));
                     }
@@ -102,48 +104,45 @@ impl Pump {
                 Err(_) => channel.pipe = None,
             }
         }
-        is_any
+        has_read
     }
 
-    /// Reads what is still there, and closes the files.
-    pub(super) fn finish(mut self, hear: &dyn Fn(OutputSource, &[u8])) -> PumpResult {
-        let until = Instant::now() + DRAIN;
-        while self.read(hear) && Instant::now() < until {}
-        let mut fault = None;
-        if let Some((copy, path)) = self.copy {
-            fault = copy.finish(elapsed_ms(self.started)).map(IoError::wrap("write", path));
+    /// Reads what is still in the pipes and closes the files.
+    pub(super) fn finish(mut self, on_output: &dyn Fn(OutputSource, &[u8])) -> PumpResult {
+        let deadline = Instant::now() + DRAIN_TIMEOUT;
+        while self.read(on_output) && Instant::now() < deadline {}
+        let mut error = None;
+        if let Some((copy, path)) = self.jsonl_copy {
+            error = copy.finish(elapsed_ms(self.started)).map(IoError::wrap("write", path));
         }
-        let mut bytes = [ByteCounts::default(); 2];
-        for (channel, bytes) in self.channels.into_iter().zip(&mut bytes) {
-            let (counted, failed) = channel.log.finish();
-            *bytes = counted;
-            fault = fault.or(failed.map(IoError::wrap("write", channel.path)));
+        let mut counts = [ByteCounts::default(); 2];
+        for (channel, counts) in self.channels.into_iter().zip(&mut counts) {
+            let (channel_counts, log_error) = channel.log.finish();
+            *counts = channel_counts;
+            error = error.or(log_error.map(IoError::wrap("write", channel.path)));
         }
-        let [stdout, stderr] = bytes;
-        PumpResult { stdout, stderr, fault }
+        let [stdout, stderr] = counts;
+        PumpResult { stdout, stderr, error }
     }
 
-    /// Waits until one of these or a pipe has something, or time is up.
-    pub(super) fn wait(&self, others: [PollFd<'_>; 2], until: Option<Instant>) -> std::io::Result<()> {
-        let mut watched: Vec<PollFd<'_>> = others.into_iter().chain(self.pipes()).collect();
-        wait_until(&mut watched, until)
+    /// Polls the pipes and two other descriptors until one is ready or the deadline has passed.
+    pub(super) fn wait(&self, others: [PollFd<'_>; 2], deadline: Option<Instant>) -> std::io::Result<()> {
+        let mut fds: Vec<PollFd<'_>> = others.into_iter().chain(self.pipes()).collect();
+        poll_until(&mut fds, deadline)
     }
 }
 
 impl PumpChannel {
-    fn open(log: &OutputLog) -> Result<(Self, PipeWriter), IoError> {
-        let fail = || IoError::wrap("open", Path::new("a pipe"));
-        let (pipe, writer) = std::io::pipe().map_err(fail())?;
-        rustix::io::ioctl_fionbio(&pipe, true).map_err(|errno| fail()(errno.into()))?;
-        let file = BoundedLog::new(create(log)?, log.bytes_max);
-        Ok((
-            Self { pipe: Some(pipe), log: file, path: log.path.clone(), source: OutputSource::Stdout },
-            writer,
-        ))
+    fn open(log: &OutputLog, source: OutputSource) -> Result<(Self, PipeWriter), IoError> {
+        let wrap = || IoError::wrap::<std::io::Error>("open", Path::new("a pipe"));
+        let (pipe, writer) = std::io::pipe().map_err(wrap())?;
+        rustix::io::ioctl_fionbio(&pipe, true).map_err(|errno| wrap()(errno.into()))?;
+        let bounded_log = BoundedLog::new(create(log)?, log.bytes_max);
+        Ok((Self { pipe: Some(pipe), log: bounded_log, path: log.path.clone(), source }, writer))
     }
 }
 
-/// A new file in the place of whatever is there. What an agent put there, a link or a pipe, is not written to.
+/// Replaces the path by a new file. An agent may have put a link or a FIFO there, so an existing file is never opened.
 fn create(log: &OutputLog) -> Result<File, IoError> {
     match fs::remove_file(&log.path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {

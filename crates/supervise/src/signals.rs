@@ -1,8 +1,7 @@
-//! What the user or the system sends to the runner itself.
+//! Signals to the runner itself, turned into requests on a [`CancelHandle`].
 //!
-//! The first signal asks for a polite end, the second for one at once; Ctrl-Z lets the program stand still, too.
-//! Signals that were ignored when the runner
-//! was started stay ignored: `nohup` means what it says.
+//! The first signal requests a graceful stop, the second an immediate kill; Ctrl-Z suspends the runner and the program.
+//! Signals that were ignored when the runner started stay ignored, so `nohup` works.
 
 use std::io;
 use std::path::Path;
@@ -16,24 +15,24 @@ use signal_hook::iterator::{Handle, Signals};
 use crate::error::IoError;
 use crate::{CancelHandle, StopRequest};
 
-/// How long the runner may take to end by itself after the second signal.
-const END_WITHIN: Duration = Duration::from_secs(2);
+/// How long the runner may take to exit on its own after the second signal.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A signal that ends a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShutdownSignal {
-    /// Ctrl-C.
+    /// SIGINT, from Ctrl-C.
     Interrupt,
-    /// Asked to end, by `kill` or the system.
+    /// SIGTERM, from `kill` or a system shutdown.
     Terminate,
-    /// The terminal is gone.
+    /// SIGHUP: the terminal was closed.
     HangUp,
 }
 
 impl ShutdownSignal {
     const ALL: [Self; 3] = [Self::Interrupt, Self::Terminate, Self::HangUp];
 
-    /// The exit code that tells of it.
+    /// 128 plus the signal's number, as shells report it.
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Interrupt => 130,
@@ -51,7 +50,7 @@ impl ShutdownSignal {
     }
 }
 
-/// Turns signals into wishes as long as it lives.
+/// Turns signals into requests on a handle until it is dropped.
 #[derive(Debug)]
 pub struct SignalListener {
     first: Arc<AtomicI32>,
@@ -59,25 +58,27 @@ pub struct SignalListener {
 }
 
 impl SignalListener {
-    /// Begins to listen.
-    pub fn install(control: &CancelHandle) -> Result<Self, IoError> {
-        let fail = || IoError::wrap::<io::Error>("listen to", Path::new("signals"));
+    pub fn install(cancel: &CancelHandle) -> Result<Self, IoError> {
+        let wrap = || IoError::wrap::<io::Error>("listen to", Path::new("signals"));
         let ignored = ignored_signals();
-        let known = ShutdownSignal::ALL.map(ShutdownSignal::number).into_iter().chain([SIGTSTP]);
-        let wanted = known.filter(|signal| !ignored.contains(*signal));
-        let mut signals = Signals::new(wanted).map_err(fail())?;
+        let all = ShutdownSignal::ALL.map(ShutdownSignal::number).into_iter().chain([SIGTSTP]);
+        let mut signals = Signals::new(all.filter(|signal| !ignored.contains(*signal))).map_err(wrap())?;
         let handle = signals.handle();
         let first = Arc::new(AtomicI32::new(0));
-        let (noted, control) = (Arc::clone(&first), control.clone());
-        let thread = std::thread::Builder::new().name("signals".to_owned());
-        let listen = move || signals.forever().for_each(|signal| hear(signal, &noted, &control));
-        thread.spawn(listen).map_err(fail())?;
+        let thread_first = Arc::clone(&first);
+        let thread_cancel = cancel.clone();
+        let listen = move || {
+            for signal in signals.forever() {
+                handle_signal(signal, &thread_first, &thread_cancel);
+            }
+        };
+        std::thread::Builder::new().name("signals".to_owned()).spawn(listen).map_err(wrap())?;
         Ok(Self { first, handle })
     }
 
-    /// The first signal that came, if any did.
+    /// The first shutdown signal that arrived.
     pub fn received(&self) -> Option<ShutdownSignal> {
-        caught(&self.first)
+        shutdown_signal(&self.first)
     }
 }
 
@@ -87,43 +88,45 @@ impl Drop for SignalListener {
     }
 }
 
-/// Tells of every signal that would end this program, on a thread of its own, instead of letting it end it.
-pub fn on_shutdown_signal(told: impl Fn(ShutdownSignal) + Send + 'static) -> Result<(), IoError> {
-    let fail = || IoError::wrap::<io::Error>("listen to", Path::new("signals"));
-    let mut signals = Signals::new(ShutdownSignal::ALL.map(ShutdownSignal::number)).map_err(fail())?;
+/// Calls back on a thread of its own for every shutdown signal, which then no longer ends this process.
+pub fn on_shutdown_signal(callback: impl Fn(ShutdownSignal) + Send + 'static) -> Result<(), IoError> {
+    let wrap = || IoError::wrap::<io::Error>("listen to", Path::new("signals"));
+    let mut signals = Signals::new(ShutdownSignal::ALL.map(ShutdownSignal::number)).map_err(wrap())?;
     let listen = move || {
         for signal in signals.forever() {
-            ShutdownSignal::ALL.into_iter().filter(|caught| caught.number() == signal).for_each(&told);
+            ShutdownSignal::ALL
+                .into_iter()
+                .filter(|shutdown| shutdown.number() == signal)
+                .for_each(&callback);
         }
     };
-    std::thread::Builder::new().name("signals".to_owned()).spawn(listen).map(|_| ()).map_err(fail())
+    std::thread::Builder::new().name("signals".to_owned()).spawn(listen).map(|_| ()).map_err(wrap())
 }
 
-fn caught(first: &AtomicI32) -> Option<ShutdownSignal> {
+fn shutdown_signal(first: &AtomicI32) -> Option<ShutdownSignal> {
     let number = first.load(Ordering::SeqCst);
-    ShutdownSignal::ALL.into_iter().find(|caught| caught.number() == number)
+    ShutdownSignal::ALL.into_iter().find(|shutdown| shutdown.number() == number)
 }
 
-fn hear(signal: i32, first: &AtomicI32, control: &CancelHandle) {
+fn handle_signal(signal: i32, first: &AtomicI32, cancel: &CancelHandle) {
     if signal == SIGTSTP {
-        control.pause();
+        cancel.suspend();
         return;
     }
     let is_first = first.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-    if is_first && control.request() == StopRequest::None {
-        control.stop();
+    if is_first && cancel.request() == StopRequest::None {
+        cancel.stop();
         return;
     }
-    control.kill();
-    // Whatever the runner is at, the user will not wait any longer. What is begun, the next command finishes.
-    std::thread::sleep(END_WITHIN);
-    let code = caught(first).map_or(1, ShutdownSignal::exit_code);
+    cancel.kill();
+    // The user will not wait any longer. Recovery in the next command finishes what this exit interrupts.
+    std::thread::sleep(EXIT_TIMEOUT);
+    let code = shutdown_signal(first).map_or(1, ShutdownSignal::exit_code);
     std::process::exit(code.into());
 }
 
-/// Lets a write beyond the size that the system allows for files fail, instead of killing the runner.
-///
-/// The same for writes to a pipe that nobody reads is the default of every Rust program.
+/// Ignores SIGXFSZ, so that a write beyond the file size limit fails with an error and does not kill the runner. Every Rust
+/// program already ignores SIGPIPE in the same way.
 pub fn survive_file_size_limit() -> Result<(), IoError> {
     let flag = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGXFSZ, flag)
@@ -131,22 +134,22 @@ pub fn survive_file_size_limit() -> Result<(), IoError> {
         .map_err(IoError::wrap("listen to", Path::new("signals")))
 }
 
-/// A set of signals, as the system writes it: one bit each.
+/// A signal mask as in `/proc`: one bit per signal.
 #[derive(Clone, Copy, Debug, Default)]
 struct SignalSet(u64);
 
 impl SignalSet {
     fn contains(self, signal: i32) -> bool {
-        let bit = u32::try_from(signal - 1).ok().and_then(|place| 1_u64.checked_shl(place));
+        let bit = u32::try_from(signal - 1).ok().and_then(|shift| 1_u64.checked_shl(shift));
         bit.is_some_and(|bit| self.0 & bit != 0)
     }
 }
 
-/// What this process ignores. Where the system does not say, nothing.
+/// The signals that this process ignores; none if the system has no `/proc`.
 fn ignored_signals() -> SignalSet {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).map(SignalSet).unwrap_or_default()
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).map(SignalSet).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -154,14 +157,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_of_signals_is_read_bit_by_bit() {
+    fn a_signal_mask_has_one_bit_per_signal() {
         let set = SignalSet(0x1001);
         assert!(set.contains(SIGHUP) && set.contains(13));
         assert!(!set.contains(SIGINT) && !set.contains(0) && !set.contains(-5) && !set.contains(99));
     }
 
     #[test]
-    fn every_rust_program_ignores_broken_pipes() {
+    fn sigpipe_is_ignored() {
         #[cfg(target_os = "linux")]
         assert!(ignored_signals().contains(13));
     }

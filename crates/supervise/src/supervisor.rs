@@ -1,10 +1,10 @@
-//! The small process between the runner and a program: it starts the program, watches it, and lets nothing of it
-//! live on.
+//! The supervisor process between the runner and an untrusted program: starts the program, watches it, and kills everything
+//! that descends from it. Its counterpart in the runner is client.rs.
 //!
-//! It is the runner's own binary, started again with a hidden word. It stands in a session of its own, out of reach
-//! of signals to the program's group, and orphans of the program fall to it. It ends everything when the program
-//! ends, when time is up, when it is told to, and when the runner dies: then its socket closes. When nothing of a program
-//! is left, it waits for the next: one program after the other, never two.
+//! It has a session of its own, out of reach of signals to the program's process group, and it is a sub-reaper, so the
+//! program's orphans are re-parented to it. It kills all descendants when the program ends, when the time limit is reached,
+//! when the runner sends a command, and when the runner dies and the socket closes. Then it waits for the next request: one
+//! program after the other, never two at once.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -21,72 +21,71 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use signal_hook::consts::{SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use crate::protocol::{self, ExitReport, ProgramStatus, SpawnRequest, StopCause, Streams};
-use crate::{SignalTarget, StopSignal, process_tree, wait_until};
+use crate::spec::{SignalTarget, StopSignal};
+use crate::{poll_until, process_tree};
 
-/// What ends other programs and is none of this one's business: whoever means the runner signals the runner.
-const SHRUGGED_OFF: [i32; 7] = [SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
+/// Signals the supervisor ignores; the runner handles them.
+const IGNORED_SIGNALS: [i32; 7] = [SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 
-/// Runs this process as a supervisor, to its end.
 pub(super) fn main() -> ExitCode {
-    match supervise() {
+    match serve_requests() {
         Ok(()) => ExitCode::SUCCESS,
-        // Nobody is there to be told: its standard streams are the program's.
+        // There is no stream to report the error on; the runner sees the socket close.
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn supervise() -> io::Result<()> {
+fn serve_requests() -> io::Result<()> {
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     rustix::process::setsid()?;
     process_tree::adopt_orphans()?;
     #[cfg(target_os = "linux")]
     rustix::thread::set_name(c"supervise")?;
-    for signal in SHRUGGED_OFF {
+    for signal in IGNORED_SIGNALS {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
-    let (deaths, bell) = UnixStream::pair()?;
-    signal_hook::low_level::pipe::register(SIGCHLD, bell)?;
-    deaths.set_nonblocking(true)?;
+    let (sigchld_rx, sigchld_tx) = UnixStream::pair()?;
+    signal_hook::low_level::pipe::register(SIGCHLD, sigchld_tx)?;
+    sigchld_rx.set_nonblocking(true)?;
 
-    while let Some((order, streams)) = protocol::receive(&socket)? {
-        let report = run(&order, streams, &socket, &deaths);
-        protocol::answer(&report, &socket)?;
+    while let Some((request, streams)) = protocol::receive_request(&socket)? {
+        let report = run(&request, streams, &socket, &sigchld_rx);
+        protocol::send_report(&report, &socket)?;
     }
     Ok(())
 }
 
-/// Runs a program to its end, and ends what it left.
+/// Runs a program to its end and kills what it left running.
 fn run(
-    order: &SpawnRequest,
+    request: &SpawnRequest,
     streams: Streams<OwnedFd>,
     socket: &UnixStream,
-    deaths: &UnixStream,
+    sigchld_rx: &UnixStream,
 ) -> ExitReport {
-    let child = match start(order, streams) {
+    let child = match spawn(request, streams) {
         Ok(child) => child,
-        Err(error) => return ExitReport::CouldNotStart(number_of(&error)),
+        Err(error) => return ExitReport::CouldNotStart(errno_of(&error)),
     };
-    let mut watch = ProgramWatch::new(order, child, socket, deaths);
-    let status = watch.until_the_end();
-    let leftovers = process_tree::end_all(child);
-    let status = status.unwrap_or(ProgramStatus::Killed);
-    ExitReport::Ended { status, cause: watch.cause, leftovers }
+    let mut watch = ProgramWatch::new(request, child, socket, sigchld_rx);
+    let status = watch.wait_for_end();
+    let leftovers = process_tree::kill_descendants(child);
+    ExitReport::Ended { status: status.unwrap_or(ProgramStatus::Killed), cause: watch.cause, leftovers }
 }
 
-/// The system's number for an error. What the standard library refuses by itself is an invalid argument.
-fn number_of(error: &io::Error) -> i32 {
+/// Errors that the standard library raises itself, such as a NUL byte in an argument, become EINVAL.
+fn errno_of(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(rustix::io::Errno::INVAL.raw_os_error())
 }
 
-/// Starts the program in a group of its own.
-fn start(order: &SpawnRequest, [stdout, stderr]: Streams<OwnedFd>) -> io::Result<Pid> {
-    let (program, args) = order.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+/// Starts the program in a process group of its own.
+fn spawn(request: &SpawnRequest, [stdout, stderr]: Streams<OwnedFd>) -> io::Result<Pid> {
+    let (program, args) = request.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let child = Command::new(program)
         .args(args)
         .env_clear()
-        .envs(order.environment.iter().map(|(name, value)| (name, value)))
-        .current_dir(&order.folder)
-        .stdin(File::open(&order.input)?)
+        .envs(request.env.iter().map(|(name, value)| (name, value)))
+        .current_dir(&request.working_dir)
+        .stdin(File::open(&request.stdin)?)
         .stdout(stdout)
         .stderr(stderr)
         .process_group(0)
@@ -94,137 +93,134 @@ fn start(order: &SpawnRequest, [stdout, stderr]: Streams<OwnedFd>) -> io::Result
     Ok(Pid::from_child(&child))
 }
 
-/// Why the watch is over.
+/// Why the supervisor stops watching.
 enum WatchEnd {
-    /// The program has ended.
-    Ended(ProgramStatus),
-    /// It has to, now.
+    Exited(ProgramStatus),
     KillNow,
 }
 
-/// The watch over a program.
+/// One program while it runs.
 struct ProgramWatch<'a> {
-    order: &'a SpawnRequest,
+    request: &'a SpawnRequest,
     child: Pid,
     socket: &'a UnixStream,
-    /// Becomes readable when a child has died.
-    deaths: &'a UnixStream,
-    /// When time is up: for the program at first, then for its grace.
-    until: Option<Instant>,
-    /// Since when the program stands still, if it does.
-    paused: Option<Instant>,
-    /// Why the program was told to end, if it was.
+    /// Becomes readable when a child has exited.
+    sigchld_rx: &'a UnixStream,
+    /// The end of the wall limit; after a stop signal, the end of the grace period.
+    deadline: Option<Instant>,
+    suspended_at: Option<Instant>,
+    /// Why the program got a stop signal, if it did.
     cause: Option<StopCause>,
 }
 
 impl<'a> ProgramWatch<'a> {
-    fn new(order: &'a SpawnRequest, child: Pid, socket: &'a UnixStream, deaths: &'a UnixStream) -> Self {
-        let until = Instant::now().checked_add(Duration::from_millis(order.wall_ms));
-        Self { order, child, socket, deaths, until, paused: None, cause: None }
+    fn new(
+        request: &'a SpawnRequest,
+        child: Pid,
+        socket: &'a UnixStream,
+        sigchld_rx: &'a UnixStream,
+    ) -> Self {
+        let deadline = Instant::now().checked_add(Duration::from_millis(request.wall_ms));
+        Self { request, child, socket, sigchld_rx, deadline, suspended_at: None, cause: None }
     }
 
-    /// Watches until everything has to end; gives how the program did, if it did by itself.
-    fn until_the_end(&mut self) -> Option<ProgramStatus> {
+    /// Watches until the program has exited or must be killed. `None` if it must be killed.
+    fn wait_for_end(&mut self) -> Option<ProgramStatus> {
         loop {
-            match self.look() {
+            match self.handle_next_event() {
                 Ok(None) => {}
-                Ok(Some(WatchEnd::Ended(status))) => return Some(status),
-                // A watch that cannot go on would let the program do as it likes.
+                Ok(Some(WatchEnd::Exited(status))) => return Some(status),
+                // Without a working watch the program would run unsupervised.
                 Ok(Some(WatchEnd::KillNow)) | Err(_) => return None,
             }
         }
     }
 
-    /// Waits until something happens, and sees to it.
-    fn look(&mut self) -> io::Result<Option<WatchEnd>> {
-        let readable = {
-            let mut watched =
-                [PollFd::new(self.socket, PollFlags::IN), PollFd::new(self.deaths, PollFlags::IN)];
-            let until = if self.paused.is_some() { None } else { self.until };
-            wait_until(&mut watched, until)?;
-            watched.map(|one| !one.revents().is_empty())
-        };
-        let [is_told, is_death] = readable;
-        if is_death && let Some(status) = self.reap() {
-            return Ok(Some(WatchEnd::Ended(status)));
+    fn handle_next_event(&mut self) -> io::Result<Option<WatchEnd>> {
+        let mut fds = [PollFd::new(self.socket, PollFlags::IN), PollFd::new(self.sigchld_rx, PollFlags::IN)];
+        let deadline = if self.suspended_at.is_some() { None } else { self.deadline };
+        poll_until(&mut fds, deadline)?;
+        let [has_command, has_child_exit] = fds.map(|fd| !fd.revents().is_empty());
+        if has_child_exit && let Some(status) = self.reap() {
+            return Ok(Some(WatchEnd::Exited(status)));
         }
-        if is_told && self.listen()? {
+        if has_command && self.handle_commands()? {
             return Ok(Some(WatchEnd::KillNow));
         }
-        if self.paused.is_none() && self.until.is_some_and(|until| Instant::now() >= until) {
+        if self.suspended_at.is_none() && self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             if self.cause.is_some() {
                 return Ok(Some(WatchEnd::KillNow));
             }
-            self.ask_to_end(StopCause::Deadline);
+            self.send_stop_signal(StopCause::Deadline);
         }
         Ok(None)
     }
 
-    /// Hears what the runner says; true if everything has to end now.
-    fn listen(&mut self) -> io::Result<bool> {
-        let mut words = [0; 16];
-        let count = self.socket.read(&mut words)?;
-        for word in words.iter().take(count) {
-            match *word {
-                protocol::STOP if self.cause.is_none() => self.ask_to_end(StopCause::Asked),
-                protocol::STOP_IDLE if self.cause.is_none() => self.ask_to_end(StopCause::Idle),
+    /// Carries out the runner's commands; true if everything must be killed now.
+    fn handle_commands(&mut self) -> io::Result<bool> {
+        let mut commands = [0; 16];
+        let count = self.socket.read(&mut commands)?;
+        for command in commands.iter().take(count) {
+            match *command {
+                protocol::STOP if self.cause.is_none() => self.send_stop_signal(StopCause::Requested),
+                protocol::STOP_IDLE if self.cause.is_none() => self.send_stop_signal(StopCause::Idle),
                 protocol::KILL => {
-                    self.cause = self.cause.or(Some(StopCause::Asked));
+                    self.cause = self.cause.or(Some(StopCause::Requested));
                     return Ok(true);
                 }
-                protocol::PAUSE => self.pause(),
-                protocol::CONTINUE => self.go_on(),
+                protocol::SUSPEND => self.suspend(),
+                protocol::RESUME => self.resume(),
                 _ => {}
             }
         }
-        // Nothing at all means that the runner is dead.
+        // A closed socket means that the runner is dead.
         Ok(count == 0)
     }
 
-    /// The polite way: the signal, and some time.
-    fn ask_to_end(&mut self, cause: StopCause) {
+    /// Sends the stop signal and starts the grace period.
+    fn send_stop_signal(&mut self, cause: StopCause) {
         self.cause = Some(cause);
-        self.until = Instant::now().checked_add(Duration::from_millis(self.order.grace_ms));
-        let signal = match self.order.polite {
+        self.deadline = Instant::now().checked_add(Duration::from_millis(self.request.grace_ms));
+        let signal = match self.request.stop_signal {
             StopSignal::Interrupt => Signal::INT,
             StopSignal::Terminate => Signal::TERM,
         };
-        if self.order.is_wrapped {
-            return process_tree::signal_inside(self.child, self.order.reach, signal);
+        if self.request.is_sandboxed {
+            return process_tree::signal_inside(self.child, self.request.stop_target, signal);
         }
-        // A program that is gone already needs no signal.
-        let _ = match self.order.reach {
+        // Errors are ignored: the program may have exited already.
+        let _ = match self.request.stop_target {
             SignalTarget::Program => rustix::process::kill_process(self.child, signal),
             SignalTarget::Group => rustix::process::kill_process_group(self.child, signal),
         };
     }
 
-    fn pause(&mut self) {
-        self.paused = self.paused.or_else(|| Some(Instant::now()));
-        process_tree::pause_all();
+    fn suspend(&mut self) {
+        self.suspended_at = self.suspended_at.or_else(|| Some(Instant::now()));
+        process_tree::suspend_descendants();
     }
 
-    fn go_on(&mut self) {
-        let Some(since) = self.paused.take() else { return };
-        self.until = self.until.and_then(|until| until.checked_add(since.elapsed()));
-        process_tree::continue_all();
+    fn resume(&mut self) {
+        let Some(since) = self.suspended_at.take() else { return };
+        self.deadline = self.deadline.and_then(|deadline| deadline.checked_add(since.elapsed()));
+        process_tree::resume_descendants();
     }
 
-    /// Takes note of all deaths, also of orphans; gives the program's own.
+    /// Reaps all exited children, orphans included; returns the program's own status if it is among them.
     fn reap(&mut self) -> Option<ProgramStatus> {
-        let mut rung = [0; 64];
-        while self.deaths.read(&mut rung).is_ok_and(|count| count == rung.len()) {}
+        let mut bytes = [0; 64];
+        while self.sigchld_rx.read(&mut bytes).is_ok_and(|count| count == bytes.len()) {}
         let mut own = None;
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             if pid == self.child {
-                own = Some(status_of(status));
+                own = Some(program_status(status));
             }
         }
         own
     }
 }
 
-fn status_of(status: WaitStatus) -> ProgramStatus {
+fn program_status(status: WaitStatus) -> ProgramStatus {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => ProgramStatus::Exited(code),
         (None, Some(signal)) => ProgramStatus::Signalled(signal),

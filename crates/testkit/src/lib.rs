@@ -1,6 +1,6 @@
-//! What only tests use. Nothing here knows the product's types, so that it can judge the library and the command
-//! alike.
-#![expect(clippy::expect_used, clippy::panic, reason = "here a fault is a failed test")]
+//! Support for the tests of all crates. It uses no type of the product, so that it checks libraries and binaries
+//! independently.
+#![expect(clippy::expect_used, clippy::panic, reason = "an error here is a failed test")]
 
 pub mod agents;
 pub mod bad_trees;

@@ -9,6 +9,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
+use super::object_id::BranchName;
+
 /// The most bytes an id may have.
 pub const ID_BYTES_MAX: usize = 128;
 
@@ -154,8 +156,8 @@ impl RunId {
     }
 
     /// The run's branch, `runner/<id>`.
-    pub fn branch(&self) -> String {
-        format!("{BRANCH_PREFIX}{}", self.0)
+    pub fn branch(&self) -> BranchName {
+        BranchName::new(format!("{BRANCH_PREFIX}{}", self.0))
     }
 
     /// The id in a branch's name, if it is a run's branch.
@@ -304,7 +306,7 @@ mod tests {
     #[test]
     fn a_run_id_also_makes_a_branch() {
         for good in ["run-1a2b3c4d", "v1.2", "-x", "a.lock.b", &"x".repeat(128)] {
-            assert_eq!(RunId::new(good).map(|id| id.branch()), Ok(format!("runner/{good}")));
+            assert_eq!(RunId::new(good).map(|id| id.branch().to_string()), Ok(format!("runner/{good}")));
         }
         for bad in [".a", "a.", "a.lock", "a..b"] {
             assert!(matches!(RunId::new(bad), Err(IdError::NotABranch(_))), "{bad}");

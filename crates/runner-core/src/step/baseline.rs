@@ -1,4 +1,5 @@
-//! The guard's word on the untouched repository, before the first session: what was red before any agent came.
+//! The baseline: the guard's result on the untouched repository, before a run's first session. It shows what already
+//! failed before any agent ran.
 
 use super::attempt::{GuardExit, GuardRun};
 use super::event::Event;
@@ -6,66 +7,94 @@ use super::next_state::guard_output;
 use super::outcome::StopReason;
 use super::plan::{Job, NextStep, plan};
 use super::snapshot::Snapshot;
-use super::{IterationRecord, World};
+use super::{LoadedRun, LoopWorld, WaitResult, World};
 use crate::commit_message::{CommitKind, CommitMessage, Trailer};
 use crate::model::digest::Sha256;
 use crate::model::id::{IterationNumber, RunId};
+use crate::model::object_id::CommitId;
 use crate::model::run_state::{Baseline, GuardResult, RunState, SEMANTICS};
 
-/// A world in which the guard can be asked before there is a session.
+/// A world in which the guard can run before the first session.
 pub trait BaselineWorld: World {
     /// Runs the guard on the work tree as it is.
-    fn survey(&mut self, job: &Job) -> Result<GuardRun, Self::Error>;
+    fn run_baseline_guard(&mut self, run: &LoadedRun, job: &Job) -> Result<GuardRun, Self::Error>;
 
-    /// Commits what it said, and puts back what it changed.
-    fn record(&mut self, surveyed: &BaselineCommit) -> Result<IterationRecord, Self::Error>;
+    /// Commits the result, and restores what the guard changed.
+    fn commit_baseline(
+        &mut self,
+        run: &LoadedRun,
+        baseline: &BaselineCommit,
+    ) -> Result<CommitId, Self::Error>;
 }
 
-/// A baseline, to be committed.
+/// The state that `runner step` and `runner loop` begin with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunStart {
+    Ready(Box<LoadedRun>),
+    /// The user interrupted the guard or wants to stop; nothing was written.
+    Stopped(StopReason),
+}
+
+/// The commit that records a baseline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaselineCommit {
-    /// The run.
     pub run_id: RunId,
-    /// The run's book-keeping with it.
+    /// The run's state with the baseline in it.
     pub state: RunState,
-    /// The commit's message.
     pub message: String,
 }
 
-/// Asks the guard, if that is due: once in a run, before its first session. Says whether the user broke in.
-pub fn baseline<W: BaselineWorld>(world: &mut W) -> Result<Option<StopReason>, W::Error> {
-    let snapshot = world.load()?;
-    if !is_due(&snapshot) {
-        return Ok(None);
-    }
-    let NextStep::Work(job) = plan(&snapshot)? else { return Ok(None) };
-    world.announce(&Event::BaselineStarted { command: job.guard.clone() });
-    let verdict = world.survey(&job)?;
-    if let GuardRun::Interrupted { by } = verdict {
-        return Ok(Some(StopReason::Interrupted { by }));
-    }
-    let found = found(&verdict);
-    let surveyed = surveyed(&snapshot, found.clone());
-    world.record(&surveyed)?;
-    world.announce(&Event::BaselineEnded { guard: found.guard, exit: found.exit, command: job.guard });
-    Ok(None)
+/// Loads the run for one step, and runs the baseline guard first if it is due.
+pub fn begin_step<W: BaselineWorld>(world: &mut W) -> Result<RunStart, W::Error> {
+    let run = world.load()?;
+    if is_due(&run.snapshot) { run_baseline(world, run) } else { Ok(RunStart::Ready(Box::new(run))) }
 }
 
+/// Loads the run for a loop. Unlike a step, a loop that is paused does not run the guard before it is resumed.
+pub fn begin_loop<W: BaselineWorld + LoopWorld>(world: &mut W) -> Result<RunStart, W::Error> {
+    let run = world.load()?;
+    if !is_due(&run.snapshot) {
+        return Ok(RunStart::Ready(Box::new(run)));
+    }
+    match world.wait_for_next(None)? {
+        WaitResult::Immediate => run_baseline(world, run),
+        WaitResult::Waited => begin_step(world),
+        WaitResult::Stop(stop) => Ok(RunStart::Stopped(stop)),
+    }
+}
+
+/// Runs the guard on the untouched repository and commits its result. Meanwhile the repository may have changed, so
+/// the state is loaded again.
+fn run_baseline<W: BaselineWorld>(world: &mut W, run: LoadedRun) -> Result<RunStart, W::Error> {
+    let NextStep::Work(job) = plan(&run.snapshot)? else { return Ok(RunStart::Ready(Box::new(run))) };
+    world.announce(&Event::BaselineStarted { command: job.guard.clone() });
+    let guard = world.run_baseline_guard(&run, &job)?;
+    if let GuardRun::Interrupted { by } = guard {
+        return Ok(RunStart::Stopped(StopReason::Interrupted { by }));
+    }
+    let baseline = to_baseline(&guard);
+    world.commit_baseline(&run, &baseline_commit(&run.snapshot, baseline.clone()))?;
+    let Baseline { guard, exit, .. } = baseline;
+    world.announce(&Event::BaselineEnded { guard, exit, command: job.guard });
+    Ok(RunStart::Ready(Box::new(world.load()?)))
+}
+
+/// Whether the guard must run before the next session: once per run, before its first iteration.
 fn is_due(snapshot: &Snapshot) -> bool {
     let Snapshot { state, config, .. } = snapshot;
     config.guard.baseline && state.baseline.is_none() && state.next_iter == IterationNumber::FIRST
 }
 
-/// What the guard said, as it is kept.
-fn found(verdict: &GuardRun) -> Baseline {
+/// A guard run as run_state.json records it.
+fn to_baseline(guard: &GuardRun) -> Baseline {
     let no_result =
         |why: String| Baseline { guard: GuardResult::Skipped, exit: "none".to_owned(), output: Some(why) };
-    match verdict {
+    match guard {
         GuardRun::Ended { exit: GuardExit::Code(0), .. } => {
             Baseline { guard: GuardResult::Pass, exit: "0".to_owned(), output: None }
         }
         GuardRun::Ended { exit, .. } => {
-            let output = Some(guard_output(verdict).unwrap_or_default());
+            let output = Some(guard_output(guard).unwrap_or_default());
             Baseline { guard: GuardResult::Fail, exit: exit.to_string(), output }
         }
         GuardRun::NotStarted { why } => no_result(why.clone()),
@@ -74,13 +103,13 @@ fn found(verdict: &GuardRun) -> Baseline {
     }
 }
 
-fn surveyed(snapshot: &Snapshot, found: Baseline) -> BaselineCommit {
-    let state = RunState { baseline: Some(found), ..snapshot.state.clone() };
+fn baseline_commit(snapshot: &Snapshot, baseline: Baseline) -> BaselineCommit {
+    let state = RunState { baseline: Some(baseline), ..snapshot.state.clone() };
     let message = message(&snapshot.run_id, &state, snapshot.user_commits);
     BaselineCommit { run_id: snapshot.run_id.clone(), state, message }
 }
 
-/// The message of a baseline's commit, which depends on the committed state alone.
+/// The message of a baseline commit. A function of the state that it holds, so that `verify` can rebuild it.
 pub(crate) fn message(run: &RunId, state: &RunState, user_commits: u32) -> String {
     let (guard, exit) = state
         .baseline
@@ -94,7 +123,7 @@ pub(crate) fn message(run: &RunId, state: &RunState, user_commits: u32) -> Strin
         .to_string()
 }
 
-/// Whether a baseline can have come from a guard.
+/// Whether a guard run can have produced this baseline.
 pub(crate) fn is_possible(baseline: &Baseline) -> bool {
     let has_output = baseline.output.is_some();
     match baseline.guard {
@@ -113,49 +142,61 @@ mod tests {
     use crate::model::tree::Tree;
     use crate::model::tree::sample::{leaf, passed, tree};
     use crate::prompt::PromptError;
-    use crate::step::{Attempt, Interruption, Transition};
+    use crate::step::{Attempt, Interruption, IterationWorld, Transition};
     use crate::verify;
 
     /// A repository that no agent has touched.
     struct Untouched {
         snapshot: Snapshot,
-        verdict: GuardRun,
-        told: Vec<Event>,
-        recorded: Vec<BaselineCommit>,
+        guard: GuardRun,
+        events: Vec<Event>,
+        commits: Vec<BaselineCommit>,
     }
 
-    impl World for Untouched {
+    fn commit_id() -> CommitId {
+        CommitId::new("c0ffee".repeat(10).get(..40).unwrap()).unwrap()
+    }
+
+    impl IterationWorld for Untouched {
         type Error = PromptError;
+        type Iteration = ();
 
-        fn load(&mut self) -> Result<Snapshot, PromptError> {
-            Ok(self.snapshot.clone())
+        fn run_guard(&mut self, (): &mut (), _: &Job, _: &[RepoPath]) -> Result<GuardRun, PromptError> {
+            panic!("the guard of an iteration ran")
         }
 
-        fn run_agent(&mut self, _: &Job) -> Result<Attempt, PromptError> {
-            panic!("a session")
-        }
-
-        fn run_guard(&mut self, _: &Job, _: &[RepoPath]) -> Result<GuardRun, PromptError> {
-            panic!("a guard of an iteration")
-        }
-
-        fn commit(&mut self, _: &Job, _: &Transition) -> Result<IterationRecord, PromptError> {
-            panic!("an iteration")
+        fn commit(&mut self, (): (), _: &Job, _: &Transition) -> Result<CommitId, PromptError> {
+            panic!("an iteration was committed")
         }
 
         fn announce(&mut self, event: &Event) {
-            self.told.push(event.clone());
+            self.events.push(event.clone());
+        }
+    }
+
+    impl World for Untouched {
+        fn load(&mut self) -> Result<LoadedRun, PromptError> {
+            Ok(LoadedRun { commit: commit_id(), snapshot: self.snapshot.clone() })
+        }
+
+        fn run_agent(&mut self, _: &LoadedRun, _: &Job) -> Result<((), Attempt), PromptError> {
+            panic!("a session ran")
         }
     }
 
     impl BaselineWorld for Untouched {
-        fn survey(&mut self, _: &Job) -> Result<GuardRun, PromptError> {
-            Ok(self.verdict.clone())
+        fn run_baseline_guard(&mut self, _: &LoadedRun, _: &Job) -> Result<GuardRun, PromptError> {
+            Ok(self.guard.clone())
         }
 
-        fn record(&mut self, surveyed: &BaselineCommit) -> Result<IterationRecord, PromptError> {
-            self.recorded.push(surveyed.clone());
-            Ok(IterationRecord { commit: "c0ffee".to_owned() })
+        fn commit_baseline(
+            &mut self,
+            run: &LoadedRun,
+            baseline: &BaselineCommit,
+        ) -> Result<CommitId, PromptError> {
+            assert_eq!(run.snapshot, self.snapshot);
+            self.commits.push(baseline.clone());
+            Ok(commit_id())
         }
     }
 
@@ -163,25 +204,30 @@ mod tests {
         RunId::new("r1").unwrap()
     }
 
-    fn red() -> GuardRun {
+    fn failed() -> GuardRun {
         GuardRun::Ended { exit: GuardExit::Code(3), output: b"2 tests failed\n".to_vec() }
     }
 
-    /// A world before its first iteration, and what is different in it.
+    /// A world before its first iteration, with one change.
     fn world(change: impl FnOnce(&mut Tree, &mut RunState, &mut Config)) -> Untouched {
-        let (mut tree, mut state) = (tree(leaf("root")), RunState::new(Some(run_id())));
+        let mut tree = tree(leaf("root"));
+        let mut state = RunState::new(Some(run_id()));
         let mut config = Config::default();
         config.guard.baseline = true;
         change(&mut tree, &mut state, &mut config);
         let files = verify::Files::from([(Doc::Goal.path().into(), b"Do it.\n".to_vec())]);
         let docs = verify::StepDocuments { tree: &tree, state: &state, config: &config };
         let snapshot = verify::snapshot(&files, &run_id(), docs, 0).unwrap();
-        Untouched { snapshot, verdict: red(), told: Vec::new(), recorded: Vec::new() }
+        Untouched { snapshot, guard: failed(), events: Vec::new(), commits: Vec::new() }
+    }
+
+    fn ready(world: &Untouched) -> RunStart {
+        RunStart::Ready(Box::new(LoadedRun { commit: commit_id(), snapshot: world.snapshot.clone() }))
     }
 
     #[test]
-    fn what_a_guard_can_say_is_kept_and_possible() {
-        let ended = |exit| GuardRun::Ended { exit, output: b"said\n".to_vec() };
+    fn every_guard_run_becomes_a_possible_baseline() {
+        let ended = |exit| GuardRun::Ended { exit, output: b"printed\n".to_vec() };
         let cases = [
             (ended(GuardExit::Code(0)), GuardResult::Pass, "0"),
             (ended(GuardExit::Code(3)), GuardResult::Fail, "3"),
@@ -190,37 +236,39 @@ mod tests {
             (GuardRun::TimedOut, GuardResult::Skipped, "none"),
             (GuardRun::Interrupted { by: Interruption::Int }, GuardResult::Skipped, "none"),
         ];
-        for (verdict, guard, exit) in cases {
-            let found = found(&verdict);
-            assert_eq!((found.guard, found.exit.as_str()), (guard, exit), "{verdict:?}");
-            assert!(is_possible(&found), "{verdict:?}");
-            let forged = Baseline { exit: if exit == "0" { "1" } else { "0" }.to_owned(), ..found };
-            assert!(!is_possible(&forged), "{verdict:?}");
+        for (run, guard, exit) in cases {
+            let baseline = to_baseline(&run);
+            assert_eq!((baseline.guard, baseline.exit.as_str()), (guard, exit), "{run:?}");
+            assert!(is_possible(&baseline), "{run:?}");
+            let forged = Baseline { exit: if exit == "0" { "1" } else { "0" }.to_owned(), ..baseline };
+            assert!(!is_possible(&forged), "{run:?}");
         }
     }
 
     #[test]
-    fn the_guard_is_asked_once_before_the_first_session_where_the_user_wants_it() {
+    fn the_baseline_guard_runs_once_before_the_first_session_if_configured() {
         let kept = Baseline { guard: GuardResult::Pass, exit: "0".to_owned(), output: None };
-        for (case, mut world, is_asked) in [
+        for (case, mut world, runs) in [
             ("first", world(|_, _, _| {}), true),
-            ("unwanted", world(|_, _, config| config.guard.baseline = false), false),
-            ("asked before", world(|_, state, _| state.baseline = Some(kept)), false),
+            ("turned off", world(|_, _, config| config.guard.baseline = false), false),
+            ("recorded", world(|_, state, _| state.baseline = Some(kept)), false),
             ("later", world(|_, state, _| state.next_iter = IterationNumber::new(2).unwrap()), false),
             ("nothing to do", world(|root, _, _| *root = tree(passed("root"))), false),
         ] {
-            assert_eq!(baseline(&mut world), Ok(None), "{case}");
-            let expected = if is_asked { (1, 2) } else { (0, 0) };
-            assert_eq!((world.recorded.len(), world.told.len()), expected, "{case}");
+            assert_eq!(begin_step(&mut world), Ok(ready(&world)), "{case}");
+            let expected = if runs { (1, 2) } else { (0, 0) };
+            assert_eq!((world.commits.len(), world.events.len()), expected, "{case}");
         }
     }
 
     #[test]
-    fn what_the_guard_said_is_committed_and_told() {
-        for (own_commits, taken_in) in [(0, ""), (1, "Runner-Taken-In: 1\n"), (2, "Runner-Taken-In: 2\n")] {
+    fn the_result_is_committed_and_announced() {
+        for (own_commits, taken_in) in
+            [(0, ""), (1, "Runner-User-Commits: 1\n"), (2, "Runner-User-Commits: 2\n")]
+        {
             let mut world = world(|_, state, _| state.last_summary = Some("kept".to_owned()));
             world.snapshot.user_commits = own_commits;
-            assert_eq!(baseline(&mut world), Ok(None));
+            assert_eq!(begin_step(&mut world), Ok(ready(&world)));
             let mut state = world.snapshot.state.clone();
             state.baseline = Some(Baseline {
                 guard: GuardResult::Fail,
@@ -232,20 +280,20 @@ mod tests {
                 "chore(loop): run r1 baseline guard=fail\n\nRunner-Guard-Exit: 3\nRunner-State: {sha256}\n\
                  Runner-Semantics: 1\n{taken_in}"
             );
-            assert_eq!(world.recorded, [BaselineCommit { run_id: run_id(), state, message }]);
+            assert_eq!(world.commits, [BaselineCommit { run_id: run_id(), state, message }]);
             let command = || world.snapshot.config.guard.command.clone();
             let started = Event::BaselineStarted { command: command() };
             let (guard, exit) = (GuardResult::Fail, "3".to_owned());
-            assert_eq!(world.told, [started, Event::BaselineEnded { guard, exit, command: command() }]);
+            assert_eq!(world.events, [started, Event::BaselineEnded { guard, exit, command: command() }]);
         }
     }
 
     #[test]
-    fn a_guard_that_the_user_breaks_off_leaves_nothing_behind() {
+    fn an_interrupted_guard_commits_nothing() {
         let mut world = world(|_, _, _| {});
         let by = Interruption::Term;
-        world.verdict = GuardRun::Interrupted { by };
-        assert_eq!(baseline(&mut world), Ok(Some(StopReason::Interrupted { by })));
-        assert_eq!(world.recorded, []);
+        world.guard = GuardRun::Interrupted { by };
+        assert_eq!(begin_step(&mut world), Ok(RunStart::Stopped(StopReason::Interrupted { by })));
+        assert_eq!(world.commits, []);
     }
 }

@@ -1,4 +1,4 @@
-//! Reference pages and schemas that are generated from the core's types.
+//! Files generated from the core's types.
 
 use runner_core::commit_message;
 use runner_core::config::Config;
@@ -19,14 +19,14 @@ fn the_configuration_reference_is_generated() {
     let page = format!(
         "# Configuration\n\n`.runner/state/config.toml`, written by `runner init` with every key and its default. The file is read \
          strictly:\nan unknown key is an error with its line. Changes take effect with the next `runner start`.\n\n\
-         Made from the program itself: `just generate` writes it anew.\n\n{}\n## The file as it is written\n\n```toml\n{}```\n",
+         Generated from the program: run `just generate` to update it.\n\n{}\n## The default file\n\n```toml\n{}```\n",
         Config::reference(),
         Config::documented_file()
     );
     assert_generated("docs/reference/configuration.md", page.as_bytes());
 }
 
-const GENERATED: &str = "Generated from the code: `just generate` writes it.";
+const GENERATED: &str = "Generated from the program: run `just generate` to update it.";
 
 #[test]
 fn the_page_about_commits_is_generated() {

@@ -1,7 +1,6 @@
-//! The scripted agent: plays a scenario as a program of its own, like any other agent.
+//! The scripted agent: this binary, started as a child process that plays a scenario.
 //!
-//! It is started by the runner as a child, knows nothing but the variables that every command agent gets, and
-//! may do anything an agent may do.
+//! Like any other command agent, it gets everything through environment variables, and may do anything that an agent may do.
 
 use std::env;
 use std::ffi::OsString;
@@ -17,7 +16,7 @@ use runner_core::agents::scenario::{
 use serde_json::{Value, json};
 use thiserror::Error;
 
-/// What keeps a scenario from being played. The runner sees it as an agent that failed.
+/// Why a scenario cannot be played. To the runner, the agent has failed.
 #[derive(Debug, Error)]
 enum ScenarioPlayError {
     #[error("`{0}` is not set")]
@@ -32,30 +31,33 @@ enum ScenarioPlayError {
     NoSession { iter: u32, node: String, attempts: u64, mode: String },
     #[error("the tree has no node `{0}`")]
     NoNode(String),
-    #[error("no provider fails with `{0}`")]
+    #[error("unknown provider error `{0}`")]
     NoFault(String),
     #[error("{0} is not JSON")]
     NotJson(String),
 }
 
-/// The scenario that this process was started to play. To be asked before anything else is done.
+/// The scenario to play, if this process was started as the scripted agent. `main` checks this before anything else.
 pub fn scenario_argument() -> Option<PathBuf> {
-    let mut words = env::args_os().skip(1);
-    (words.next()? == crate::agent::command::PLAY).then(|| words.next()).flatten().map(PathBuf::from)
+    let mut args = env::args_os().skip(1);
+    (args.next()? == crate::agent::command::SCRIPTED_AGENT_ARG)
+        .then(|| args.next())
+        .flatten()
+        .map(PathBuf::from)
 }
 
-/// Plays the session that fits the situation in the environment. The scenario's file is the argument.
+/// The `main` of the scripted agent: plays the session of the scenario that matches the environment.
 pub fn play(scenario: &Path) -> ExitCode {
-    match ScenarioPlayer::set(scenario).and_then(|stage| stage.play()) {
+    match ScenarioPlayer::load(scenario).and_then(|player| player.play()) {
         Ok(code) => ExitCode::from(code),
-        Err(fault) => {
-            let _ = writeln!(io::stderr(), "script: {fault}");
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "script: {error}");
             ExitCode::from(70)
         }
     }
 }
 
-/// Where the scenario is played.
+/// A scenario and the session to play, as the environment describes it.
 struct ScenarioPlayer {
     scenario: Scenario,
     iter: u32,
@@ -74,13 +76,13 @@ fn path_variable(name: &'static str) -> Result<PathBuf, ScenarioPlayError> {
     env::var_os(name).map(|value: OsString| value.into()).ok_or(ScenarioPlayError::Variable(name))
 }
 
-fn at<T>(path: &Path, result: io::Result<T>) -> Result<T, ScenarioPlayError> {
+fn with_path<T>(path: &Path, result: io::Result<T>) -> Result<T, ScenarioPlayError> {
     result.map_err(|error| ScenarioPlayError::File { path: path.to_owned(), source: error })
 }
 
 impl ScenarioPlayer {
-    fn set(scenario: &Path) -> Result<Self, ScenarioPlayError> {
-        let text = at(scenario, fs::read_to_string(scenario))?;
+    fn load(scenario: &Path) -> Result<Self, ScenarioPlayError> {
+        let text = with_path(scenario, fs::read_to_string(scenario))?;
         let iter = variable("RUNNER_ITER")?;
         Ok(Self {
             scenario: Scenario::decode(&text)?,
@@ -95,19 +97,19 @@ impl ScenarioPlayer {
 
     fn play(&self) -> Result<u8, ScenarioPlayError> {
         let attempts = self.attempts();
-        let situation = SessionContext { iter: self.iter, node: &self.node, attempts, mode: &self.mode };
-        let session = self.scenario.session_for(situation).ok_or_else(|| ScenarioPlayError::NoSession {
+        let context = SessionContext { iter: self.iter, node: &self.node, attempts, mode: &self.mode };
+        let session = self.scenario.session_for(context).ok_or_else(|| ScenarioPlayError::NoSession {
             iter: self.iter,
             node: self.node.clone(),
             attempts,
             mode: self.mode.clone(),
         })?;
-        self.perform(session)
+        self.run_session(session)
     }
 
-    fn perform(&self, session: &ScenarioSession) -> Result<u8, ScenarioPlayError> {
-        for act in &session.acts {
-            if let Some(code) = self.act(act)? {
+    fn run_session(&self, session: &ScenarioSession) -> Result<u8, ScenarioPlayError> {
+        for action in &session.acts {
+            if let Some(code) = self.perform_action(action)? {
                 return Ok(code);
             }
         }
@@ -118,13 +120,13 @@ impl ScenarioPlayer {
             Some(ScenarioAnswer::Raw { raw }) => raw.clone(),
             None => return Ok(0),
         };
-        at(&self.output, fs::write(&self.output, answer))?;
+        with_path(&self.output, fs::write(&self.output, answer))?;
         Ok(0)
     }
 
-    /// Does one thing; an exit code ends the session.
-    fn act(&self, act: &ScenarioAction) -> Result<Option<u8>, ScenarioPlayError> {
-        match act {
+    /// Returns an exit code if the action ends the session.
+    fn perform_action(&self, action: &ScenarioAction) -> Result<Option<u8>, ScenarioPlayError> {
+        match action {
             ScenarioAction::Write { path, text } => write_file(Path::new(path), text.as_bytes())?,
             ScenarioAction::Append { path, text } => {
                 let mut bytes = fs::read(path).unwrap_or_default();
@@ -133,13 +135,16 @@ impl ScenarioPlayer {
             }
             ScenarioAction::Delete { path } => {
                 let path = Path::new(path);
-                at(path, if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) })?;
+                with_path(
+                    path,
+                    if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) },
+                )?;
             }
             ScenarioAction::Print { text } => drop(writeln!(io::stdout(), "{text}")),
             ScenarioAction::Sleep { ms } => std::thread::sleep(Duration::from_millis(*ms)),
             ScenarioAction::Run { argv } => {
                 let (program, arguments) = argv.split_first().ok_or(ScenarioPlayError::Variable("argv"))?;
-                at(Path::new(program), Command::new(program).args(arguments).status())?;
+                with_path(Path::new(program), Command::new(program).args(arguments).status())?;
             }
             ScenarioAction::AddChildren { node, children } => {
                 self.edit_node(node, |node| add_children(node, children))?;
@@ -155,7 +160,7 @@ impl ScenarioPlayer {
             ScenarioAction::Report(report) => {
                 let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                 let report = report.at(since.as_secs()).map_err(ScenarioPlayError::NoFault)?;
-                at(&self.report, fs::write(&self.report, report.to_bytes()))?;
+                with_path(&self.report, fs::write(&self.report, report.to_bytes()))?;
             }
             ScenarioAction::Exit { code } => return Ok(Some(*code)),
         }
@@ -169,7 +174,7 @@ impl ScenarioPlayer {
     }
 
     fn read_tree(&self) -> Result<Value, ScenarioPlayError> {
-        let text = at(&self.tree, fs::read_to_string(&self.tree))?;
+        let text = with_path(&self.tree, fs::read_to_string(&self.tree))?;
         serde_json::from_str(&text).map_err(|_| ScenarioPlayError::NotJson(self.tree.display().to_string()))
     }
 
@@ -179,7 +184,7 @@ impl ScenarioPlayer {
         if !edited {
             return Err(ScenarioPlayError::NoNode(self.node.clone()));
         }
-        at(&self.tree, fs::write(&self.tree, format!("{tree:#}\n")))
+        with_path(&self.tree, fs::write(&self.tree, format!("{tree:#}\n")))
     }
 
     fn edit_node(
@@ -193,12 +198,12 @@ impl ScenarioPlayer {
 
 fn write_file(path: &Path, bytes: &[u8]) -> Result<(), ScenarioPlayError> {
     if let Some(folder) = path.parent() {
-        at(folder, fs::create_dir_all(folder))?;
+        with_path(folder, fs::create_dir_all(folder))?;
     }
-    at(path, fs::write(path, bytes))
+    with_path(path, fs::write(path, bytes))
 }
 
-/// The node with an id, at or below a node.
+/// Finds a node by id in a subtree.
 fn find_node<'v>(node: &'v mut Value, id: &str) -> Option<&'v mut Value> {
     if node.get("id").and_then(Value::as_str) == Some(id) {
         return Some(node);
@@ -206,7 +211,7 @@ fn find_node<'v>(node: &'v mut Value, id: &str) -> Option<&'v mut Value> {
     node.get_mut("children")?.as_array_mut()?.iter_mut().find_map(|child| find_node(child, id))
 }
 
-/// Takes a node out of its parent's children.
+/// Removes a node from its parent; returns whether it was found.
 fn remove_node(node: &mut Value, id: &str) -> bool {
     let Some(children) = node.get_mut("children").and_then(Value::as_array_mut) else { return false };
     let before = children.len();
@@ -248,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn new_nodes_are_whole() {
+    fn new_nodes_have_all_fields() {
         let mut root = tree();
         let a = find_node(&mut root, "a").unwrap();
         assert_eq!((&a["order"], &a["goal"], &a["max_attempts"]), (&json!(1), &json!("a"), &json!(2)));
@@ -257,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_removed_wherever_it_is() {
+    fn a_node_is_removed_at_any_depth() {
         let mut root = tree();
         let child = [NewChild { id: "deep".to_owned(), title: None, goal: None, acceptance: Vec::new() }];
         add_children(find_node(&mut root, "b").unwrap().as_object_mut().unwrap(), &child);

@@ -1,7 +1,7 @@
-//! Git processes that stay while iterations are made and answer line by line: to start one costs more than to ask it.
+//! Long-lived git processes that answer requests line by line: starting a process costs more than the request.
 //!
-//! An agent of the same user can stop or end them. One that stands still is told to go on before it is asked; one that
-//! is gone is started again. Nothing is ever kept in them: every answer is about what is on the disk by then.
+//! An agent runs as the same user and can stop or kill them. A stopped process gets SIGCONT before every request; a dead one
+//! is started again. They cache nothing: every answer reflects what is on the disk at that time.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -9,10 +9,11 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::process::{Pid, Signal};
 
-use super::{Git, GitCommand, lossy};
+use super::command::GitCommand;
+use super::{Git, lossy};
 use crate::error::Error;
 
-/// A git command that stays, once it was asked for the first time.
+/// A git command that is started at the first request and then keeps running.
 #[derive(Debug)]
 pub(super) struct GitProcess {
     args: &'static [&'static str],
@@ -23,7 +24,7 @@ pub(super) struct GitProcess {
 struct RunningGit {
     child: Child,
     requests: ChildStdin,
-    answers: BufReader<ChildStdout>,
+    responses: BufReader<ChildStdout>,
 }
 
 impl GitProcess {
@@ -31,17 +32,17 @@ impl GitProcess {
         Self { args, running: Mutex::new(None) }
     }
 
-    /// Asks, and waits for so many lines.
+    /// Sends a request and reads so many lines.
     pub(super) fn ask(&self, git: &Git, request: &[u8], lines: usize) -> Result<Vec<String>, Error> {
-        self.answer(git, |running| {
+        self.with_process(git, |running| {
             running.send(request)?;
             (0..lines).map(|_| running.line()).collect()
         })
     }
 
-    /// Asks a `cat-file --batch` for an object, and gives its bytes.
+    /// Requests an object from `cat-file --batch` and returns its bytes.
     pub(super) fn read(&self, git: &Git, name: &str) -> Result<Vec<u8>, Error> {
-        self.answer(git, |running| {
+        self.with_process(git, |running| {
             running.send(format!("{name}\n").as_bytes())?;
             let head = running.line()?;
             let size = head.rsplit(' ').next().and_then(|size| size.parse().ok());
@@ -49,23 +50,27 @@ impl GitProcess {
         })
     }
 
-    /// Gets an answer from the process that runs. Where it cannot be told whether one that died had done what it was
-    /// asked, another one is asked again.
-    fn answer<T>(&self, git: &Git, get: impl Fn(&mut RunningGit) -> io::Result<T>) -> Result<T, Error> {
+    /// Sends a request to the running process. If that one died, it is unknown whether it had carried the request out, so a
+    /// new process gets the same request.
+    fn with_process<T>(
+        &self,
+        git: &Git,
+        request: impl Fn(&mut RunningGit) -> io::Result<T>,
+    ) -> Result<T, Error> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(mut old) = running.take()
-            && let Ok(answer) = get(&mut old)
+            && let Ok(response) = request(&mut old)
         {
             *running = Some(old);
-            return Ok(answer);
+            return Ok(response);
         }
         let mut new = RunningGit::start(git.call(self.args))?;
-        match get(&mut new) {
-            Ok(answer) => {
+        match request(&mut new) {
+            Ok(response) => {
                 *running = Some(new);
-                Ok(answer)
+                Ok(response)
             }
-            Err(_) => Err(Error::Git { command: self.args.join(" "), stderr: new.last_words() }),
+            Err(_) => Err(Error::Git { command: self.args.join(" "), stderr: new.kill_and_read_stderr() }),
         }
     }
 }
@@ -78,12 +83,12 @@ impl RunningGit {
         let mut child = command.spawn().map_err(fail)?;
         let missing = || Error::io("run", "git")(io::Error::from(io::ErrorKind::BrokenPipe));
         let requests = child.stdin.take().ok_or_else(missing)?;
-        let answers = BufReader::new(child.stdout.take().ok_or_else(missing)?);
-        Ok(Self { child, requests, answers })
+        let responses = BufReader::new(child.stdout.take().ok_or_else(missing)?);
+        Ok(Self { child, requests, responses })
     }
 
     fn send(&mut self, request: &[u8]) -> io::Result<()> {
-        // One that is gone needs no signal, and is found to be gone by what follows.
+        // Errors are ignored: a dead process is noticed by the write or read that follows.
         let _ = rustix::process::kill_process(Pid::from_child(&self.child), Signal::CONT);
         self.requests.write_all(request)?;
         self.requests.flush()
@@ -91,35 +96,35 @@ impl RunningGit {
 
     fn line(&mut self) -> io::Result<String> {
         let mut line = Vec::new();
-        self.answers.read_until(b'\n', &mut line)?;
+        self.responses.read_until(b'\n', &mut line)?;
         if line.pop() != Some(b'\n') {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         Ok(lossy(&line))
     }
 
-    /// So many bytes, and the end of line behind them.
+    /// Reads `size` bytes and the line feed after them.
     fn bytes(&mut self, size: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; size + 1];
-        self.answers.read_exact(&mut bytes)?;
+        self.responses.read_exact(&mut bytes)?;
         bytes.pop();
         Ok(bytes)
     }
 
-    /// What it said when it gave up.
-    fn last_words(&mut self) -> String {
-        // One that lives has nothing to say, and would be waited for.
+    /// The error message of a process that failed.
+    fn kill_and_read_stderr(&mut self) -> String {
+        // Reading to the end would block while the process lives.
         let _ = self.child.kill();
-        let mut words = Vec::new();
-        if let Some(errors) = &mut self.child.stderr {
-            let _ = errors.read_to_end(&mut words);
+        let mut message = Vec::new();
+        if let Some(stderr) = &mut self.child.stderr {
+            let _ = stderr.read_to_end(&mut message);
         }
-        lossy(&words)
+        lossy(&message)
     }
 }
 
 impl Drop for RunningGit {
-    /// It was answered for everything it was asked, so it ends at once.
+    /// Every request was answered, so the process can be killed.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -136,34 +141,34 @@ mod tests {
         (folder, git)
     }
 
-    fn id_of(standing: &GitProcess) -> Pid {
-        Pid::from_child(&standing.running.lock().unwrap().as_ref().unwrap().child)
+    fn id_of(process: &GitProcess) -> Pid {
+        Pid::from_child(&process.running.lock().unwrap().as_ref().unwrap().child)
     }
 
     #[test]
-    fn one_process_answers_again_and_again_and_another_one_when_it_is_gone() {
+    fn a_process_is_reused_continued_when_stopped_and_restarted_when_killed() {
         let (folder, git) = repository();
-        let standing = GitProcess::new(&["hash-object", "--no-filters", "--stdin-paths"]);
+        let hash_object = GitProcess::new(&["hash-object", "--no-filters", "--stdin-paths"]);
         let path = folder.path().join("a");
         std::fs::write(&path, "").unwrap();
-        let ask = || standing.ask(&git, format!("{}\n", path.display()).as_bytes(), 1);
+        let ask = || hash_object.ask(&git, format!("{}\n", path.display()).as_bytes(), 1);
         let first = ask().unwrap();
         assert_eq!(first, ["e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"]);
-        let process = id_of(&standing);
+        let process = id_of(&hash_object);
         assert_eq!(ask().unwrap(), first);
-        assert_eq!(id_of(&standing), process);
+        assert_eq!(id_of(&hash_object), process);
         rustix::process::kill_process(process, Signal::STOP).unwrap();
         assert_eq!(ask().unwrap(), first);
         rustix::process::kill_process(process, Signal::KILL).unwrap();
         assert_eq!(ask().unwrap(), first);
-        assert_ne!(id_of(&standing), process);
+        assert_ne!(id_of(&hash_object), process);
     }
 
     #[test]
-    fn what_cannot_be_done_is_told_in_its_own_words() {
+    fn a_failed_request_reports_gits_message() {
         let (_folder, git) = repository();
-        let standing = GitProcess::new(&["hash-object", "--no-filters", "--stdin-paths"]);
-        let error = standing.ask(&git, b"no/such/file\n", 1).unwrap_err();
+        let hash_object = GitProcess::new(&["hash-object", "--no-filters", "--stdin-paths"]);
+        let error = hash_object.ask(&git, b"no/such/file\n", 1).unwrap_err();
         assert!(matches!(&error, Error::Git { stderr, .. } if stderr.contains("no/such/file")), "{error:?}");
     }
 }

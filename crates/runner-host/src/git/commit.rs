@@ -1,6 +1,8 @@
-//! Storing commits: written out here, and checked and stored by a git that stays.
+//! Storing commits: this module writes the object's text; a long-lived git process checks and stores it.
 
 use std::os::unix::ffi::OsStrExt;
+
+use runner_core::model::object_id::{CommitId, TreeId};
 
 use super::Git;
 use crate::clock;
@@ -8,9 +10,14 @@ use crate::error::Error;
 use crate::fs::atomic;
 
 impl Git {
-    /// Stores a commit. Nothing points to it yet.
-    pub(crate) fn store_commit(&self, tree: &str, parent: &str, message: &str) -> Result<String, Error> {
-        let [author, committer] = self.settings.people();
+    /// Stores a commit that no reference points to yet.
+    pub(crate) fn store_commit(
+        &self,
+        tree: &TreeId,
+        parent: &CommitId,
+        message: &str,
+    ) -> Result<CommitId, Error> {
+        let [author, committer] = self.settings.author_and_committer();
         let now = clock::stamp();
         let text = format!(
             "tree {tree}\nparent {parent}\nauthor {author} {now}\ncommitter {committer} {now}\n\n{message}"
@@ -18,13 +25,13 @@ impl Git {
         let path = self.paths().new_commit();
         atomic::overwrite(&path, text.as_bytes())?;
         let request = [quoted(path.as_os_str().as_bytes()), b"\n".to_vec()].concat();
-        let stored = self.committing.ask(self, &request, 1)?.into_iter().next();
-        atomic::clear(&path)?;
-        stored.ok_or_else(|| Error::GitOutput { command: "hash-object -t commit".to_owned() })
+        let id = self.hash_object.ask(self, &request, 1)?.into_iter().next().unwrap_or_default();
+        atomic::remove_any(&path)?;
+        CommitId::new(id).map_err(|_| Error::GitOutput { command: "hash-object -t commit".to_owned() })
     }
 }
 
-/// A path as git reads it from a line of its own: with marks and escapes where it would end the line.
+/// A path as git reads it from a line: quoted and escaped if it would end the line early.
 fn quoted(path: &[u8]) -> Vec<u8> {
     if !path.starts_with(b"\"") && !path.contains(&b'\n') {
         return path.to_vec();
@@ -46,7 +53,7 @@ mod tests {
     use crate::git::lossy;
 
     #[test]
-    fn a_commit_is_one_that_git_itself_would_make() {
+    fn a_stored_commit_equals_one_of_git_commit_tree() {
         let folder = tempfile::tempdir().unwrap();
         let git = Git::create(folder.path()).unwrap();
         atomic::ensure_folder(&git.paths().private()).unwrap();
@@ -56,17 +63,17 @@ mod tests {
         let tree = git.tree_of(&parent).unwrap();
         let message = "chore(loop): é\n\nRunner-Outcome: passed\n";
         let ours = git.store_commit(&tree, &parent, message).unwrap();
-        let call = git.call(&["commit-tree", "-p", &parent, "-F", "-", &tree]);
-        let theirs = lossy(&call.input(message.as_bytes()).run().unwrap());
-        let told = |commit: &str| {
+        let call = git.call(&["commit-tree", "-p", parent.as_str(), "-F", "-", tree.as_str()]);
+        let theirs = CommitId::new(lossy(&call.input(message.as_bytes()).run().unwrap())).unwrap();
+        let fields = |commit: &CommitId| {
             let format = "--format=%an|%ae|%cn|%ce|%T|%P|%B";
-            lossy(&git.call(&["log", "-1", format, commit]).run().unwrap())
+            lossy(&git.call(&["log", "-1", format, commit.as_str()]).run().unwrap())
         };
-        assert_eq!(told(&ours), told(&theirs));
-        let when = lossy(&git.call(&["log", "-1", "--format=%at %ct", &ours]).run().unwrap());
+        assert_eq!(fields(&ours), fields(&theirs));
+        let when = lossy(&git.call(&["log", "-1", "--format=%at %ct", ours.as_str()]).run().unwrap());
         let (author, committer) = when.split_once(' ').unwrap();
         assert_eq!(author, committer);
-        assert!(crate::iteration::iteration_dir::now_ms() / 1000 - author.parse::<u64>().unwrap() < 100);
-        git.call(&["fsck", "--strict", &ours]).run().unwrap();
+        assert!(clock::now_ms() / 1000 - author.parse::<u64>().unwrap() < 100);
+        git.call(&["fsck", "--strict", ours.as_str()]).run().unwrap();
     }
 }

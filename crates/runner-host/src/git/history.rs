@@ -1,101 +1,144 @@
-//! Reading history: which commits there are, what each changed, and what they hold. Nothing is written.
+//! Reading history: the commits of a branch, what each changed, and objects in bulk. Writes nothing.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
-use runner_core::layout::RUNNER_DIR;
-
-use super::{Git, Head, lossy, path_of};
 use runner_core::commit_message::grep_pattern;
+use runner_core::layout::RUNNER_DIR;
+use runner_core::model::id::RunId;
+use runner_core::model::object_id::{BranchName, CommitId};
 
+use super::{Git, Head, lossy, path_of, paths_in};
 use crate::error::Error;
-use crate::view::run_view::DiffFormat;
 
-/// A commit of a log, with what it changed against its first parent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// A commit of a log, with its changes against its first parent.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LogEntry {
-    pub(crate) id: String,
+    pub(crate) id: CommitId,
     pub(crate) changes: Vec<RawChange>,
 }
 
 /// A changed path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RawChange {
-    /// As git writes modes: `100644`, `120000`; zeros where nothing is left.
+    /// The new mode as git prints it: `100644`, `120000`; zeros for a deleted file.
     pub(crate) mode: String,
     pub(crate) object: String,
     pub(crate) path: Vec<u8>,
 }
 
-/// A commit's own bytes, understood.
+/// A parsed commit object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommitObject {
-    pub(crate) parents: Vec<String>,
-    /// Seconds since 1970 at which it was committed.
+    pub(crate) parents: Vec<CommitId>,
+    /// When it was committed, in seconds since 1970.
     pub(crate) time: i64,
     pub(crate) message: Vec<u8>,
 }
 
-/// A commit begins with this byte in the output that is asked for: no path does.
+/// The branch of a run, local or as a remote last had it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RunRef {
+    /// The part of the name after `runner/`.
+    pub(crate) run: String,
+    /// The full name of the reference.
+    pub(crate) name: String,
+    pub(crate) tip: CommitId,
+}
+
+/// How a difference is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiffFormat {
+    Patch,
+    Coloured,
+    /// Added and removed lines by file.
+    Stat,
+}
+
+/// Marks the start of a commit in the log's output. No path contains this byte at its start.
 const COMMIT: u8 = 1;
 
 impl Git {
-    /// How many commits, along first parents, lie on top of the last one that a run's own commands made.
-    pub(crate) fn own_commits(&self, run: &str, tip: &str) -> Result<u32, Error> {
-        let subject = format!("--grep={}", grep_pattern::any_of(run));
-        let args = ["rev-list", "-1", "--first-parent", "--extended-regexp", &subject, tip];
+    /// How many commits, along first parents, are on top of the last one that the runner made for a run.
+    pub(crate) fn user_commits_since(&self, run: &RunId, tip: &CommitId) -> Result<u32, Error> {
+        let run = run.as_str().replace('.', "\\.");
+        let subject = format!("--grep=^chore\\(loop\\): (start run {run}$|run {run} )");
+        let args = ["rev-list", "-1", "--first-parent", "--extended-regexp", &subject, tip.as_str()];
         let last = lossy(&self.call(&args).run()?);
-        if last.is_empty() || last == tip {
+        if last.is_empty() || last == tip.as_str() {
             return Ok(0);
         }
         let range = format!("{last}..{tip}");
-        let counted = lossy(&self.call(&["rev-list", "--count", "--first-parent", &range]).run()?);
-        Ok(counted.parse().unwrap_or(u32::MAX))
+        let count = lossy(&self.call(&["rev-list", "--count", "--first-parent", &range]).run()?);
+        Ok(count.parse().unwrap_or(u32::MAX))
     }
 
-    /// Commits along first parents, newest first, from a commit back to another one (not included) or to the beginning.
-    /// Ends early when `more` says so. With patterns, only paths that match, and only commits that change one.
-    pub(crate) fn walk(
+    /// The newest commit of a run that `runner start` made, at or before a commit.
+    pub(crate) fn start_commit(&self, run: &RunId, from: &CommitId) -> Result<CommitId, Error> {
+        let subject = grep_pattern::start_of(run.as_str());
+        let args = ["rev-list", "-1", "--extended-regexp", &format!("--grep={subject}"), from.as_str()];
+        let found = lossy(&self.call(&args).run()?);
+        if found.is_empty() {
+            return Ok(from.clone());
+        }
+        CommitId::new(found).map_err(|_| Error::GitOutput { command: args.join(" ") })
+    }
+
+    /// When the last iteration was committed, in seconds since 1970; later edits and starts do not count. Without an
+    /// iteration, when HEAD was committed.
+    pub(crate) fn last_iteration_time(&self) -> Result<u64, Error> {
+        let iteration =
+            self.commit_time(&["--extended-regexp", &format!("--grep={}", grep_pattern::any_iteration())])?;
+        let time = if iteration.is_empty() { self.commit_time(&[])? } else { iteration };
+        time.parse().map_err(|_| Error::GitOutput { command: "log -1 --format=%ct".to_owned() })
+    }
+
+    /// The time of the newest commit that a log with these options shows.
+    fn commit_time(&self, options: &[&str]) -> Result<String, Error> {
+        let args = ["log", "-1", "--first-parent", "--no-show-signature", "--format=%ct"];
+        let output = self.call(&[&args, options, &["HEAD"]].concat()).run()?;
+        Ok(lossy(&output))
+    }
+
+    /// Commits along first parents, newest first, from a commit back to another one (excluded) or to the root. With
+    /// patterns, only paths that match, and only commits that change one.
+    pub(crate) fn log(
         &self,
-        tip: &str,
-        after: Option<&str>,
+        tip: &CommitId,
+        after: Option<&CommitId>,
         patterns: &[String],
-        more: &mut dyn FnMut(LogEntry) -> Result<bool, Error>,
-    ) -> Result<(), Error> {
+    ) -> Result<GitLog, Error> {
         let mut args: Vec<String> =
             ["log", "-z", "--raw", "--no-abbrev", "--no-renames", "-m", "--first-parent", "--root"]
                 .map(str::to_owned)
                 .into();
-        args.extend(["--format=%x01%H".to_owned(), tip.to_owned()]);
+        args.extend(["--format=%x01%H".to_owned(), tip.to_string()]);
         args.extend(after.map(|after| format!("^{after}")));
         args.push("--".to_owned());
         args.extend(patterns.iter().map(|pattern| format!(":(top,glob){pattern}")));
         let mut call = self.call(&args);
         call.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = call.command.spawn().map_err(Error::io("run", self.program()))?;
-        let result = child.stdout.take().map_or(Ok(true), |stdout| each_logged(stdout, more));
-        if !matches!(result, Ok(true)) {
-            // Enough was read; what git would still say is not waited for.
-            let _ = child.kill();
-        }
-        let status = child.wait().map_err(Error::io("run", self.program()))?;
-        match result {
-            Err(error) => Err(error),
-            Ok(true) if !status.success() => Err(Error::Git {
-                command: args.join(" "),
-                stderr: format!("no history of `{tip}` could be read"),
+        let stdout =
+            child.stdout.take().ok_or_else(|| Error::GitOutput { command: call.arguments.clone() })?;
+        Ok(GitLog {
+            child,
+            parts: BufReader::with_capacity(1 << 16, stdout).split(0),
+            current: None,
+            failure: Some(Error::Git {
+                command: call.arguments,
+                stderr: format!("the history of `{tip}` could not be read"),
             }),
-            Ok(_) => Ok(()),
-        }
+        })
     }
 
     /// Paths of a commit that match any of the patterns, found without an index.
     pub(crate) fn matching_paths(
         &self,
-        commit: &str,
+        commit: &CommitId,
         patterns: &[String],
     ) -> Result<BTreeSet<Vec<u8>>, Error> {
         if patterns.is_empty() {
@@ -103,188 +146,244 @@ impl Git {
         }
         let mut args: Vec<String> =
             ["diff-tree", "-r", "-z", "--name-only", "--no-renames"].map(str::to_owned).into();
-        args.extend([self.empty_tree().to_owned(), commit.to_owned(), "--".to_owned()]);
+        args.extend([self.empty_tree().to_owned(), commit.to_string(), "--".to_owned()]);
         args.extend(patterns.iter().map(|pattern| format!(":(top,glob){pattern}")));
-        let answer = self.call(&args).run()?;
-        Ok(answer.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
+        Ok(paths_in(&self.call(&args).run()?))
     }
 
-    /// The tree with nothing in it, which git knows without storing it.
+    /// The id of the empty tree, which git knows without storing it.
     fn empty_tree(&self) -> &'static str {
-        if self.name_digits == 40 {
+        if self.id_digits == 40 {
             "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
         } else {
             "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"
         }
     }
 
-    /// The commit that a name given by a person stands for.
-    pub(crate) fn resolve(&self, name: &str) -> Result<Option<String>, Error> {
-        let commit = format!("{name}^{{commit}}");
+    /// The commit that a revision typed by the user names.
+    pub(crate) fn resolve(&self, revision: &str) -> Result<Option<CommitId>, Error> {
+        let commit = format!("{revision}^{{commit}}");
         let output =
             self.call(&["rev-parse", "--verify", "--quiet", "--end-of-options", &commit]).output()?;
-        Ok(output.status.success().then(|| lossy(&output.stdout)))
+        Ok(if output.status.success() { CommitId::new(lossy(&output.stdout)).ok() } else { None })
     }
 
-    /// The branches of runs, here and as remotes last had them: run, full name, commit. Those here come first.
-    pub(crate) fn run_branches(&self) -> Result<Vec<(String, String, String)>, Error> {
-        let format = "--format=%(objectname) %(refname)";
-        let places = ["refs/heads/runner/", "refs/remotes/*/runner/*"];
-        let answer = lossy(&self.call(&[&["for-each-ref", format], places.as_slice()].concat()).run()?);
-        let named = |line: &str| {
+    /// The branches of runs; local ones come first.
+    pub(crate) fn run_branches(&self) -> Result<Vec<RunRef>, Error> {
+        let args = [
+            "for-each-ref",
+            "--format=%(objectname) %(refname)",
+            "refs/heads/runner/",
+            "refs/remotes/*/runner/*",
+        ];
+        let output = lossy(&self.call(&args).run()?);
+        let run_ref = |line: &str| {
             let (commit, name) = line.split_once(' ')?;
-            let run = name.rsplit_once("/runner/")?.1;
-            Some((run.to_owned(), name.to_owned(), commit.to_owned()))
+            let run = name.rsplit_once("/runner/")?.1.to_owned();
+            Some(RunRef { run, name: name.to_owned(), tip: CommitId::new(commit).ok()? })
         };
-        Ok(answer.lines().filter_map(named).collect())
+        Ok(output.lines().filter_map(run_ref).collect())
     }
 
-    /// Whether commits are missing here that the repository it came from has.
+    /// Whether this is a shallow clone, which lacks older commits.
     pub(crate) fn is_shallow(&self) -> bool {
         self.common_dir().join("shallow").exists()
     }
 
-    /// Makes a repository of its own at a path, which borrows this one's objects, with a commit checked out.
-    pub(crate) fn clone_at(&self, path: &Path, commit: &str) -> Result<(), Error> {
-        let origin = self.common_dir().display().to_string();
-        let place = path.display().to_string();
-        self.call(&["clone", "-q", "--shared", "--no-checkout", "--no-tags", "--", &origin, &place]).run()?;
-        self.call(&["-C", &place, "checkout", "-q", "--detach", commit]).run().map(drop)
+    /// Creates a repository at a path that borrows this one's objects, with a commit checked out.
+    pub(crate) fn clone_at(&self, path: &Path, commit: &CommitId) -> Result<(), Error> {
+        let source = self.common_dir().display().to_string();
+        let target = path.display().to_string();
+        self.call(&["clone", "-q", "--shared", "--no-checkout", "--no-tags", "--", &source, &target])
+            .run()?;
+        self.call(&["-C", &target, "checkout", "-q", "--detach", commit.as_str()]).run().map(drop)
     }
 
-    /// Puts files of a commit over those of a repository that [`Git::clone_at`] made.
-    pub(crate) fn lay_over(&self, path: &Path, commit: &str, files: &BTreeSet<Vec<u8>>) -> Result<(), Error> {
+    /// Checks files of a commit out over those of a repository that [`Git::clone_at`] created.
+    pub(crate) fn checkout_over(
+        &self,
+        path: &Path,
+        commit: &CommitId,
+        files: &BTreeSet<Vec<u8>>,
+    ) -> Result<(), Error> {
         if files.is_empty() {
             return Ok(());
         }
-        let words = ["--literal-pathspecs", "checkout", "-q", commit, "--"];
+        let words = ["--literal-pathspecs", "checkout", "-q", commit.as_str(), "--"];
         let mut args: Vec<OsString> = vec!["-C".into(), path.into()];
         args.extend(words.map(OsString::from));
         args.extend(files.iter().map(|file| path_of(file).into()));
         self.call(&args).run().map(drop)
     }
 
-    /// The difference between two commits, for people.
+    /// The difference between two commits, for people. Without paths, everything but the runner's files.
     pub(crate) fn show_diff(
         &self,
-        from: &str,
-        to: &str,
-        form: DiffFormat,
+        from: &CommitId,
+        to: &CommitId,
+        format: DiffFormat,
         paths: &[String],
     ) -> Result<Vec<u8>, Error> {
-        let mut args: Vec<String> =
-            ["diff", "--no-ext-diff", "--no-textconv", "-M"].map(str::to_owned).into();
-        args.extend(
-            match form {
-                DiffFormat::Patch => ["--no-color"].as_slice(),
-                DiffFormat::Coloured => ["--color=always"].as_slice(),
-                DiffFormat::Numbers => ["--numstat", "-z", "--no-renames"].as_slice(),
-            }
-            .iter()
-            .map(|arg| (*arg).to_owned()),
-        );
-        args.extend([from.to_owned(), to.to_owned(), "--".to_owned()]);
-        args.extend(paths.iter().cloned());
+        let options = match format {
+            DiffFormat::Patch => ["--no-color"].as_slice(),
+            DiffFormat::Coloured => ["--color=always"].as_slice(),
+            DiffFormat::Stat => ["--numstat", "-z", "--no-renames"].as_slice(),
+        };
+        let mut args = vec!["diff", "--no-ext-diff", "--no-textconv", "-M"];
+        args.extend(options);
+        args.extend([from.as_str(), to.as_str(), "--"]);
+        args.extend(paths.iter().map(String::as_str));
+        let without_runner = format!(":(top,exclude){RUNNER_DIR}");
         if paths.is_empty() {
-            args.extend([".".to_owned(), format!(":(top,exclude){RUNNER_DIR}")]);
+            args.extend([".", &without_runner]);
         }
         self.call(&args).run()
     }
 
     /// Where HEAD is.
     pub(crate) fn head(&self) -> Result<Head, Error> {
-        let branch = self.call(&["symbolic-ref", "--quiet", "--short", "HEAD"]).output()?;
-        let commit = self.resolve("HEAD")?;
-        Ok(Head::of(branch.status.success().then(|| lossy(&branch.stdout)), commit))
+        let output = self.call(&["symbolic-ref", "--quiet", "--short", "HEAD"]).output()?;
+        let branch = output.status.success().then(|| BranchName::new(lossy(&output.stdout)));
+        Ok(Head::new(branch, self.resolve("HEAD")?))
     }
 
-    /// Opens a way to read many objects.
+    /// Starts a process that reads many objects.
     pub(crate) fn batch(&self) -> Result<CatFileBatch, Error> {
         let mut call = self.call(&["cat-file", "--batch"]);
         call.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = call.command.spawn().map_err(Error::io("run", self.program()))?;
-        let broken = || Error::GitOutput { command: "cat-file --batch".to_owned() };
-        let stdin = child.stdin.take().ok_or_else(broken)?;
-        let stdout = child.stdout.take().ok_or_else(broken)?;
+        let stdin = child.stdin.take().ok_or_else(batch_failed)?;
+        let stdout = child.stdout.take().ok_or_else(batch_failed)?;
         Ok(CatFileBatch { child, stdin: Some(stdin), stdout: BufReader::new(stdout) })
     }
 }
 
-/// Reads a log as it comes, commit by commit; false where it was told to stop.
-fn each_logged(
-    stdout: ChildStdout,
-    more: &mut dyn FnMut(LogEntry) -> Result<bool, Error>,
-) -> Result<bool, Error> {
-    let broken = |_| Error::GitOutput { command: "log -z --raw".to_owned() };
-    let mut pieces = BufReader::with_capacity(1 << 16, stdout).split(0);
-    let mut current: Option<LogEntry> = None;
-    while let Some(piece) = pieces.next().transpose().map_err(broken)? {
-        let piece = piece.strip_prefix(b"\n").unwrap_or(&piece);
-        match piece.split_first() {
-            Some((&COMMIT, id)) => {
-                let next = LogEntry { id: lossy(id), changes: Vec::new() };
-                if let Some(done) = current.replace(next)
-                    && !more(done)?
-                {
-                    return Ok(false);
-                }
-            }
-            Some((b':', head)) => {
-                let path = pieces.next().transpose().map_err(broken)?.unwrap_or_default();
-                let head = lossy(head);
-                let mut fields = head.split(' ').skip(1);
-                let (mode, _, object) = (fields.next(), fields.next(), fields.next());
-                if let (Some(current), Some(mode), Some(object)) = (&mut current, mode, object) {
-                    let (mode, object) = (mode.to_owned(), object.to_owned());
-                    current.changes.push(RawChange { mode, object, path });
-                }
-            }
-            Some(_) | None => {}
-        }
-    }
-    current.map_or(Ok(true), more)
+/// The commits of a `git log` as they are printed. Dropping it early ends git.
+pub(crate) struct GitLog {
+    child: Child,
+    parts: io::Split<BufReader<ChildStdout>>,
+    /// The commit whose changes are being read.
+    current: Option<LogEntry>,
+    /// The error if git fails; taken when the log has ended.
+    failure: Option<Error>,
 }
 
-/// One git process that answers for many objects.
+impl Iterator for GitLog {
+    type Item = Result<LogEntry, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.failure.as_ref()?;
+        match self.read_entry() {
+            Ok(Some(entry)) => Some(Ok(entry)),
+            Ok(None) => self.finish(),
+            Err(error) => {
+                self.failure = None;
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+impl GitLog {
+    /// Reads up to the next commit and returns the one before it; none at the end.
+    fn read_entry(&mut self) -> Result<Option<LogEntry>, Error> {
+        while let Some(part) = self.part()? {
+            let part = part.strip_prefix(b"\n").unwrap_or(&part);
+            match part.split_first() {
+                Some((&COMMIT, id)) => {
+                    let id = CommitId::new(lossy(id)).map_err(|_| log_failed())?;
+                    if let Some(entry) = self.current.replace(LogEntry { id, changes: Vec::new() }) {
+                        return Ok(Some(entry));
+                    }
+                }
+                Some((b':', head)) => {
+                    let path = self.part()?.unwrap_or_default();
+                    let change = raw_change(&lossy(head), path);
+                    if let Some(current) = &mut self.current {
+                        current.changes.extend(change);
+                    }
+                }
+                Some(_) | None => {}
+            }
+        }
+        Ok(self.current.take())
+    }
+
+    fn part(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        self.parts.next().transpose().map_err(|_| log_failed())
+    }
+
+    /// Reports at the end whether git failed.
+    fn finish(&mut self) -> Option<Result<LogEntry, Error>> {
+        let failure = self.failure.take()?;
+        match self.child.wait() {
+            Ok(status) if status.success() => None,
+            Ok(_) => Some(Err(failure)),
+            Err(error) => Some(Err(Error::io("run", "git")(error))),
+        }
+    }
+}
+
+impl Drop for GitLog {
+    fn drop(&mut self) {
+        // Enough was read: the rest of the output is not waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn log_failed() -> Error {
+    Error::GitOutput { command: "log -z --raw".to_owned() }
+}
+
+/// A change in the raw format: old and new mode, old and new object, status.
+fn raw_change(head: &str, path: Vec<u8>) -> Option<RawChange> {
+    let mut fields = head.split(' ').skip(1);
+    let mode = fields.next()?.to_owned();
+    let object = fields.nth(1)?.to_owned();
+    Some(RawChange { mode, object, path })
+}
+
+/// One git process that reads many objects.
 pub(crate) struct CatFileBatch {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
 }
 
+fn batch_failed() -> Error {
+    Error::GitOutput { command: "cat-file --batch".to_owned() }
+}
+
 impl CatFileBatch {
-    /// The bytes of an object; none if it is not here.
+    /// The bytes of an object; none if the repository does not have it.
     pub(crate) fn object(&mut self, name: &str) -> Result<Option<Vec<u8>>, Error> {
-        let broken = || Error::GitOutput { command: "cat-file --batch".to_owned() };
-        let stdin = self.stdin.as_mut().ok_or_else(broken)?;
-        stdin.write_all(format!("{name}\n").as_bytes()).and_then(|()| stdin.flush()).map_err(|_| broken())?;
+        let stdin = self.stdin.as_mut().ok_or_else(batch_failed)?;
+        let request = format!("{name}\n");
+        stdin.write_all(request.as_bytes()).and_then(|()| stdin.flush()).map_err(|_| batch_failed())?;
         let mut header = String::new();
-        self.stdout.read_line(&mut header).map_err(|_| broken())?;
-        let Some(size) = header.trim_end().rsplit_once(' ').map(|(_, last)| last) else {
-            return Err(broken());
-        };
+        self.stdout.read_line(&mut header).map_err(|_| batch_failed())?;
+        let (_, size) = header.trim_end().rsplit_once(' ').ok_or_else(batch_failed)?;
         if size == "missing" {
             return Ok(None);
         }
-        let size: usize = size.parse().map_err(|_| broken())?;
-        let mut bytes = vec![0; size];
-        let mut end = [0];
-        self.stdout
-            .read_exact(&mut bytes)
-            .and_then(|()| self.stdout.read_exact(&mut end))
-            .map_err(|_| broken())?;
+        // The object is followed by a line feed.
+        let size: usize = size.parse().map_err(|_| batch_failed())?;
+        let mut bytes = vec![0; size + 1];
+        self.stdout.read_exact(&mut bytes).map_err(|_| batch_failed())?;
+        bytes.pop();
         Ok(Some(bytes))
     }
 
-    /// A commit; none if it is not here.
-    pub(crate) fn commit(&mut self, name: &str) -> Result<Option<CommitObject>, Error> {
-        Ok(self.object(name)?.as_deref().map(commit_object))
+    /// A commit; none if the repository does not have it.
+    pub(crate) fn commit(&mut self, id: &CommitId) -> Result<Option<CommitObject>, Error> {
+        Ok(self.object(id.as_str())?.as_deref().map(commit_object))
     }
 }
 
 impl Drop for CatFileBatch {
     fn drop(&mut self) {
-        // Without its input the process ends by itself.
+        // The process exits when its input is closed.
         drop(self.stdin.take());
         let _ = self.child.wait();
     }
@@ -293,15 +392,17 @@ impl Drop for CatFileBatch {
 fn commit_object(bytes: &[u8]) -> CommitObject {
     let end = bytes.windows(2).position(|pair| pair == b"\n\n").unwrap_or(bytes.len());
     let (head, rest) = bytes.split_at_checked(end).unwrap_or((bytes, &[]));
-    let head = String::from_utf8_lossy(head);
-    let after = |line: &str, key: &str| line.strip_prefix(key).map(str::to_owned);
-    let time = head.lines().find_map(|line| after(line, "committer "));
-    let time = time.and_then(|line| line.rsplit(' ').nth(1).and_then(|seconds| seconds.parse().ok()));
-    CommitObject {
-        parents: head.lines().filter_map(|line| after(line, "parent ")).collect(),
-        time: time.unwrap_or_default(),
-        message: rest.get(2..).unwrap_or_default().to_vec(),
+    let mut commit =
+        CommitObject { message: rest.get(2..).unwrap_or_default().to_vec(), ..CommitObject::default() };
+    for line in String::from_utf8_lossy(head).lines() {
+        if let Some(parent) = line.strip_prefix("parent ") {
+            commit.parents.extend(CommitId::new(parent).ok());
+        } else if let Some(committer) = line.strip_prefix("committer ") {
+            let seconds = committer.rsplit(' ').nth(1);
+            commit.time = seconds.and_then(|seconds| seconds.parse().ok()).unwrap_or_default();
+        }
     }
+    commit
 }
 
 #[cfg(test)]
@@ -309,10 +410,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_commit_is_read_from_its_own_bytes() {
-        let bytes = b"tree 1\nparent 2\nparent 3\nauthor A <a> 1 +0000\ncommitter C <c> 17 +0100\nencoding x\n\ns\n\nb\n";
-        let read = commit_object(bytes);
-        assert_eq!((read.parents.as_slice(), read.time), (["2".to_owned(), "3".to_owned()].as_slice(), 17));
-        assert_eq!(read.message, b"s\n\nb\n");
+    fn a_commit_object_is_parsed() {
+        let [first, second] = ["2", "3"].map(|digit| CommitId::new(digit.repeat(40)).unwrap());
+        let text = format!(
+            "tree 1\nparent {first}\nparent {second}\nauthor A <a> 1 +0000\ncommitter C <c> 17 +0100\n\
+             encoding x\n\ns\n\nb\n"
+        );
+        let commit = commit_object(text.as_bytes());
+        assert_eq!((commit.parents, commit.time), (vec![first, second], 17));
+        assert_eq!(commit.message, b"s\n\nb\n");
     }
 }

@@ -1,6 +1,6 @@
-//! Blobs, stored the way git stores a new object: compressed, in a file of its own that has the name of its hash.
+//! Storing blobs as loose objects: compressed, in a file named after the hash, as git does.
 //!
-//! Git's own command reads a document of some megabytes three times to do so, and takes five times as long.
+//! `git hash-object` reads a document of some megabytes three times and takes five times as long.
 
 use std::fs;
 use std::io::{self, Write};
@@ -15,34 +15,34 @@ use sha1::{Digest, Sha1};
 use super::{Git, lossy};
 use crate::error::Error;
 
-/// As small as git would make it, within the time that its quickest level takes.
+/// About the size of git's default level in the time of its fastest one.
 const LEVEL: u32 = 2;
 
 impl Git {
-    /// Stores contents as blobs, byte for byte, and gives their names in the same order.
+    /// Stores contents as blobs, byte for byte, and returns their ids in the same order.
     pub(crate) fn store_blobs(&self, contents: &[&[u8]]) -> Result<Vec<String>, Error> {
         contents.iter().map(|bytes| self.store_blob(bytes)).collect()
     }
 
-    fn store_blob(&self, bytes: &[u8]) -> Result<String, Error> {
+    pub(crate) fn store_blob(&self, bytes: &[u8]) -> Result<String, Error> {
         if self.settings.has_unknown_extension() {
             let call = self.call(&["hash-object", "-w", "--no-filters", "--stdin"]);
-            return call.input(bytes).run().map(|name| lossy(&name));
+            return call.input(bytes).run().map(|id| lossy(&id));
         }
         let head = format!("blob {}\0", bytes.len());
-        let name = self.name_of([head.as_bytes(), bytes]);
-        let (folder, file) = name.split_at(2);
+        let id = self.id_of([head.as_bytes(), bytes]);
+        let (folder, file) = id.split_at(2);
         let objects = self.common_dir().join("objects");
         let folder = objects.join(folder);
         let path = folder.join(file);
-        let stored = put(&objects, &folder, &path, [head.as_bytes(), bytes]);
-        stored.map_err(Error::io("write", &path))?;
-        Ok(name)
+        let written = write_object(&objects, &folder, &path, [head.as_bytes(), bytes]);
+        written.map_err(Error::io("write", &path))?;
+        Ok(id)
     }
 
-    /// The name that git gives to an object.
-    fn name_of(&self, parts: [&[u8]; 2]) -> String {
-        if self.name_digits == 64 {
+    /// The id that git gives to an object.
+    fn id_of(&self, parts: [&[u8]; 2]) -> String {
+        if self.id_digits == 64 {
             return Sha256::of(&parts.concat()).to_string();
         }
         let hash = parts.iter().fold(Sha1::new(), Digest::chain_update).finalize();
@@ -50,9 +50,9 @@ impl Git {
     }
 }
 
-/// Puts an object in its place, durably, and whatever else stands there goes: an agent may know the name beforehand. Who
-/// may read the folder of all objects may read it, too.
-fn put(objects: &Path, folder: &Path, path: &Path, parts: [&[u8]; 2]) -> io::Result<()> {
+/// Writes an object durably and replaces whatever is at its path: an agent may have computed the name beforehand. The file
+/// gets the read permissions of the object folder.
+fn write_object(objects: &Path, folder: &Path, path: &Path, parts: [&[u8]; 2]) -> io::Result<()> {
     let mode = fs::metadata(objects)?.permissions().mode();
     if !folder.is_dir() {
         fs::create_dir(folder).or_else(|error| if folder.is_dir() { Ok(()) } else { Err(error) })?;
@@ -61,14 +61,14 @@ fn put(objects: &Path, folder: &Path, path: &Path, parts: [&[u8]; 2]) -> io::Res
     let mut packed = ZlibEncoder::new(Vec::new(), Compression::new(LEVEL));
     parts.iter().try_for_each(|part| packed.write_all(part))?;
     let packed = packed.finish()?;
-    // Git clears away what is called so and was left behind. Two runners may be at work in one repository.
+    // Git removes stale files with this prefix. The process id keeps two runners in one repository apart.
     let temporary = folder.join(format!("tmp_obj_{}", std::process::id()));
     let written = write_new(&temporary, &packed, mode & 0o444).and_then(|()| fs::rename(&temporary, path));
     written.inspect_err(|_| drop(fs::remove_file(&temporary)))
 }
 
 fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    // One that a process of the same number left behind is nobody's any more.
+    // A file from an earlier process with the same id is stale.
     fs::remove_file(path)
         .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
     let mut file = fs::File::options().write(true).create_new(true).open(path)?;
@@ -93,14 +93,14 @@ mod tests {
         fs::metadata(path).unwrap().permissions().mode() & 0o7777
     }
 
-    /// Nothing, text, what does not get smaller, and a lot.
+    /// Empty, text, incompressible, and large.
     fn contents() -> Vec<Vec<u8>> {
         let noise = (0..1_000_u32).flat_map(|n| Sha256::of(&n.to_le_bytes()).to_string().into_bytes());
         vec![Vec::new(), b"hello\n".to_vec(), noise.collect(), b"a long document\r\n".repeat(100_000)]
     }
 
     #[test]
-    fn a_blob_is_the_one_that_git_would_store() {
+    fn a_blob_equals_the_one_that_git_stores() {
         for more in ["--object-format=sha1", "--object-format=sha256", "--shared=group"] {
             let folder = tempfile::tempdir().unwrap();
             sh(folder.path(), &format!("umask 077; git init -q {more} -b main"));
@@ -114,12 +114,16 @@ mod tests {
             }
             assert_eq!(sh(folder.path(), "git fsck --strict --no-dangling"), "", "{more}");
             assert_eq!(sh(folder.path(), "find .git/objects -name 'tmp*'"), "", "{more}");
-            assert_eq!(git.store_blobs(&[b"hello\n"]).unwrap().first(), names.get(1), "it may be there");
+            assert_eq!(
+                git.store_blobs(&[b"hello\n"]).unwrap().first(),
+                names.get(1),
+                "a blob that exists already"
+            );
         }
     }
 
     #[test]
-    fn who_may_read_a_repository_may_read_a_new_object() {
+    fn a_new_object_has_the_permissions_of_the_repository() {
         for (more, of_folder, of_file) in
             [("", 0o700, 0o400), ("--shared=group", 0o2770, 0o440), ("--shared=all", 0o2775, 0o444)]
         {
@@ -136,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_in_its_place_beforehand_goes() {
+    fn a_file_planted_at_the_objects_path_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let git = Git::create(folder.path()).unwrap();
         let name = git.store_blobs(&[b"hello\n"]).unwrap().remove(0);
@@ -149,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_store_may_be_another_git_is_asked() {
+    fn git_stores_objects_if_the_format_may_differ() {
         let folder = tempfile::tempdir().unwrap();
         sh(
             folder.path(),
@@ -165,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_stored_is_an_error_and_leaves_nothing() {
+    fn a_failed_write_is_an_error_and_leaves_no_temporary_file() {
         let folder = tempfile::tempdir().unwrap();
         let git = Git::create(folder.path()).unwrap();
         let name = git.store_blobs(&[b"hello\n"]).unwrap().remove(0);

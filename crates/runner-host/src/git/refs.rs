@@ -1,61 +1,143 @@
-//! References read from their files: what git would say, without asking it.
+//! References: read from their files where these are enough, moved through git.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use super::{Git, Head, lossy};
+use runner_core::model::object_id::{BranchName, CommitId};
+
+use super::{Git, Head, REFLOG_MESSAGE, lossy};
 use crate::error::Error;
 use crate::fs::atomic;
 
-/// More than any file of a single reference has.
+/// More bytes than any file of a single reference has.
 const LOOSE_BYTES_MAX: u64 = 4 << 10;
 const PACKED_BYTES_MAX: u64 = 256 << 20;
 
+/// A local branch and the commit it points to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LocalBranch {
+    pub(crate) name: BranchName,
+    pub(crate) tip: CommitId,
+}
+
 impl Git {
-    /// Every reference that is no link to another, with the object it points to. Git is asked where the files alone
-    /// do not tell: where they are kept in another format or in two places, or are broken.
+    /// Every reference that is not symbolic, with the object it points to. Falls back to git where the files are not
+    /// enough: another storage format, linked work trees, or broken files.
     pub(crate) fn all_refs(&self) -> Result<BTreeMap<String, String>, Error> {
-        let is_alone = self.common_dir() == self.git_dir();
-        let read = if is_alone { read(self.common_dir(), self.name_digits) } else { None };
-        read.map_or_else(|| self.listed_refs(), Ok)
+        let is_main_worktree = self.common_dir() == self.git_dir();
+        let refs = if is_main_worktree { read_ref_files(self.common_dir(), self.id_digits) } else { None };
+        refs.map_or_else(|| self.listed_refs(), Ok)
     }
 
-    /// Whether HEAD is on this branch at this commit, as far as their own files tell.
+    /// Whether HEAD is on this branch at this commit, according to the files alone.
     pub(crate) fn is_at(&self, head: &Head) -> bool {
         let Head::Branch { name, commit } = head else { return false };
-        let branch = self.common_dir().join(format!("refs/heads/{name}"));
-        self.is_attached(name) && says(&branch, &format!("{commit}\n"))
+        let branch = self.common_dir().join(name.reference());
+        self.is_attached(name) && has_content(&branch, &format!("{commit}\n"))
     }
 
-    /// Whether HEAD is on this branch.
-    pub(super) fn is_attached(&self, branch: &str) -> bool {
-        says(&self.paths().in_git_dir("HEAD"), &format!("ref: refs/heads/{branch}\n"))
+    fn is_attached(&self, branch: &BranchName) -> bool {
+        has_content(&self.paths().in_git_dir("HEAD"), &format!("ref: {}\n", branch.reference()))
     }
 
     fn listed_refs(&self) -> Result<BTreeMap<String, String>, Error> {
         let format = "--format=%(objectname) %(symref) %(refname)";
-        let answer = lossy(&self.call(&["for-each-ref", format]).run()?);
-        Ok(answer
-            .lines()
-            .filter_map(|line| line.split_once(' '))
-            .filter_map(|(object, rest)| rest.strip_prefix(' ').map(|name| (object, name)))
-            .map(|(object, name)| (name.to_owned(), object.to_owned()))
-            .collect())
+        let output = lossy(&self.call(&["for-each-ref", format]).run()?);
+        let mut refs = BTreeMap::new();
+        for line in output.lines() {
+            // A symbolic reference has its target between the two blanks.
+            if let Some((object, name)) = line.split_once("  ") {
+                refs.insert(name.to_owned(), object.to_owned());
+            }
+        }
+        Ok(refs)
+    }
+
+    /// Local branches below `runner/`, and the branch `runner` itself.
+    pub(crate) fn runner_branches(&self) -> Result<Vec<LocalBranch>, Error> {
+        let format = "--format=%(objectname) %(refname:lstrip=2)";
+        let output = lossy(&self.call(&["for-each-ref", format, "refs/heads/runner"]).run()?);
+        let branch = |line: &str| {
+            let (commit, name) = line.split_once(' ')?;
+            Some(LocalBranch { name: BranchName::new(name), tip: CommitId::new(commit).ok()? })
+        };
+        Ok(output.lines().filter_map(branch).collect())
+    }
+
+    /// The work tree in which a branch is checked out, as git prints its path.
+    pub(crate) fn worktree_holding(&self, branch: &BranchName) -> Result<Option<String>, Error> {
+        let output = self.call(&["worktree", "list", "--porcelain", "-z"]).run()?;
+        let wanted = format!("branch {}", branch.reference());
+        let mut worktree = None;
+        for line in output.split(|byte| *byte == 0) {
+            if let Some(path) = line.strip_prefix(b"worktree ") {
+                worktree = Some(path);
+            } else if line == wanted.as_bytes() {
+                return Ok(worktree.map(lossy));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The commit that a branch points to.
+    pub(crate) fn branch_tip(&self, branch: &BranchName) -> Result<Option<CommitId>, Error> {
+        let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &branch.reference()];
+        let output = self.call(&args).output()?;
+        Ok(if output.status.success() { CommitId::new(lossy(&output.stdout)).ok() } else { None })
+    }
+
+    /// Points a reference to an object, wherever it points now.
+    pub(crate) fn set_ref(&self, name: &str, object: &str) -> Result<(), Error> {
+        self.call(&["update-ref", "--no-deref", name, object]).run().map(drop)
+    }
+
+    /// Removes a reference, wherever it points.
+    pub(crate) fn remove_ref(&self, name: &str) -> Result<(), Error> {
+        self.call(&["update-ref", "--no-deref", "-d", name]).run().map(drop)
+    }
+
+    /// Moves a reference from one commit to another. Without `from` the reference must not exist yet. A reference that
+    /// points to the new commit already is fine.
+    pub(crate) fn move_ref(
+        &self,
+        reference: &str,
+        from: Option<&CommitId>,
+        to: &CommitId,
+    ) -> Result<(), Error> {
+        let from = from.map_or_else(|| self.null_id(), ToString::to_string);
+        let request = format!("start\nupdate {reference} {to} {from}\ncommit\n");
+        let moved = self.update_ref.ask(self, request.as_bytes(), 2);
+        moved.map(drop).or_else(|error| if self.points_to(reference, to) { Ok(()) } else { Err(error) })
+    }
+
+    fn points_to(&self, reference: &str, commit: &CommitId) -> bool {
+        let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", reference];
+        self.call(&args).run().is_ok_and(|output| lossy(&output) == commit.as_str())
+    }
+
+    /// Puts HEAD on a branch and changes nothing else.
+    pub(crate) fn attach_head(&self, branch: &BranchName) -> Result<(), Error> {
+        if self.is_attached(branch) {
+            return Ok(());
+        }
+        let args = ["symbolic-ref", "-m", REFLOG_MESSAGE, "HEAD", &branch.reference()];
+        self.call(&args).run().map(drop)
     }
 }
 
-fn says(path: &Path, text: &str) -> bool {
+fn has_content(path: &Path, text: &str) -> bool {
     atomic::read(path, LOOSE_BYTES_MAX).is_ok_and(|bytes| bytes.as_deref() == Some(text.as_bytes()))
 }
 
-fn read(folder: &Path, name_digits: usize) -> Option<BTreeMap<String, String>> {
+/// Reads packed and loose references; none if only git can know them all.
+fn read_ref_files(folder: &Path, id_digits: usize) -> Option<BTreeMap<String, String>> {
     if folder.join("reftable").symlink_metadata().is_ok() {
         return None;
     }
     let is_object = |text: &str| {
         let is_hexadecimal = text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        text.len() == name_digits && is_hexadecimal && text.bytes().any(|byte| byte != b'0')
+        text.len() == id_digits && is_hexadecimal && text.bytes().any(|byte| byte != b'0')
     };
     let mut refs = BTreeMap::new();
     let packed = atomic::read(&folder.join("packed-refs"), PACKED_BYTES_MAX).ok()?.unwrap_or_default();
@@ -65,7 +147,7 @@ fn read(folder: &Path, name_digits: usize) -> Option<BTreeMap<String, String>> {
         refs.insert(name.to_owned(), object.to_owned());
     }
     let mut loose = BTreeMap::new();
-    collect(folder, "refs", &mut loose)?;
+    collect_loose(folder, "refs", &mut loose)?;
     for (name, text) in loose {
         match text.strip_suffix('\n').unwrap_or(&text) {
             object if is_object(object) => drop(refs.insert(name, object.to_owned())),
@@ -76,16 +158,16 @@ fn read(folder: &Path, name_digits: usize) -> Option<BTreeMap<String, String>> {
     Some(refs)
 }
 
-/// The texts of all files below a folder of references, by their names.
-fn collect(folder: &Path, name: &str, found: &mut BTreeMap<String, String>) -> Option<()> {
+/// Collects the contents of all files below a folder of references, by reference name.
+fn collect_loose(folder: &Path, name: &str, refs: &mut BTreeMap<String, String>) -> Option<()> {
     for entry in fs::read_dir(folder.join(name)).ok()? {
         let entry = entry.ok()?;
         let name = format!("{name}/{}", entry.file_name().to_str()?);
         if entry.file_type().ok()?.is_dir() {
-            collect(folder, &name, found)?;
+            collect_loose(folder, &name, refs)?;
         } else {
             let bytes = atomic::read(&entry.path(), LOOSE_BYTES_MAX).ok()??;
-            found.insert(name, String::from_utf8(bytes).ok()?);
+            refs.insert(name, String::from_utf8(bytes).ok()?);
         }
     }
     Some(())
@@ -112,21 +194,21 @@ mod tests {
     }
 
     #[test]
-    fn the_files_say_what_git_says() {
+    fn reference_files_agree_with_git() {
         let (folder, git) = repository();
         let make = "git branch a/b/c; git tag -a t -m t; git pack-refs --all; git branch packed-then-moved; \
             git pack-refs --all; git update-ref refs/heads/packed-then-moved $(git commit-tree -m y HEAD^{tree}); \
             git branch 'ü'; git symbolic-ref refs/remotes/o/HEAD refs/heads/main; git branch gone; \
             git pack-refs --all; git branch -D gone";
         sh(folder.path(), make);
-        let by_files = read(git.common_dir(), 40).unwrap();
+        let by_files = read_ref_files(git.common_dir(), 40).unwrap();
         assert_eq!(by_files, git.listed_refs().unwrap());
         assert!(by_files.len() >= 5, "{by_files:?}");
         assert_eq!(git.all_refs().unwrap(), by_files);
     }
 
     #[test]
-    fn what_the_files_do_not_tell_is_asked() {
+    fn git_lists_references_where_the_files_are_not_enough() {
         for odd in [
             "echo nonsense > .git/refs/heads/odd",
             "ln -s main .git/refs/heads/odd",
@@ -136,7 +218,7 @@ mod tests {
         ] {
             let (folder, git) = repository();
             sh(folder.path(), odd);
-            assert_eq!(read(git.common_dir(), 40), None, "{odd}");
+            assert_eq!(read_ref_files(git.common_dir(), 40), None, "{odd}");
         }
         let (folder, git) = repository();
         sh(folder.path(), "git worktree add -q ../$(basename $PWD)-linked -b linked");

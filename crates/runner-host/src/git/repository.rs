@@ -1,34 +1,34 @@
-//! Where the repository is, and what state it is in.
+//! Finding the repository, its version of git, and an operation in progress.
 
 use std::path::{Path, PathBuf};
 
 use thiserror::Error as ThisError;
 
-use super::{Git, PINNED, configure, hardened, lossy, path_of};
+use super::command::{PINNED, configure, hardened};
+use super::{Git, lossy, path_of};
 use crate::error::{Error, UserError};
 
-/// What discovery finds.
 pub(super) struct RepoLocation {
     pub(super) root: PathBuf,
     pub(super) git_dir: PathBuf,
     pub(super) common_dir: PathBuf,
-    pub(super) name_digits: usize,
+    pub(super) id_digits: usize,
 }
 
-/// Asks git which repository `dir` belongs to.
+/// Finds the repository that contains `dir`.
 pub(super) fn discover(program: &Path, dir: &Path) -> Result<RepoLocation, Error> {
-    // Looked at first, because a child that cannot enter its folder fails like one that does not exist.
+    // Checked first: a process that cannot enter its folder fails with the same error as a missing program.
     std::fs::read_dir(dir).map_err(Error::io("enter", dir))?;
-    let questions = ["--is-bare-repository", "--is-inside-work-tree", "--show-object-format"];
-    let places = ["--path-format=absolute", "--show-toplevel", "--git-dir", "--git-common-dir"];
+    let properties = ["--is-bare-repository", "--is-inside-work-tree", "--show-object-format"];
+    let paths = ["--path-format=absolute", "--show-toplevel", "--git-dir", "--git-common-dir"];
     let mut command = hardened(program, dir);
     configure(&mut command, PINNED.into_iter());
-    command.arg("rev-parse").args(questions).args(places);
+    command.arg("rev-parse").args(properties).args(paths);
     let output = command.output().map_err(Error::io("run", program))?;
     let lines: Vec<&[u8]> = output.stdout.split(|byte| *byte == b'\n').collect();
     if !output.status.success() {
-        let bare = lines.first() == Some(&b"true".as_slice());
-        return Err(if bare {
+        let is_bare = lines.first() == Some(&b"true".as_slice());
+        return Err(if is_bare {
             UserError::Bare(dir.to_owned()).into()
         } else {
             UserError::NoRepository { dir: dir.to_owned(), stderr: lossy(&output.stderr) }.into()
@@ -41,11 +41,11 @@ pub(super) fn discover(program: &Path, dir: &Path) -> Result<RepoLocation, Error
         root: path_of(root).to_owned(),
         git_dir: path_of(git_dir).to_owned(),
         common_dir: path_of(common_dir).to_owned(),
-        name_digits: if *format == b"sha256" { 64 } else { 40 },
+        id_digits: if *format == b"sha256" { 64 } else { 40 },
     })
 }
 
-/// Something that git has begun and not finished.
+/// A git operation that was started and not finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]
 pub enum GitOperation {
     #[error("merge")]
@@ -61,7 +61,7 @@ pub enum GitOperation {
 }
 
 impl GitOperation {
-    /// The command that ends it without a result.
+    /// The command that aborts it.
     pub fn abort(self) -> &'static str {
         match self {
             Self::Merge => "git merge --abort",
@@ -73,7 +73,8 @@ impl GitOperation {
     }
 }
 
-const MARKS: [(&str, GitOperation); 6] = [
+/// Files in the git directory that exist while an operation is in progress.
+const OPERATION_FILES: [(&str, GitOperation); 6] = [
     ("MERGE_HEAD", GitOperation::Merge),
     ("rebase-merge", GitOperation::Rebase),
     ("rebase-apply", GitOperation::Rebase),
@@ -83,13 +84,13 @@ const MARKS: [(&str, GitOperation); 6] = [
 ];
 
 impl Git {
-    /// What is under way here, if anything is.
+    /// The operation in progress, if any.
     pub fn operation(&self) -> Option<GitOperation> {
-        let is_there = |mark: &str| self.paths().in_git_dir(mark).symlink_metadata().is_ok();
-        MARKS.into_iter().find(|(mark, _)| is_there(mark)).map(|(_, operation)| operation)
+        let exists = |name: &str| self.paths().in_git_dir(name).symlink_metadata().is_ok();
+        OPERATION_FILES.into_iter().find(|(name, _)| exists(name)).map(|(_, operation)| operation)
     }
 
-    /// The version of git, as `(major, minor)` and as it writes it.
+    /// The version of git: major and minor number, and the full text.
     pub fn version(&self) -> Result<((u32, u32), String), Error> {
         let text = lossy(&self.call(&["version"]).run()?);
         let number = text.strip_prefix("git version ").unwrap_or(&text).to_owned();

@@ -1,84 +1,112 @@
-//! Trees that differ from another one in a few files: made from that one by gits that stay, without an index.
+//! Trees that differ from an existing one in a few files: built with long-lived git processes, without an index.
+
+use runner_core::model::object_id::{CommitId, TreeId};
 
 use super::Git;
 use crate::error::Error;
 
-/// An entry of a tree, as it is stored.
+/// An entry of a tree object.
 struct StoredEntry<'t> {
     mode: &'t str,
     name: &'t [u8],
     object: String,
 }
 
-/// The mode of a folder, and that of a plain file.
-const FOLDER: &str = "40000";
-const FILE: &str = "100644";
+const FOLDER_MODE: &str = "40000";
+const FILE_MODE: &str = "100644";
+const SUBMODULE_MODE: &str = "160000";
+
+/// A regular file that gets another content.
+#[derive(Clone, Debug)]
+pub(crate) struct ReplacedFile<'a> {
+    /// Relative to the root, separated by `/`.
+    pub(crate) path: &'a str,
+    /// The blob with the new content.
+    pub(crate) blob: String,
+}
+
+/// A replaced file below a folder: the rest of its path, name by name.
+#[derive(Clone)]
+struct Replacement<'a> {
+    path: &'a [&'a str],
+    blob: &'a str,
+}
 
 impl Git {
-    /// The tree of a commit with other contents in plain files. Each is named by the folders on the way and its name, and
-    /// has to be there already. Nothing where the tree is not like that.
-    pub(crate) fn tree_with(&self, commit: &str, files: &[(&str, String)]) -> Result<Option<String>, Error> {
-        let files: Vec<(Vec<&str>, &str)> =
-            files.iter().map(|(path, object)| (path.split('/').collect(), object.as_str())).collect();
-        self.planted(&format!("{commit}^{{tree}}"), &files)
+    /// The tree of a commit with some regular files replaced. None if any of them is not a regular file in that tree.
+    pub(crate) fn tree_with(
+        &self,
+        commit: &CommitId,
+        files: &[ReplacedFile<'_>],
+    ) -> Result<Option<TreeId>, Error> {
+        let paths: Vec<Vec<&str>> = files.iter().map(|file| file.path.split('/').collect()).collect();
+        let replacements: Vec<Replacement<'_>> =
+            paths.iter().zip(files).map(|(path, file)| Replacement { path, blob: &file.blob }).collect();
+        self.replace_in_tree(&format!("{commit}^{{tree}}"), &replacements)
     }
 
-    fn planted(&self, tree: &str, files: &[(Vec<&str>, &str)]) -> Result<Option<String>, Error> {
-        let bytes = self.reading.read(self, tree)?;
-        let Some(mut entries) = entries(&bytes, self.name_digits / 2) else { return Ok(None) };
-        let mut done = 0;
+    fn replace_in_tree(&self, tree: &str, files: &[Replacement<'_>]) -> Result<Option<TreeId>, Error> {
+        let bytes = self.cat_file.read(self, tree)?;
+        let Some(mut entries) = parse_tree(&bytes, self.id_digits / 2) else { return Ok(None) };
+        let mut replaced = 0;
         for entry in &mut entries {
-            let here: Vec<(Vec<&str>, &str)> = files
-                .iter()
-                .filter_map(|(path, object)| Some((path.split_first()?, *object)))
-                .filter(|((first, _), _)| first.as_bytes() == entry.name)
-                .map(|((_, rest), object)| (rest.to_vec(), object))
-                .collect();
-            match here.as_slice() {
+            let below: Vec<Replacement<'_>> =
+                files.iter().filter_map(|file| file.below(entry.name)).collect();
+            match below.as_slice() {
                 [] => continue,
-                [(rest, object)] if rest.is_empty() && entry.mode == FILE => {
-                    entry.object = (*object).to_owned();
+                [file] if file.path.is_empty() && entry.mode == FILE_MODE => {
+                    entry.object = file.blob.to_owned();
                 }
-                deeper if entry.mode == FOLDER && deeper.iter().all(|(rest, _)| !rest.is_empty()) => {
-                    let Some(tree) = self.planted(&entry.object, deeper)? else { return Ok(None) };
-                    entry.object = tree;
+                deeper if entry.mode == FOLDER_MODE && deeper.iter().all(|file| !file.path.is_empty()) => {
+                    let Some(tree) = self.replace_in_tree(&entry.object, deeper)? else { return Ok(None) };
+                    entry.object = tree.to_string();
                 }
                 _ => return Ok(None),
             }
-            done += here.len();
+            replaced += below.len();
         }
-        if done != files.len() {
+        if replaced != files.len() {
             return Ok(None);
         }
-        let mut request: Vec<u8> = entries.iter().flat_map(StoredEntry::told).collect();
+        let mut request: Vec<u8> = entries.iter().flat_map(StoredEntry::mktree_line).collect();
         request.push(0);
-        Ok(self.planting.ask(self, &request, 1)?.into_iter().next())
+        let id = self.mktree.ask(self, &request, 1)?.into_iter().next().unwrap_or_default();
+        TreeId::new(id).map(Some).map_err(|_| Error::GitOutput { command: "mktree --batch".to_owned() })
+    }
+}
+
+impl<'a> Replacement<'a> {
+    /// The replacement as seen from inside `folder`, if it is there.
+    fn below(&self, folder: &[u8]) -> Option<Self> {
+        let (first, rest) = self.path.split_first()?;
+        (first.as_bytes() == folder).then_some(Self { path: rest, blob: self.blob })
     }
 }
 
 impl StoredEntry<'_> {
-    /// As git takes it: mode, kind, object, name.
-    fn told(&self) -> Vec<u8> {
+    /// The entry as `git mktree -z` reads it: mode, kind, object, name.
+    fn mktree_line(&self) -> Vec<u8> {
         let kind = match self.mode {
-            FOLDER => "tree",
-            "160000" => "commit",
+            FOLDER_MODE => "tree",
+            SUBMODULE_MODE => "commit",
             _ => "blob",
         };
         [format!("{:0>6} {kind} {}\t", self.mode, self.object).as_bytes(), self.name, &[0]].concat()
     }
 }
 
-/// The entries of a stored tree; nothing where it cannot be understood.
-fn entries(mut bytes: &[u8], name_bytes: usize) -> Option<Vec<StoredEntry<'_>>> {
+/// The entries of a tree object; none if it cannot be parsed.
+fn parse_tree(mut bytes: &[u8], id_bytes: usize) -> Option<Vec<StoredEntry<'_>>> {
     let mut entries = Vec::new();
     while !bytes.is_empty() {
         let end = bytes.iter().position(|byte| *byte == 0)?;
-        let (head, rest) = (bytes.get(..end)?, bytes.get(end + 1..)?);
+        let head = bytes.get(..end)?;
+        let rest = bytes.get(end + 1..)?;
         let blank = head.iter().position(|byte| *byte == b' ')?;
         let mode = std::str::from_utf8(head.get(..blank)?).ok()?;
-        let object = rest.get(..name_bytes)?.iter().map(|byte| format!("{byte:02x}")).collect();
+        let object = rest.get(..id_bytes)?.iter().map(|byte| format!("{byte:02x}")).collect();
         entries.push(StoredEntry { mode, name: head.get(blank + 1..)?, object });
-        bytes = rest.get(name_bytes..)?;
+        bytes = rest.get(id_bytes..)?;
     }
     Some(entries)
 }
@@ -107,22 +135,27 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             sh(folder.path(), &format!("git init -q --object-format={format} -b main; {MAKE}"));
             let git = Git::open(folder.path()).unwrap();
+            let head = git.resolve("HEAD").unwrap().unwrap();
             fs::write(folder.path().join("a/b/one"), "new").unwrap();
             fs::write(folder.path().join("a/b/two"), "newer").unwrap();
-            let objects = git.store_blobs(&[b"new", b"newer"]).unwrap();
-            let names = ["a/b/one", "a/b/two"];
-            let files: Vec<(&str, String)> = names.into_iter().zip(objects).collect();
-            let made = git.tree_with("HEAD", &files).unwrap().unwrap();
-            assert_eq!(made, sh(folder.path(), "git add -A; git write-tree"));
+            let blobs = git.store_blobs(&[b"new", b"newer"]).unwrap();
+            let files: Vec<ReplacedFile<'_>> = ["a/b/one", "a/b/two"]
+                .into_iter()
+                .zip(blobs)
+                .map(|(path, blob)| ReplacedFile { path, blob })
+                .collect();
+            let tree = git.tree_with(&head, &files).unwrap().unwrap();
+            assert_eq!(tree.as_str(), sh(folder.path(), "git add -A; git write-tree"));
             assert_eq!(
-                git.tree_with("HEAD", &[]).unwrap().unwrap(),
+                git.tree_with(&head, &[]).unwrap().unwrap().as_str(),
                 sh(folder.path(), "git rev-parse HEAD^{tree}")
             );
-            for odd in ["a/b", "a/none", "a/b/one/x", "a/z", "a/link", "none/x"] {
-                let object = files.first().unwrap().1.clone();
-                assert_eq!(git.tree_with("HEAD", &[(odd, object)]).unwrap(), None, "{odd}");
+            for path in ["a/b", "a/none", "a/b/one/x", "a/z", "a/link", "none/x"] {
+                let blob = files.first().unwrap().blob.clone();
+                assert_eq!(git.tree_with(&head, &[ReplacedFile { path, blob }]).unwrap(), None, "{path}");
             }
-            assert!(git.tree_with("no-such-commit", &[]).is_err());
+            let unknown = CommitId::new("1".repeat(head.as_str().len())).unwrap();
+            assert!(git.tree_with(&unknown, &[]).is_err());
         }
     }
 }

@@ -1,146 +1,171 @@
-//! The end of an iteration: its commit, its record, and the repository at that commit.
+//! The end of an iteration: its commit, its logs, and the repository moved to that commit.
 
 use std::path::Path;
+use std::thread;
 
 use runner_core::layout::Doc;
+use runner_core::model::object_id::CommitId;
 use runner_core::model::tree::Tree;
-use runner_core::step::{IterationRecord, Job, Transition};
+use runner_core::step::{Job, Transition};
 use serde_json::json;
 
-use super::{KnownCleanState, OpenIteration, RepoWorld};
-use crate::error::{Error, UserError};
+use super::known_state::{KnownState, TreeFile};
+use super::open_iteration::OpenIteration;
+use super::protected_paths::ProtectedPaths;
+use crate::error::Error;
 use crate::failpoint;
 use crate::fs::atomic;
-use crate::git::{EntryMode, Git, IndexEntry, TreeEntry};
-use crate::iteration::iteration_dir::IterationDir;
+use crate::git::{EntryMode, Git, Head, IndexEntry, ReplacedFile, TreeEntry};
 use crate::ops::replay;
 use crate::repo::journal::PublishEntry;
-use crate::repo::publish;
-use crate::repo::worktree;
+use crate::repo::publish::{self, PreparedCommit};
+use crate::repo::worktree::{self, WorktreeState};
 
-impl RepoWorld<'_> {
-    /// Stores what an iteration made, and takes the repository there.
-    pub(super) fn commit_iteration(
-        &mut self,
-        job: &Job,
-        transition: &Transition,
-    ) -> Result<IterationRecord, Error> {
-        self.restore_files(&transition.restore)?;
-        let git = &self.git;
-        let bench = self.bench.as_mut().ok_or(UserError::NoCommit)?;
-        let docs = [Doc::Tree, Doc::RunState];
-        let state = transition.state.to_bytes();
-        let contents = [transition.tree.bytes(), &state];
-        // None of the three has to wait for another.
-        let (folder, index) = (&mut bench.folder, &bench.index);
-        let change = CommitInputs { index, base: &bench.base, has_files: bench.has_changes };
-        let (commit, laid, beside) = std::thread::scope(|scope| {
-            let laying = scope.spawn(|| {
-                lay_ready(git, docs, contents)?;
-                folder.write_after(&transition.tree)
-            });
-            let looking = scope.spawn(|| worktree::beside(git, index));
-            let commit = change.store(git, docs, contents, &transition.message);
-            (commit, joined(laying), joined(looking))
-        });
-        laid?;
-        let (commit, beside) = (commit?, beside?);
-        failpoint::reach("iter.commit");
-        let moving = PublishEntry {
-            run: bench.run.to_string(),
-            branch: bench.run.branch(),
-            old_tip: Some(bench.base.clone()),
-            new_tip: commit.clone(),
-            from: bench.base.clone(),
-        };
-        write_logs(git, bench, (job, self.tree.as_ref()), transition, &commit)?;
-        publish::publish(git, &moving, (&bench.index, beside), &docs)?;
-        self.left = KnownCleanState::behind(git, &moving, beside, state);
-        if !transition.restore.is_empty() {
-            self.at_head = None;
-        }
-        // Its answer is in the folder by now.
-        atomic::clear(&git.paths().answer(&job.iteration.to_string()))?;
-        self.last = self.bench.take().map(|bench| bench.folder).inspect(IterationDir::let_go);
-        self.made = Some(commit.clone());
-        self.tree = Some(transition.tree.clone());
-        Ok(IterationRecord { commit })
-    }
+/// The documents that every iteration changes.
+const DOCS: [Doc; 2] = [Doc::Tree, Doc::RunState];
+
+/// A published iteration.
+pub(super) struct CommittedIteration {
+    pub(super) commit: CommitId,
+    /// What is known of the repository, if nothing else is in the work tree.
+    pub(super) known: Option<KnownState>,
 }
 
-/// What an iteration commits: what an index has, and the runner's own documents.
-struct CommitInputs<'b> {
-    index: &'b Path,
-    base: &'b str,
-    /// Whether the index differs from the base's.
-    has_files: bool,
+/// Stores the commit of an iteration and publishes it.
+pub(super) fn commit_iteration(
+    git: &Git,
+    iteration: OpenIteration,
+    job: &Job,
+    transition: &Transition,
+) -> Result<CommittedIteration, Error> {
+    iteration.restore_files(git, &transition.restore)?;
+    let state = transition.state.to_bytes();
+    let inputs = CommitInputs {
+        iteration: &iteration,
+        contents: [transition.tree.bytes(), &state],
+        message: &transition.message,
+    };
+    // The three need nothing from each other, and the scan of a large work tree takes longer than the rest.
+    let (tree_file, worktree, commit) = in_parallel(
+        || inputs.write_documents(git, &transition.tree),
+        || worktree::scan(git, &iteration.setup.index),
+        || inputs.store_commit(git),
+    )?;
+    failpoint::reach("iter.commit");
+    write_logs(git, &iteration, job, transition, &commit)?;
+    let entry = PublishEntry::next_commit(&job.run_id, &iteration.setup.base, &commit);
+    let index = iteration.setup.index.clone();
+    publish::publish_in_place(git, &PreparedCommit { entry: &entry, index, worktree, docs: &DOCS })?;
+    let user_index = atomic::stamp(&git.paths().index());
+    // The answer is in the iteration's directory by now.
+    atomic::remove_any(&git.paths().answer(&job.iteration.to_string()))?;
+    iteration.setup.dir.evict_tree_after();
+    let known = (worktree == WorktreeState::Clean).then(|| KnownState {
+        head: Head::Branch { name: job.run_id.branch(), commit: commit.clone() },
+        index: user_index,
+        state,
+        tree: transition.tree.clone(),
+        tree_file,
+        protected: protected_after(iteration, transition),
+    });
+    Ok(CommittedIteration { commit, known })
+}
+
+/// The protected paths at the new commit; unknown if the runner restored some.
+fn protected_after(iteration: OpenIteration, transition: &Transition) -> Option<ProtectedPaths> {
+    let at_start = iteration.setup.protected.at_start;
+    transition.restore.is_empty().then_some(ProtectedPaths { at_start, at_base: iteration.protected_now })
+}
+
+/// What an iteration commits: the files in its private index, and the runner's documents.
+struct CommitInputs<'i> {
+    iteration: &'i OpenIteration,
+    /// The contents of [`DOCS`].
+    contents: [&'i [u8]; 2],
+    message: &'i str,
 }
 
 impl CommitInputs<'_> {
     /// Stores the commit, and leaves the index describing it.
-    fn store(&self, git: &Git, docs: [Doc; 2], contents: [&[u8]; 2], message: &str) -> Result<String, Error> {
-        let objects = git.store_blobs(&contents)?;
-        let named: Vec<(&str, String)> = docs.iter().map(|doc| doc.path()).zip(objects).collect();
-        let put = |(path, object): &(&str, String)| {
-            let (object, path) = (object.clone(), path.as_bytes().to_vec());
-            IndexEntry::Put(TreeEntry { mode: EntryMode::File, object, path })
-        };
-        let edits: Vec<IndexEntry> = named.iter().map(put).collect();
-        // A session that left no file behind needs no look at all of them.
-        let planted = if self.has_files { None } else { git.tree_with(self.base, &named)? };
-        let tree = if let Some(tree) = planted {
-            git.finish_index(self.index, &edits)?;
+    fn store_commit(&self, git: &Git) -> Result<CommitId, Error> {
+        let base = &self.iteration.setup.base;
+        let index: &Path = &self.iteration.setup.index;
+        let mut edits = Vec::new();
+        let mut files = Vec::new();
+        for (doc, blob) in DOCS.into_iter().zip(git.store_blobs(&self.contents)?) {
+            let entry = TreeEntry { mode: EntryMode::File, object: blob.clone(), path: doc.path().into() };
+            edits.push(IndexEntry::Put(entry));
+            files.push(ReplacedFile { path: doc.path(), blob });
+        }
+        // Without other changes the new tree follows from the old one, and git need not read the whole index.
+        let tree = if self.iteration.has_changes { None } else { git.tree_with(base, &files)? };
+        let tree = if let Some(tree) = tree {
+            git.finish_index(index, &edits)?;
             tree
         } else {
-            git.edit_index(self.index, &edits)?;
-            git.write_tree(self.index)?
+            git.edit_index(index, &edits)?;
+            git.write_tree(index)?
         };
-        git.store_commit(&tree, self.base, message)
+        git.store_commit(&tree, base, self.message)
+    }
+
+    /// Writes the documents beside their final paths, and the tree into the iteration's directory.
+    fn write_documents(&self, git: &Git, tree: &Tree) -> Result<Option<TreeFile>, Error> {
+        for (doc, bytes) in DOCS.into_iter().zip(self.contents) {
+            let prepared = atomic::prepare(git.root(), &git.paths().doc(doc), bytes)?;
+            atomic::backdate_mtime(&prepared)?;
+        }
+        self.iteration.setup.dir.write_tree_after(tree)
     }
 }
 
-/// Writes documents down beside the places that they will have.
-fn lay_ready(git: &Git, docs: [Doc; 2], contents: [&[u8]; 2]) -> Result<(), Error> {
-    for (doc, bytes) in docs.into_iter().zip(contents) {
-        atomic::prepare(git.root(), &git.paths().doc(doc), bytes).and_then(|path| atomic::age(&path))?;
-    }
-    Ok(())
+/// Runs three jobs at the same time, and waits for all of them. A panic in one continues here.
+fn in_parallel<A: Send, B: Send, C>(
+    first: impl FnOnce() -> Result<A, Error> + Send,
+    second: impl FnOnce() -> Result<B, Error> + Send,
+    third: impl FnOnce() -> Result<C, Error>,
+) -> Result<(A, B, C), Error> {
+    let (first, second, third) = thread::scope(|scope| {
+        let first = scope.spawn(first);
+        let second = scope.spawn(second);
+        let third = third();
+        (join(first), join(second), third)
+    });
+    Ok((first?, second?, third?))
 }
 
-/// The result of a thread. A panic in it goes on here.
-fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The rest of the iteration's folder: what was decided and what changed.
+/// Writes the rest of the iteration's directory: what was decided and what changed.
 fn write_logs(
     git: &Git,
-    bench: &mut OpenIteration,
-    (job, before): (&Job, Option<&Tree>),
+    iteration: &OpenIteration,
+    job: &Job,
     transition: &Transition,
-    commit: &str,
+    commit: &CommitId,
 ) -> Result<(), Error> {
-    let folder = &mut bench.folder;
-    replay::keep(folder, &bench.base, before, bench.attempt.take(), &bench.verdict)?;
-    let patch = match bench.has_changes {
-        true => git.patch(&bench.base, commit, &[Doc::Tree.path(), Doc::RunState.path()])?,
-        false => Vec::new(),
+    let setup = &iteration.setup;
+    replay::write_session(&setup.dir, &setup.base, &setup.tree, &iteration.attempt, &iteration.guard)?;
+    let patch = if iteration.has_changes {
+        git.patch(&setup.base, commit, &DOCS.map(Doc::path))?
+    } else {
+        Vec::new()
     };
-    folder.write("diff.patch", &patch)?;
+    setup.dir.write("diff.patch", &patch)?;
     let findings = &transition.meta.findings;
     if !findings.is_empty() {
-        folder.write("error.log", (findings.join("\n") + "\n").as_bytes())?;
+        setup.dir.write("error.log", (findings.join("\n") + "\n").as_bytes())?;
     }
-    let set_aside: Vec<_> =
-        bench.set_aside.iter().map(|(path, why)| json!({ "path": path, "why": why })).collect();
-    let more = json!({
-        "commit_before": bench.base,
+    let host_facts = json!({
+        "commit_before": setup.base,
         "commit_after": commit,
         "executor": job.executor.kind.as_str(),
-        "sandbox": bench.sandbox,
-        "identity": bench.identity,
-        "mended": bench.mended,
-        "set_aside": set_aside,
+        "sandbox": setup.sandbox,
+        "identity": iteration.identity,
+        "restored": iteration.restored,
+        "set_aside": iteration.set_aside,
     });
-    folder.write_meta(&transition.meta, more)
+    setup.dir.write_meta(&transition.meta, host_facts)
 }

@@ -1,42 +1,42 @@
-//! The folder of one iteration: everything that was said and done, for people and for the page.
+//! The log directory of one iteration: prompt, outputs, events, diff and meta.json, for people and the web UI.
 //!
-//! It is a log. Nothing is ever decided by what stands in it, and a folder that is gone is made again.
+//! It is a log: nothing is decided by its content, and a missing directory is created again.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::model::tree::Tree;
 use runner_core::step::{Event, IterationMeta, RecordedEvent};
 use serde_json::{Value, json};
 
+use super::known_state::TreeFile;
+use crate::clock::now_ms;
 use crate::error::Error;
-use crate::fs::atomic::{self, FileStamp};
+use crate::fs::atomic;
 use crate::repo::paths::RepoPaths;
 
-/// An iteration's folder.
 #[derive(Debug)]
 pub(crate) struct IterationDir {
+    /// The root of the work tree.
     root: PathBuf,
     path: PathBuf,
     started_ms: u64,
     agent_ms: Option<u64>,
     guard_ms: Option<u64>,
-    /// The tree that the iteration left, and how its file looked when it was written.
-    after: Option<(Tree, FileStamp)>,
 }
 
 /// The tree before and after an iteration.
 const BEFORE: &str = "tree.before.json";
 const AFTER: &str = "tree.after.json";
 
-/// How much of a log's end is looked at for its last line.
+/// How much of a log's end is searched for its last line.
 const TAIL_BYTES: u64 = 4 << 10;
 
-/// The last line with something on it in a log of an iteration that may still be written.
+/// The last line that is not blank in a log that may still be written.
 pub fn last_line(root: &Path, run: &RunId, iter: IterationNumber, log: &str) -> Option<String> {
     let path = RepoPaths::new(root, Path::new("")).iteration(run.as_str(), &iter.to_string()).join(log);
     let mut file = File::open(path).ok()?;
@@ -48,36 +48,47 @@ pub fn last_line(root: &Path, run: &RunId, iter: IterationNumber, log: &str) -> 
     text.lines().rev().map(runner_core::text::one_line).find(|line| !line.is_empty())
 }
 
-/// Milliseconds since 1970: for the record and for waits, never for what is committed.
-pub fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+/// The file events.jsonl of an iteration.
+#[derive(Clone, Debug)]
+pub(crate) struct EventsFile {
+    root: PathBuf,
+    dir: PathBuf,
+}
+
+impl EventsFile {
+    /// Appends an event. A failure is ignored: no run stops because its log cannot be written.
+    pub(super) fn append(&self, event: &Event) {
+        let Ok(line) = serde_json::to_string(&RecordedEvent { t_ms: now_ms(), event }) else { return };
+        if atomic::create_folders(&self.root, &self.dir).is_ok() {
+            let file = File::options().create(true).append(true).open(self.dir.join("events.jsonl"));
+            let _ = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+        }
+    }
 }
 
 impl IterationDir {
-    /// Makes the folder, in the work tree at `root`. What is there already stays, if it is plain files.
-    pub(crate) fn open(root: &Path, path: PathBuf) -> Result<Self, Error> {
-        let folder = Self {
-            root: root.to_owned(),
-            path,
+    /// Creates the directory of an iteration. Existing regular files stay.
+    pub(crate) fn open(paths: &RepoPaths, run: &RunId, iter: IterationNumber) -> Result<Self, Error> {
+        let dir = Self {
+            root: paths.root().to_owned(),
+            path: paths.iteration(run.as_str(), &iter.to_string()),
             started_ms: now_ms(),
             agent_ms: None,
             guard_ms: None,
-            after: None,
         };
-        folder.tidy()?;
-        Ok(folder)
+        dir.tidy()?;
+        Ok(dir)
     }
 
-    /// Takes away what an agent may have put here in the place of a log: pipes that would block, links that lead
-    /// elsewhere.
+    /// Removes what an agent may have put in the place of a log: pipes that would block, links that point elsewhere.
     pub(crate) fn tidy(&self) -> Result<(), Error> {
-        atomic::make_folders(&self.root, &self.path)?;
+        atomic::create_folders(&self.root, &self.path)?;
         for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
-            let is_own =
-                |found: fs::Metadata| found.is_file() && (found.nlink() == 1 || entry.file_name() == BEFORE);
-            if !entry.metadata().is_ok_and(is_own) {
-                atomic::clear(&entry.path())?;
+            let is_plain = |metadata: fs::Metadata| {
+                metadata.is_file() && (metadata.nlink() == 1 || entry.file_name() == BEFORE)
+            };
+            if !entry.metadata().is_ok_and(is_plain) {
+                atomic::remove_any(&entry.path())?;
             }
         }
         Ok(())
@@ -87,72 +98,59 @@ impl IterationDir {
         self.path.join(name)
     }
 
-    /// Writes a file of the log. The folder may be gone by an agent's hand: then it is made again.
+    pub(super) fn events_file(&self) -> EventsFile {
+        EventsFile { root: self.root.clone(), dir: self.path.clone() }
+    }
+
+    /// Writes a file of the log. If an agent removed the directory, creates it again.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        atomic::make_folders(&self.root, &self.path)?;
+        atomic::create_folders(&self.root, &self.path)?;
         atomic::overwrite(&self.file(name), bytes)
     }
 
-    /// Writes the tree that an iteration leaves.
-    pub(crate) fn write_after(&mut self, tree: &Tree) -> Result<(), Error> {
-        self.write(AFTER, tree.bytes())?;
-        self.after = atomic::stamp(&self.file(AFTER)).map(|stamp| (tree.clone(), stamp));
-        Ok(())
-    }
-
-    /// The iteration is over, and all of it on the disk.
-    pub(crate) fn let_go(&self) {
-        atomic::let_go(&self.file(AFTER));
-    }
-
-    /// Writes the tree that an iteration begins with: mostly the one that the last iteration left, which then is the
-    /// same file.
-    pub(crate) fn write_before(&self, tree: &Tree, last: Option<&Self>) -> Result<(), Error> {
-        let left =
-            last.and_then(|last| last.after.as_ref().map(|(after, stamp)| (last.file(AFTER), after, stamp)));
-        if let Some((path, after, stamp)) = left
-            && after.sha256() == tree.sha256()
-            && atomic::stamp(&path).as_ref() == Some(stamp)
-        {
-            atomic::clear(&self.file(BEFORE))?;
-            if fs::hard_link(&path, self.file(BEFORE)).is_ok() {
+    /// Writes the tree that the iteration begins with: a hard link to `same`, if that still holds this tree.
+    pub(super) fn write_tree_before(&self, tree: &Tree, same: Option<&TreeFile>) -> Result<(), Error> {
+        if let Some(same) = same.filter(|same| atomic::stamp(&same.path).as_ref() == Some(&same.stamp)) {
+            atomic::remove_any(&self.file(BEFORE))?;
+            if fs::hard_link(&same.path, self.file(BEFORE)).is_ok() {
                 return Ok(());
             }
         }
         self.write(BEFORE, tree.bytes())
     }
 
-    /// Adds a line to events.jsonl. What cannot be logged is not worth stopping for.
-    pub(crate) fn tell(&self, event: &Event) {
-        let Ok(line) = serde_json::to_string(&RecordedEvent { t_ms: now_ms(), event }) else { return };
-        let _ = atomic::make_folders(&self.root, &self.path).and_then(|()| {
-            let path = self.file("events.jsonl");
-            let file = File::options().create(true).append(true).open(&path);
-            let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
-            written.map_err(Error::io("write", path))
-        });
+    /// Writes the tree that the iteration ends with.
+    pub(super) fn write_tree_after(&self, tree: &Tree) -> Result<Option<TreeFile>, Error> {
+        self.write(AFTER, tree.bytes())?;
+        let path = self.file(AFTER);
+        Ok(atomic::stamp(&path).map(|stamp| TreeFile { path, stamp }))
     }
 
-    pub(crate) fn agent_took(&mut self, time: Duration) {
+    /// Drops the tree from the page cache once it is on the disk.
+    pub(super) fn evict_tree_after(&self) {
+        atomic::evict_page_cache(&self.file(AFTER));
+    }
+
+    pub(super) fn set_agent_time(&mut self, time: Duration) {
         self.agent_ms = u64::try_from(time.as_millis()).ok();
     }
 
-    pub(crate) fn guard_took(&mut self, time: Duration) {
+    pub(super) fn set_guard_time(&mut self, time: Duration) {
         self.guard_ms = u64::try_from(time.as_millis()).ok();
     }
 
-    /// Writes meta.json: what was decided, with the times and commits around it.
-    pub(crate) fn write_meta(&self, meta: &IterationMeta, more: Value) -> Result<(), Error> {
-        let mut whole = serde_json::to_value(meta).unwrap_or_default();
-        if let Value::Object(whole) = &mut whole {
-            whole.insert("started_ms".to_owned(), json!(self.started_ms));
-            whole.insert("ended_ms".to_owned(), json!(now_ms()));
-            whole.insert("agent_ms".to_owned(), json!(self.agent_ms));
-            whole.insert("guard_ms".to_owned(), json!(self.guard_ms));
-            if let Value::Object(more) = more {
-                whole.extend(more);
+    /// Writes meta.json: what was decided, with times, commits and what else the host knows.
+    pub(super) fn write_meta(&self, meta: &IterationMeta, host_facts: Value) -> Result<(), Error> {
+        let mut document = serde_json::to_value(meta).unwrap_or_default();
+        if let Value::Object(fields) = &mut document {
+            fields.insert("started_ms".to_owned(), json!(self.started_ms));
+            fields.insert("ended_ms".to_owned(), json!(now_ms()));
+            fields.insert("agent_ms".to_owned(), json!(self.agent_ms));
+            fields.insert("guard_ms".to_owned(), json!(self.guard_ms));
+            if let Value::Object(host_facts) = host_facts {
+                fields.extend(host_facts);
             }
         }
-        self.write("meta.json", format!("{whole:#}\n").as_bytes())
+        self.write("meta.json", format!("{document:#}\n").as_bytes())
     }
 }

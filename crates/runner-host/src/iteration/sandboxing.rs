@@ -1,81 +1,113 @@
-//! Which sandbox a session gets, and the agent inside it.
+//! Chooses the sandbox of a session, and puts the agent or its commands into it.
 
 use runner_core::agents::CommandSandbox;
 use runner_core::config::{ExecutorKind, SandboxMode};
 use runner_core::step::Job;
 
-use super::{OpenIteration, RepoWorld};
 use crate::agent::claude_file_hook;
 use crate::agent::command::PreparedCommand;
 use crate::agent::sandbox::{
-    Bubblewrap, SANDBOX_FIX, SandboxKind, SandboxSpec, folders_of, obstacle, shared_temporary,
+    Bubblewrap, SANDBOX_FIX, SandboxKind, SandboxSpec, obstacle, shared_temp_dirs, writable_folders,
 };
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
-use crate::git::PathSet;
+use crate::git::{Git, PathSet};
 
-impl RepoWorld<'_> {
-    /// What keeps the session of a job in. Refuses one that must not run without a sandbox where there is none: because
-    /// the configuration says so, or because its node limits what only a sandbox can.
-    pub(super) fn sandbox_for(&mut self, job: &Job) -> Result<SandboxKind, Error> {
-        if job.executor.sandbox == SandboxMode::Off {
-            return Ok(SandboxKind::None);
-        }
-        if job.executor.kind == ExecutorKind::Codex {
-            return Ok(SandboxKind::Own);
-        }
-        let is_needed = job.executor.sandbox == SandboxMode::Require
-            || job.tools.network == Some(false)
-            || job.tools.writable.is_some();
-        let root = self.git.root();
-        let found = self.sandbox.get_or_insert_with(|| Bubblewrap::find(root));
-        let missing = found.as_ref().err().map(|why| (why.clone(), SANDBOX_FIX));
-        match missing.or_else(|| obstacle(&self.git, job.executor.kind)) {
-            None => Ok(SandboxKind::Bubblewrap),
-            Some((why, fix)) if is_needed => Err(UserError::NoSandbox { why, fix }.into()),
-            Some(_) => Ok(SandboxKind::None),
-        }
-    }
-
-    /// What keeps Claude Code in: its commands run inside bubblewrap, and a hook refuses files outside. It stays outside
-    /// itself, because it renews its login in the user's home, with a lock beside its folder there.
-    pub(super) fn fence(&self, job: &Job, bench: &OpenIteration) -> Result<Option<CommandSandbox>, Error> {
-        let (SandboxKind::Bubblewrap, Some(Ok(bubblewrap)), ExecutorKind::Claude) =
-            (bench.sandbox, &self.sandbox, job.executor.kind)
-        else {
-            return Ok(None);
-        };
-        let room =
-            SandboxSpec::for_commands(&self.git, job, self.at_head.as_ref().unwrap_or(&PathSet::new()))?;
-        let folders = folders_of(job).into_iter().chain(shared_temporary()).collect();
-        let before_files = claude_file_hook::command(self.git.root(), folders)?;
-        Ok(Some(CommandSandbox { around_commands: bubblewrap.before_commands(&room), before_files }))
-    }
-
-    /// The agent, inside what the bench says; none where it is not to be wrapped.
-    pub(super) fn confined(
-        &self,
-        program: PreparedCommand,
-        job: &Job,
-        bench: &OpenIteration,
-    ) -> Result<(PreparedCommand, AgentWrapping), Error> {
-        let (SandboxKind::Bubblewrap, Some(Ok(bubblewrap)), None) =
-            (bench.sandbox, &self.sandbox, program.agent)
-        else {
-            return Ok((program, AgentWrapping::No));
-        };
-        let room = SandboxSpec::of(&self.git, job, self.at_head.as_ref().unwrap_or(&PathSet::new()))?;
-        if let Some(temporary) = &room.temporary {
-            atomic::clear(temporary)?;
-            atomic::ensure_folder(temporary)?;
-        }
-        Ok((bubblewrap.around(program, &room), AgentWrapping::Yes))
-    }
+/// Finds out once whether bubblewrap works, when the first agent needs it.
+#[derive(Debug, Default)]
+pub(super) struct SandboxProbe {
+    result: Option<Result<Bubblewrap, String>>,
 }
 
-/// Whether the program that is started is the sandbox, and the agent another one inside it.
+/// The sandbox of one session.
+#[derive(Clone, Debug)]
+pub(super) enum SessionSandbox {
+    None,
+    /// The agent's built-in sandbox.
+    Own,
+    Bubblewrap(Bubblewrap),
+}
+
+/// A command to start, inside the sandbox if it has one.
+pub(super) struct ConfinedCommand {
+    pub(super) command: PreparedCommand,
+    pub(super) wrapping: AgentWrapping,
+}
+
+/// Whether the started program is the sandbox, with the agent as another process inside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AgentWrapping {
     Yes,
     No,
+}
+
+impl SandboxProbe {
+    /// Chooses the sandbox for a job. Refuses a job that needs one where none works: because the configuration requires it,
+    /// or because its node has restrictions that only a sandbox can enforce.
+    pub(super) fn choose(&mut self, git: &Git, job: &Job) -> Result<SessionSandbox, Error> {
+        if job.executor.sandbox == SandboxMode::Off {
+            return Ok(SessionSandbox::None);
+        }
+        if job.executor.kind == ExecutorKind::Codex {
+            return Ok(SessionSandbox::Own);
+        }
+        let is_needed = job.executor.sandbox == SandboxMode::Require
+            || job.tools.network == Some(false)
+            || job.tools.writable.is_some();
+        let bubblewrap = match self.result.get_or_insert_with(|| Bubblewrap::find(git.root())) {
+            Ok(bubblewrap) => obstacle(git, job.executor.kind).map_or(Ok(bubblewrap), Err),
+            Err(why) => Err((why.clone(), SANDBOX_FIX)),
+        };
+        match bubblewrap {
+            Ok(bubblewrap) => Ok(SessionSandbox::Bubblewrap(bubblewrap.clone())),
+            Err((why, fix)) if is_needed => Err(UserError::NoSandbox { why, fix }.into()),
+            Err(_) => Ok(SessionSandbox::None),
+        }
+    }
+}
+
+impl SessionSandbox {
+    pub(super) fn kind(&self) -> SandboxKind {
+        match self {
+            Self::None => SandboxKind::None,
+            Self::Own => SandboxKind::Own,
+            Self::Bubblewrap(_) => SandboxKind::Bubblewrap,
+        }
+    }
+
+    /// The sandbox for Claude Code: its commands run inside bubblewrap, and a hook refuses files outside. Claude Code itself
+    /// stays outside, because it renews its login in the user's home, with a lock beside its folder there.
+    pub(super) fn for_commands(
+        &self,
+        git: &Git,
+        job: &Job,
+        protected: &PathSet,
+    ) -> Result<Option<CommandSandbox>, Error> {
+        let (Self::Bubblewrap(bubblewrap), ExecutorKind::Claude) = (self, job.executor.kind) else {
+            return Ok(None);
+        };
+        let spec = SandboxSpec::for_commands(git, job, protected)?;
+        let folders = writable_folders(job).into_iter().chain(shared_temp_dirs()).collect();
+        let before_files = claude_file_hook::command(git.root(), folders)?;
+        Ok(Some(CommandSandbox { around_commands: bubblewrap.command_prefix(&spec), before_files }))
+    }
+
+    /// Puts an agent into bubblewrap, unless it is one that sandboxes its commands itself.
+    pub(super) fn wrap(
+        &self,
+        command: PreparedCommand,
+        git: &Git,
+        job: &Job,
+        protected: &PathSet,
+    ) -> Result<ConfinedCommand, Error> {
+        let (Self::Bubblewrap(bubblewrap), None) = (self, command.agent) else {
+            return Ok(ConfinedCommand { command, wrapping: AgentWrapping::No });
+        };
+        let spec = SandboxSpec::for_agent(git, job, protected)?;
+        if let Some(temporary) = &spec.temporary {
+            atomic::remove_any(temporary)?;
+            atomic::ensure_folder(temporary)?;
+        }
+        Ok(ConfinedCommand { command: bubblewrap.wrap(command, &spec), wrapping: AgentWrapping::Yes })
+    }
 }

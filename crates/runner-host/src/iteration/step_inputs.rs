@@ -1,106 +1,120 @@
-//! The files under `.runner/` that a step reads beside the documents: templates, and what belongs to nodes.
+//! The files under `.runner/` that a step reads, from the work tree or from a commit.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use runner_core::layout::{RUNNER_DIR, node_folder, tools_path};
+use runner_core::layout::{Doc, RUNNER_DIR, node_folder, tools_path};
 use runner_core::model::id::NodeId;
+use runner_core::model::object_id::CommitId;
 use runner_core::model::repo_path::RepoPath;
 use runner_core::model::tools::{Tools, ToolsError};
 use runner_core::prompt::PromptError;
 use runner_core::runs::start::DocSet;
-use runner_core::step::Artifact;
-use runner_core::strict::DocumentProblem;
+use runner_core::step::{Artifact, SnapshotSource, TEXT_BYTES_MAX};
 
 use crate::error::Error;
 use crate::fs::atomic;
 use crate::git::Git;
-use crate::view::inspect::{docs_of, read_docs};
+use crate::repo::documents::{docs_at_commit, read_docs};
 
-/// The files under `.runner/` that a step reads: from the work tree, or as a commit has them.
-pub(super) struct StepInputs {
+/// The inputs of a step.
+pub(super) struct StepInputs<'g> {
+    git: &'g Git,
     pub(super) docs: DocSet,
-    commit: Option<String>,
+    source: InputSource,
 }
 
-impl StepInputs {
-    pub(super) fn of_work_tree(git: &Git) -> Result<Self, Error> {
-        Ok(Self { docs: read_docs(git)?, commit: None })
+/// Where inputs come from.
+enum InputSource {
+    WorkTree,
+    Commit(CommitId),
+}
+
+impl<'g> StepInputs<'g> {
+    pub(super) fn of_work_tree(git: &'g Git) -> Result<Self, Error> {
+        Ok(Self { git, docs: read_docs(git)?, source: InputSource::WorkTree })
     }
 
-    pub(super) fn of_commit(git: &Git, commit: &str) -> Result<Self, Error> {
-        Ok(Self { docs: docs_of(git, commit)?, commit: Some(commit.to_owned()) })
+    pub(super) fn of_commit(git: &'g Git, commit: &CommitId) -> Result<Self, Error> {
+        Ok(Self { git, docs: docs_at_commit(git, commit)?, source: InputSource::Commit(commit.clone()) })
     }
 
-    pub(super) fn note(&self, git: &Git, node: &NodeId) -> Option<String> {
-        let bytes = self.read(git, &format!("{}/context.md", node_folder(node))).ok().flatten();
-        let text = String::from_utf8_lossy(&bytes?).into_owned();
-        Some(text).filter(|text| !text.is_empty())
-    }
-
-    /// A file under `.runner/`; none where it is not there.
-    fn read(&self, git: &Git, path: &str) -> Result<Option<Vec<u8>>, Error> {
-        match &self.commit {
-            Some(commit) => Ok(Some(git.file_at(commit, path)?).filter(|bytes| !bytes.is_empty())),
-            None => atomic::read(&git.root().join(path), TEXT_BYTES_MAX),
+    /// A file under `.runner/`; none if it does not exist.
+    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Error> {
+        match &self.source {
+            InputSource::Commit(commit) => {
+                Ok(Some(self.git.file_at(commit, path)?).filter(|bytes| !bytes.is_empty()))
+            }
+            InputSource::WorkTree => atomic::read(&self.git.root().join(path), TEXT_BYTES_MAX as u64),
         }
     }
 
-    /// What agents may use on nodes, by those of their files that are there.
-    pub(super) fn tools(
-        &self,
-        git: &Git,
-        nodes: impl Iterator<Item = NodeId>,
-    ) -> Result<BTreeMap<NodeId, Tools>, Error> {
-        let mut tools = BTreeMap::new();
-        for node in nodes {
-            let Some(bytes) = self.read(git, &tools_path(&node))? else { continue };
-            let unreadable = |problems: Vec<DocumentProblem>| {
-                let problem = problems.into_iter().next();
-                problem.map_or(Ok(Tools::default()), |problem| {
-                    Err(PromptError::Tools(ToolsError::Unreadable { node: node.clone(), problem }))
-                })
-            };
-            let read = Tools::decode(&bytes).or_else(unreadable)?;
-            tools.insert(node, read);
-        }
-        Ok(tools)
+    fn committed_templates(&self, commit: &CommitId, folder: &str) -> BTreeMap<String, Vec<u8>> {
+        let files = self.git.files_of(commit, folder).unwrap_or_default();
+        let objects: Vec<&str> = files.iter().map(|file| file.object.as_str()).collect();
+        let blobs = self.git.blobs(&objects).unwrap_or_default();
+        let names = files.iter().map(|file| String::from_utf8_lossy(&file.path).replace(folder, ""));
+        names.zip(blobs).collect()
     }
 
-    /// What was kept for a node: the files that git knows.
-    pub(super) fn artifacts(&self, git: &Git, node: &NodeId) -> Vec<Artifact> {
+    fn work_tree_templates(&self, folder: &str) -> BTreeMap<String, Vec<u8>> {
+        let mut templates = BTreeMap::new();
+        for entry in fs::read_dir(self.git.root().join(folder)).into_iter().flatten().flatten() {
+            let bytes = atomic::read(&entry.path(), TEXT_BYTES_MAX as u64).ok().flatten();
+            if let (Ok(name), Some(bytes)) = (entry.file_name().into_string(), bytes) {
+                templates.insert(name, bytes);
+            }
+        }
+        templates
+    }
+}
+
+impl SnapshotSource for StepInputs<'_> {
+    type Error = Error;
+
+    fn document(&self, doc: Doc) -> Option<&[u8]> {
+        self.docs.get(&doc).map(Vec::as_slice)
+    }
+
+    fn node_context(&self, node: &NodeId) -> Option<Vec<u8>> {
+        self.read(&format!("{}/context.md", node_folder(node))).ok().flatten()
+    }
+
+    fn node_tools(&self, node: &NodeId) -> Result<Option<Tools>, Error> {
+        let Some(bytes) = self.read(&tools_path(node))? else { return Ok(None) };
+        match Tools::decode(&bytes) {
+            Ok(tools) => Ok(Some(tools)),
+            Err(problems) => {
+                let unreported = Error::Internal("an invalid tools.json has no problem to report");
+                let problem = problems.into_iter().next().ok_or(unreported)?;
+                Err(PromptError::Tools(ToolsError::Unreadable { node: node.clone(), problem }).into())
+            }
+        }
+    }
+
+    /// Only files in git count: what is in the folder besides was never committed.
+    fn artifacts(&self, node: &NodeId) -> Vec<Artifact> {
         let folder = format!("{}/artifacts/", node_folder(node));
-        if self.commit.is_none() && !git.root().join(&folder).exists() {
-            return Vec::new();
-        }
-        let commit = self.commit.as_deref().unwrap_or("HEAD");
-        let sized = git.sizes_of(commit, &folder).unwrap_or_default();
-        let artifact = |(path, bytes): (Vec<u8>, u64)| {
-            Some(Artifact { path: RepoPath::of_bytes(path.strip_prefix(folder.as_bytes())?), bytes })
+        let commit = match &self.source {
+            InputSource::Commit(commit) => Some(commit.clone()),
+            InputSource::WorkTree if !self.git.root().join(&folder).exists() => None,
+            InputSource::WorkTree => self.git.resolve("HEAD").ok().flatten(),
         };
-        sized.into_iter().filter_map(artifact).collect()
+        let Some(commit) = commit else { return Vec::new() };
+        let mut artifacts = Vec::new();
+        for file in self.git.sizes_of(&commit, &folder).unwrap_or_default() {
+            if let Some(path) = file.path.strip_prefix(folder.as_bytes()) {
+                artifacts.push(Artifact { path: RepoPath::of_bytes(path), bytes: file.bytes });
+            }
+        }
+        artifacts
     }
 
-    /// The user's own templates, by file name.
-    pub(super) fn templates(&self, git: &Git) -> BTreeMap<String, String> {
+    fn templates(&self) -> BTreeMap<String, Vec<u8>> {
         let folder = format!("{RUNNER_DIR}/prompts/");
-        let named = |name: String, bytes: Vec<u8>| (name, String::from_utf8_lossy(&bytes).into_owned());
-        if let Some(commit) = &self.commit {
-            let files = git.files_of(commit, &folder).unwrap_or_default();
-            let objects: Vec<&str> = files.iter().map(|file| file.object.as_str()).collect();
-            let blobs = git.blobs(&objects).unwrap_or_default();
-            let names = files.iter().map(|file| String::from_utf8_lossy(&file.path).replace(&folder, ""));
-            return names.zip(blobs).map(|(name, bytes)| named(name, bytes)).collect();
+        match &self.source {
+            InputSource::Commit(commit) => self.committed_templates(commit, &folder),
+            InputSource::WorkTree => self.work_tree_templates(&folder),
         }
-        let entries = fs::read_dir(git.root().join(&folder)).into_iter().flatten().flatten();
-        entries
-            .filter_map(|entry| {
-                let name = entry.file_name().into_string().ok()?;
-                Some(named(name, atomic::read(&entry.path(), TEXT_BYTES_MAX).ok()??))
-            })
-            .collect()
     }
 }
-
-/// The most bytes that a template or a note of the user's may have.
-const TEXT_BYTES_MAX: u64 = 1 << 20;

@@ -1,67 +1,64 @@
-//! What an agent says while it works: understood line by line, recorded and announced as it comes.
+//! Feeds an agent's output to the transcript parser, and records and announces the events in it as they arrive.
 
 use std::path::Path;
 
 use runner_core::agents::{AgentEvent, ProcessFacts, SessionResult, Transcript, TranscriptFormat};
 use runner_core::model::id::IterationNumber;
 use runner_core::step::{Event, SessionExit, Usage};
-
-use crate::iteration::iteration_dir::{IterationDir, now_ms};
 use supervise::OutputSource;
 
-/// How much of the end of standard error is kept, to say why a program gave up.
+use super::event_log::EventLog;
+use crate::clock::now_ms;
+
+/// How much of the end of standard error is kept to explain why a program failed.
 const STDERR_BYTES_MAX: usize = 16 << 10;
 
-/// Who listens to a session.
-pub(super) struct TranscriptRecorder<'e> {
+pub(super) struct TranscriptRecorder<'e, 'a> {
+    /// None for an agent whose output has no known format.
     transcript: Option<Transcript>,
     stderr: Vec<u8>,
     iter: IterationNumber,
     seq: u32,
-    folder: &'e IterationDir,
-    audience: &'e mut (dyn FnMut(&Event) + 'e),
+    events: &'e mut EventLog<'a>,
 }
 
-impl<'e> TranscriptRecorder<'e> {
+impl<'e, 'a> TranscriptRecorder<'e, 'a> {
     pub(super) fn new(
-        dialect: Option<TranscriptFormat>,
+        format: Option<TranscriptFormat>,
         iter: IterationNumber,
-        folder: &'e IterationDir,
-        audience: &'e mut (dyn FnMut(&Event) + 'e),
+        events: &'e mut EventLog<'a>,
     ) -> Self {
-        let transcript = dialect.map(Transcript::new);
-        Self { transcript, stderr: Vec::new(), iter, seq: 0, folder, audience }
+        Self { transcript: format.map(Transcript::new), stderr: Vec::new(), iter, seq: 0, events }
     }
 
-    /// Hears a piece of what the agent writes.
-    pub(super) fn hear(&mut self, source: OutputSource, bytes: &[u8]) {
+    /// Parses a piece of the output.
+    pub(super) fn push(&mut self, source: OutputSource, bytes: &[u8]) {
         let Some(transcript) = &mut self.transcript else { return };
         match source {
             OutputSource::Stdout => {
-                let events = transcript.push(bytes);
-                self.tell(events);
+                let activities = transcript.push(bytes);
+                self.record(activities);
             }
             OutputSource::Stderr => {
                 self.stderr.extend(bytes);
-                let beyond = self.stderr.len().saturating_sub(STDERR_BYTES_MAX);
-                self.stderr.drain(..beyond);
+                let excess = self.stderr.len().saturating_sub(STDERR_BYTES_MAX);
+                self.stderr.drain(..excess);
             }
         }
     }
 
-    fn tell(&mut self, events: Vec<AgentEvent>) {
-        for what in events {
+    fn record(&mut self, activities: Vec<AgentEvent>) {
+        for activity in activities {
             self.seq = self.seq.saturating_add(1);
-            let event = Event::Agent { iter: self.iter, seq: self.seq, activity: what };
-            self.folder.tell(&event);
-            (self.audience)(&event);
+            self.events.record(&Event::Agent { iter: self.iter, seq: self.seq, activity });
         }
     }
 
-    /// What the session came to, now that its process has ended.
+    /// The result of the session, once its process has ended. The file `context_full` exists if the agent was stopped
+    /// because its context was full.
     pub(super) fn conclude(mut self, exit: SessionExit, context_full: &Path) -> SessionResult {
-        let events = self.transcript.as_mut().map(Transcript::finish).unwrap_or_default();
-        self.tell(events);
+        let activities = self.transcript.as_mut().map(Transcript::finish).unwrap_or_default();
+        self.record(activities);
         match self.transcript {
             Some(transcript) => transcript.conclude(ProcessFacts {
                 exit,

@@ -2,94 +2,109 @@
 
 use std::time::{Duration, Instant};
 
-use runner_core::step::{Event, Interruption, LoopWorld, StopReason, Wait, World};
+use runner_core::step::{Event, IterationWorld, LoopWorld, StopReason, Wait, WaitResult};
 
-use super::{RepoWorld, allow_filters, recover};
+use super::repo_world::RepoWorld;
+use crate::clock::now_ms;
 use crate::error::Error;
-use crate::fs::lock::Lock;
-use crate::iteration::iteration_dir::now_ms;
 use crate::ops::pause;
-use supervise::StopRequest;
 
-/// How often a wait looks up.
+/// How often a wait checks whether it is over.
 const TICK: Duration = Duration::from_millis(100);
-/// How long a run that goes on waits for a command that is just at work.
+/// How long a resumed run waits for another command to release the lock.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// The end of a wait. The wall clock decides, because the machine may sleep. If the clock is turned back, the time that
+/// passed here ends the wait.
+struct WaitEnd {
+    end_ms: u64,
+    since: Instant,
+    longest: Duration,
+}
+
+impl WaitEnd {
+    fn is_over(&self) -> bool {
+        now_ms() >= self.end_ms || self.since.elapsed() >= self.longest
+    }
+}
 
 impl LoopWorld for RepoWorld<'_> {
     fn end_of(&mut self, wait: &Wait) -> Result<u64, Error> {
-        Ok(wait.end_ms(self.git.last_iteration_time()?.saturating_mul(1000)))
+        Ok(wait.end_ms(self.last_iteration_ms()?))
     }
 
-    fn pause(&mut self, wait: Option<&Wait>) -> Result<Option<StopReason>, Error> {
-        // The clock on the wall decides, since a machine may sleep. It may be turned back, too: the time that has
-        // passed here ends the wait then.
-        if wait.is_some() {
-            self.left = None;
+    fn wait_for_next(&mut self, wait: Option<&Wait>) -> Result<WaitResult, Error> {
+        let end = match wait {
+            Some(wait) => Some(self.wait_end(wait)?),
+            None => None,
+        };
+        let mut result = WaitResult::Immediate;
+        if end.is_some() {
+            self.known = None;
+            result = WaitResult::Waited;
         }
-        let begun = Instant::now();
-        let over = wait.map(|wait| {
-            let since_ms = self.git.last_iteration_time()?.saturating_mul(1000);
-            let left = Duration::from_millis(wait.left_ms(since_ms, now_ms()));
-            Ok::<_, Error>((wait.end_ms(since_ms), left))
-        });
-        let over = over.transpose()?;
         loop {
-            if let Some(stop) = self.wanted_stop() {
-                return Ok(Some(stop));
+            if let Some(stop) = self.requested_stop() {
+                return Ok(WaitResult::Stop(stop));
             }
-            if pause::is_paused(self.git.paths()) {
-                self.stand_by()?;
-                continue;
-            }
-            match over {
-                Some((end_ms, left)) if now_ms() < end_ms && begun.elapsed() < left => {
-                    std::thread::sleep(TICK);
-                }
-                Some(_) | None => return Ok(None),
+            if pause::is_paused(self.repo.git().paths()) {
+                self.wait_while_paused()?;
+                result = WaitResult::Waited;
+            } else if end.as_ref().is_some_and(|end| !end.is_over()) {
+                std::thread::sleep(TICK);
+            } else {
+                return Ok(result);
             }
         }
     }
 }
 
 impl RepoWorld<'_> {
-    fn wanted_stop(&self) -> Option<StopReason> {
-        if let Some(by) = self.interruption() {
+    fn last_iteration_ms(&self) -> Result<u64, Error> {
+        Ok(self.repo.git().last_iteration_time()?.saturating_mul(1000))
+    }
+
+    fn wait_end(&self, wait: &Wait) -> Result<WaitEnd, Error> {
+        let since_ms = self.last_iteration_ms()?;
+        Ok(WaitEnd {
+            end_ms: wait.end_ms(since_ms),
+            since: Instant::now(),
+            longest: Duration::from_millis(wait.left_ms(since_ms, now_ms())),
+        })
+    }
+
+    fn requested_stop(&self) -> Option<StopReason> {
+        if let Some(by) = self.programs.interruption() {
             return Some(StopReason::Interrupted { by });
-        }
-        if self.control.request() != StopRequest::None {
-            return Some(StopReason::Interrupted { by: Interruption::Int });
         }
         (self.wants_stop)().then_some(StopReason::UserStop)
     }
 
-    /// Waits while the run is paused, without the lock, so that other commands can work here. What they changed is read
-    /// anew afterwards, and what they left unfinished is finished.
-    fn stand_by(&mut self) -> Result<(), Error> {
+    /// Waits while the run is paused, without the lock, so that other commands can use the repository. Afterwards finishes
+    /// what they may have left unfinished. Returns early if the user wants to stop.
+    fn wait_while_paused(&mut self) -> Result<(), Error> {
         self.announce(&Event::Paused);
-        self.lock = None;
-        while pause::is_paused(self.git.paths()) {
-            if self.wanted_stop().is_some() {
+        self.known = None;
+        self.repo.unlock();
+        while pause::is_paused(self.repo.git().paths()) {
+            if self.requested_stop().is_some() {
                 return Ok(());
             }
             std::thread::sleep(TICK);
         }
         let since = Instant::now();
-        while self.lock.is_none() {
-            match Lock::take(&self.git.paths().lock()) {
-                Ok(lock) => self.lock = Some(lock),
-                Err(Error::Locked { .. }) if since.elapsed() < LOCK_WAIT_MAX => {
-                    if self.wanted_stop().is_some() {
-                        return Ok(());
-                    }
-                    std::thread::sleep(TICK);
-                }
+        loop {
+            match self.repo.relock() {
+                Ok(()) => break,
+                Err(Error::Locked { .. }) if since.elapsed() < LOCK_WAIT_MAX => {}
                 Err(error) => return Err(error),
             }
+            if self.requested_stop().is_some() {
+                return Ok(());
+            }
+            std::thread::sleep(TICK);
         }
-        (self.left, self.at_start, self.at_head) = (None, None, None);
-        allow_filters(&mut self.git)?;
-        recover(self)?;
+        self.repo.recover(&self.programs, &mut self.events)?;
         self.announce(&Event::Resumed);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! `runner blame`: the first commit of a run that a check is red on.
+//! `runner blame`: bisects the commits of a run for the first one on which a command fails.
 
 use std::path::Path;
 
@@ -7,78 +7,73 @@ use runner_core::commit_message::CommitKind;
 use runner_core::config::Config;
 use runner_core::layout::Doc;
 use runner_core::model::id::IterationNumber;
+use runner_core::model::object_id::CommitId;
 use runner_core::step::GuardExit;
 
 use crate::error::{Error, UserError};
-use crate::git::Git;
+use crate::git::{DiffFormat, Git};
 use crate::ops::guard_rerun::{CommitCheck, GuardRerunOutcome, GuardRerunner, PinnedFiles};
-use crate::repo::run_history::{line, resolve};
-use crate::view::run_view::DiffFormat;
+use crate::repo::run_history::{resolve, run_history};
 
-/// A commit that may have broken the check.
+/// A commit that may have broken the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlameCandidate {
-    /// The commit.
-    pub commit: String,
-    /// What it is.
+    pub commit: CommitId,
     pub kind: CommitKind,
-    parent: Option<String>,
+    parent: Option<CommitId>,
 }
 
-/// The commits of a run from an iteration on, oldest first, and the check.
+/// A command, and the commits to bisect with it.
 pub struct BlameSearch {
     git: Git,
-    reruns: GuardRerunner,
+    rerunner: GuardRerunner,
     check: CommitCheck,
-    /// The commits.
-    pub suspects: Vec<BlameCandidate>,
+    /// Oldest first.
+    pub candidates: Vec<BlameCandidate>,
 }
 
-/// The check, run on one commit.
+/// One run of the command on a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BisectStep {
-    /// The commit.
-    pub suspect: BlameCandidate,
-    /// How the check ended.
-    pub how: GuardRerunOutcome,
-    /// The last lines that it printed.
+    pub candidate: BlameCandidate,
+    pub outcome: GuardRerunOutcome,
+    /// The last lines of its output.
     pub output: Vec<String>,
-    /// How many commits are left to choose from.
+    /// How many candidates are left after it.
     pub left: usize,
 }
 
 impl BisectStep {
-    /// Whether the check is happy.
-    pub fn is_green(&self) -> bool {
-        self.how == GuardRerunOutcome::Ended(GuardExit::Code(0))
+    pub fn is_success(&self) -> bool {
+        self.outcome == GuardRerunOutcome::Ended(GuardExit::Code(0))
     }
 }
 
-/// How a search goes on.
+/// A progress event of [`BlameSearch::search`].
 #[derive(Clone, Copy, Debug)]
 pub enum BlameProgress<'p> {
-    /// The check is run on this commit, one of so many that are left.
-    Begins { suspect: &'p BlameCandidate, left: usize },
-    /// The check is over.
+    Started { candidate: &'p BlameCandidate, left: usize },
     Ended(&'p BisectStep),
 }
 
-/// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlameResult {
-    /// Nothing is broken at the end.
-    NeverRed,
-    /// It was broken before.
-    AlwaysRed,
-    /// This commit broke it.
-    Broke { suspect: BlameCandidate, is_flaky: bool },
-    /// The user stopped the search; this is the exit code that tells of it.
+    /// The command succeeds on the last commit.
+    NeverFailed,
+    /// The command already fails on the first commit.
+    AlwaysFailed,
+    Broke {
+        candidate: BlameCandidate,
+        /// Whether the command both succeeded and failed on the same commit.
+        is_flaky: bool,
+    },
+    /// The user stopped the search; the runner exits with this code.
     Stopped(u8),
 }
 
 impl BlameSearch {
-    /// Gets ready to look in a run, the one that is named or the one here, from an iteration or from its start on. The
-    /// check is a command, or the guard as it was pinned at the beginning.
+    /// Prepares a search of `run` (or the current run), from an iteration or from the start of the run. Without a command it
+    /// runs the guard, with the protected files of the first candidate.
     pub fn begin(
         dir: &Path,
         run: Option<&str>,
@@ -87,17 +82,18 @@ impl BlameSearch {
     ) -> Result<Self, Error> {
         let git = Git::open(dir)?;
         let target = resolve(&git, run)?;
-        let entries = line(&git, &mut git.batch()?, &target)?.entries;
-        let suspects = entries.into_iter().map(|entry| BlameCandidate {
-            kind: CommitKind::parse(&entry.message),
-            commit: entry.logged.id,
-            parent: entry.parents.into_iter().next(),
-        });
-        let is_before = |suspect: &BlameCandidate| from.is_some() && suspect.kind.iter() != from;
-        let suspects: Vec<BlameCandidate> = suspects.skip_while(is_before).collect();
-        let first = suspects.first().ok_or_else(|| UserError::NotARun(target.name.clone()))?;
-        let config = git.file_at(&first.commit, Doc::Config.path())?;
-        let config = Config::decode(&config).unwrap_or_default();
+        let mut candidates = Vec::new();
+        for entry in run_history(&git, &mut git.batch()?, &target)?.entries {
+            let kind = CommitKind::parse(&entry.message);
+            let is_before = candidates.is_empty() && from.is_some() && kind.iter() != from;
+            if !is_before {
+                let parent = entry.parents.into_iter().next();
+                candidates.push(BlameCandidate { commit: entry.logged.id, kind, parent });
+            }
+        }
+        let first = candidates.first().ok_or_else(|| UserError::NotARun(target.name.clone()))?;
+        let config_bytes = git.file_at(&first.commit, Doc::Config.path())?;
+        let config = Config::decode(&config_bytes).unwrap_or_default();
         let check = if command.is_empty() {
             let patterns = config.guard.protected.clone();
             CommitCheck {
@@ -108,44 +104,46 @@ impl BlameSearch {
         } else {
             CommitCheck { command: command.to_vec(), pinned: None, config }
         };
-        Ok(Self { reruns: GuardRerunner::begin(dir)?, git, check, suspects })
+        Ok(Self { rerunner: GuardRerunner::begin(dir)?, git, check, candidates })
     }
 
-    /// What is run.
     pub fn command(&self) -> &[String] {
         &self.check.command
     }
 
-    /// Searches; every run of the check is told, as it begins and as it is over.
-    pub fn search(&self, tell: &mut dyn FnMut(BlameProgress<'_>)) -> Result<BlameResult, Error> {
-        let mut bisect = Bisect::new(self.suspects.len());
+    /// Bisects, and reports each run of the command as it starts and ends.
+    pub fn search(&self, on_progress: &mut dyn FnMut(BlameProgress<'_>)) -> Result<BlameResult, Error> {
+        let mut bisect = Bisect::new(self.candidates.len());
         loop {
-            let suspect = |at: usize| self.suspects.get(at).cloned().ok_or(UserError::NoRuns);
             match bisect.next() {
-                BisectNext::NeverRed => return Ok(BlameResult::NeverRed),
-                BisectNext::AlwaysRed => return Ok(BlameResult::AlwaysRed),
-                BisectNext::Broke { at, is_flaky } => {
-                    return Ok(BlameResult::Broke { suspect: suspect(at)?, is_flaky });
+                BisectNext::NeverFailed => return Ok(BlameResult::NeverFailed),
+                BisectNext::AlwaysFailed => return Ok(BlameResult::AlwaysFailed),
+                BisectNext::FirstFailure { at, is_flaky } => {
+                    return Ok(BlameResult::Broke { candidate: self.candidate(at)?, is_flaky });
                 }
                 BisectNext::Probe(at) => {
-                    let suspect = suspect(at)?;
-                    tell(BlameProgress::Begins { suspect: &suspect, left: bisect.left() });
-                    let (how, output) = self.reruns.check(&suspect.commit, &self.check)?;
-                    if let GuardRerunOutcome::Stopped(code) = how {
+                    let candidate = self.candidate(at)?;
+                    on_progress(BlameProgress::Started { candidate: &candidate, left: bisect.left() });
+                    let (outcome, output) = self.rerunner.check(&candidate.commit, &self.check)?;
+                    if let GuardRerunOutcome::Stopped(code) = outcome {
                         return Ok(BlameResult::Stopped(code));
                     }
-                    let mut probe = BisectStep { suspect, how, output, left: 0 };
-                    bisect.tell(!probe.is_green());
-                    probe.left = bisect.left();
-                    tell(BlameProgress::Ended(&probe));
+                    let mut step = BisectStep { candidate, outcome, output, left: 0 };
+                    bisect.record(!step.is_success());
+                    step.left = bisect.left();
+                    on_progress(BlameProgress::Ended(&step));
                 }
             }
         }
     }
 
-    /// Added and removed lines of a commit, by file.
-    pub fn numbers(&self, suspect: &BlameCandidate) -> Result<Vec<u8>, Error> {
-        let parent = suspect.parent.as_deref().ok_or(UserError::NoCommit)?;
-        self.git.show_diff(parent, &suspect.commit, DiffFormat::Numbers, &[])
+    fn candidate(&self, index: usize) -> Result<BlameCandidate, Error> {
+        self.candidates.get(index).cloned().ok_or(Error::Internal("the bisection left its candidates"))
+    }
+
+    /// The lines that a commit added and removed, per file, as `git diff --numstat` prints them.
+    pub fn diff_stat(&self, candidate: &BlameCandidate) -> Result<Vec<u8>, Error> {
+        let parent = candidate.parent.as_ref().ok_or(Error::Internal("a commit of a run has no parent"))?;
+        self.git.show_diff(parent, &candidate.commit, DiffFormat::Stat, &[])
     }
 }

@@ -1,4 +1,4 @@
-//! Repositories made from nothing, for the demo and the evaluation.
+//! Creates repositories from scratch, for `runner demo`, `runner conformance` and evaluations.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,19 +7,19 @@ use std::path::Path;
 use crate::error::Error;
 use crate::git::Git;
 
+const FIRST_SUBJECT: &str = "the starting point";
+
 /// A file of the first commit.
 #[derive(Clone, Copy, Debug)]
 pub struct ScratchFile<'a> {
-    /// From the root.
+    /// Relative to the root.
     pub path: &'a str,
-    /// What it holds.
     pub text: &'a str,
-    /// Whether it is a program.
     pub executable: bool,
 }
 
-/// Makes a repository in a folder that does not exist yet, with one commit that holds these files.
-pub fn make(folder: &Path, files: &[ScratchFile<'_>]) -> Result<(), Error> {
+/// Creates a folder with a repository, and commits these files.
+pub fn create(folder: &Path, files: &[ScratchFile<'_>]) -> Result<(), Error> {
     fs::create_dir_all(folder).map_err(Error::io("create the folder", folder))?;
     for file in files {
         let path = folder.join(file.path);
@@ -27,26 +27,26 @@ pub fn make(folder: &Path, files: &[ScratchFile<'_>]) -> Result<(), Error> {
         let mode = fs::Permissions::from_mode(if file.executable { 0o755 } else { 0o644 });
         fs::set_permissions(&path, mode).map_err(Error::io("write", &path))?;
     }
-    adopt(folder)
+    init_from_folder(folder)
 }
 
-/// Makes a repository of a folder as it is: one commit that holds everything in it.
-pub fn adopt(folder: &Path) -> Result<(), Error> {
-    Git::create(folder)?.commit_everything("the starting point")
+/// Turns an existing folder into a repository with one commit of everything in it.
+pub fn init_from_folder(folder: &Path) -> Result<(), Error> {
+    Git::create(folder)?.commit_everything(FIRST_SUBJECT)
 }
 
-/// Commits what changed in a repository since, if anything did.
-pub fn settle(folder: &Path) -> Result<(), Error> {
+/// Commits the changes in a repository, if there are any.
+pub fn commit_changes(folder: &Path) -> Result<(), Error> {
     let git = Git::open(folder)?;
-    if is_clean(folder)? { Ok(()) } else { git.commit_everything("the starting point") }
+    if is_clean(folder)? { Ok(()) } else { git.commit_everything(FIRST_SUBJECT) }
 }
 
-/// Whether the work tree of a repository is what its last commit holds, with no file besides.
+/// Whether the work tree has no changes and no untracked files.
 pub fn is_clean(folder: &Path) -> Result<bool, Error> {
     Ok(Git::open(folder)?.status()?.is_clean())
 }
 
-/// The newest commits of a branch, one line each.
-pub fn history(dir: &Path, most: usize) -> Result<Vec<String>, Error> {
-    Git::open(dir)?.one_line_log(most)
+/// The newest commits of the current branch, one line each.
+pub fn recent_commits(dir: &Path, max: usize) -> Result<Vec<String>, Error> {
+    Git::open(dir)?.one_line_log(max)
 }

@@ -1,4 +1,4 @@
-//! `runner doctor`: what a run needs of this machine, and how to get what is missing.
+//! `runner doctor`: checks whether a run can work on this machine, and how to fix what is missing.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,151 +6,129 @@ use std::path::{Path, PathBuf};
 use runner_core::agents::AgentKind;
 use runner_core::config::{CommandArgv, Config, Executor, ExecutorKind, SandboxMode};
 use runner_core::layout::{Doc, RUNNER_DIR};
+use runner_core::text::one_line;
+use supervise::executables;
 
 use crate::agent::sandbox::{Bubblewrap, SANDBOX_FIX, obstacle};
 use crate::error::Error;
 use crate::git::{Git, OLDEST};
 use crate::iteration::hook_program;
-use crate::view::inspect::read_docs;
-use runner_core::text::one_line;
-use supervise::executables;
+use crate::repo::documents::read_docs;
 
-/// The verdict on one point.
+const GIT_FIX: &str = "install git 2.36 or newer";
+
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckVerdict {
-    /// As it should be.
-    Good,
-    /// Works, with something to know.
-    Doubtful,
+    Ok,
+    /// A run works, with a restriction.
+    Warning,
     /// A run would fail.
-    Bad,
+    Problem,
 }
 
-/// One point that was looked at.
+/// One check and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DoctorCheck {
-    /// What was looked at.
     pub name: &'static str,
-    /// The verdict.
     pub verdict: CheckVerdict,
-    /// What was found.
     pub found: String,
-    /// What to do about it.
     pub fix: Option<String>,
 }
 
 impl DoctorCheck {
-    fn good(name: &'static str, found: impl Into<String>) -> Self {
-        Self { name, verdict: CheckVerdict::Good, found: found.into(), fix: None }
+    fn ok(name: &'static str, found: impl Into<String>) -> Self {
+        Self { name, verdict: CheckVerdict::Ok, found: found.into(), fix: None }
     }
 
-    fn other(
-        name: &'static str,
-        verdict: CheckVerdict,
-        found: impl Into<String>,
-        fix: impl Into<String>,
-    ) -> Self {
-        Self { name, verdict, found: found.into(), fix: Some(fix.into()) }
+    fn warning(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { name, verdict: CheckVerdict::Warning, found: found.into(), fix: Some(fix.into()) }
+    }
+
+    fn problem(name: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { name, verdict: CheckVerdict::Problem, found: found.into(), fix: Some(fix.into()) }
     }
 }
 
-/// Looks at everything a run needs. A point that cannot be looked at is a bad one, not an error.
+/// Runs all checks. A check that cannot run is a problem, not an error.
 pub fn run_checks(dir: &Path) -> Vec<DoctorCheck> {
     let Some(program) = executables::find("git", None) else {
-        return vec![DoctorCheck::other("git", CheckVerdict::Bad, "not found", "install git 2.36 or newer")];
+        return vec![DoctorCheck::problem("git", "not found", GIT_FIX)];
     };
     let git = match Git::open(dir) {
         Ok(git) => git,
         Err(error) => {
             let found = version_of(&program).unwrap_or_else(|| program.display().to_string());
-            return vec![DoctorCheck::good("git", found), repository_point(&error)];
+            return vec![DoctorCheck::ok("git", found), repository_check(&error)];
         }
     };
     let config = read_docs(&git).map(|docs| docs.get(&Doc::Config).map(|bytes| Config::decode(bytes)));
-    let mut points = vec![git_point(&git), DoctorCheck::good("repository", git.root().display().to_string())];
-    points.push(identity_point(&git));
-    points.push(file_system_point(&git));
+    let mut checks = vec![
+        git_check(&git),
+        DoctorCheck::ok("repository", git.root().display().to_string()),
+        author_check(&git),
+        disk_check(&git),
+    ];
     match config {
-        Ok(Some(Ok(config))) => points.extend(program_points(&git, &config)),
+        Ok(Some(Ok(config))) => checks.extend(program_checks(&git, &config)),
         Ok(None) => {
-            let fix = "run 'runner init', or 'runner start --goal \"…\"' to begin at once";
-            points.push(DoctorCheck::other(
-                "set-up",
-                CheckVerdict::Doubtful,
-                format!("no {RUNNER_DIR}/ here yet"),
-                fix,
-            ));
-            points.extend(program_points(&git, &Config::default()));
+            let found = format!("there is no {RUNNER_DIR}/ yet");
+            let fix = "run 'runner init', or start at once with 'runner start --goal \"…\"'";
+            checks.push(DoctorCheck::warning("setup", found, fix));
+            checks.extend(program_checks(&git, &Config::default()));
         }
         Ok(Some(Err(_))) | Err(_) => {
-            let fix = "run 'runner validate' to see every fault";
-            points.push(DoctorCheck::other(
-                "set-up",
-                CheckVerdict::Bad,
-                "the configuration cannot be read",
-                fix,
-            ));
+            let fix = "run 'runner validate' to list all errors";
+            checks.push(DoctorCheck::problem("setup", "the configuration is invalid", fix));
         }
     }
-    points
+    checks
 }
 
-fn repository_point(error: &Error) -> DoctorCheck {
-    let fix = "go to a repository, or make one with 'git init'";
-    DoctorCheck::other("repository", CheckVerdict::Bad, error.to_string(), fix)
+fn repository_check(error: &Error) -> DoctorCheck {
+    let fix = "change to a repository, or create one with 'git init'";
+    DoctorCheck::problem("repository", error.to_string(), fix)
 }
 
-fn git_point(git: &Git) -> DoctorCheck {
+fn git_check(git: &Git) -> DoctorCheck {
     match git.version() {
         Ok((version, text)) if version >= OLDEST => {
-            DoctorCheck::good("git", format!("{text}, {}", git.program().display()))
+            DoctorCheck::ok("git", format!("{text}, {}", git.program().display()))
         }
-        Ok((_, text)) => DoctorCheck::other("git", CheckVerdict::Bad, text, "install git 2.36 or newer"),
-        Err(error) => {
-            DoctorCheck::other("git", CheckVerdict::Bad, error.to_string(), "install git 2.36 or newer")
-        }
+        Ok((_, text)) => DoctorCheck::problem("git", text, GIT_FIX),
+        Err(error) => DoctorCheck::problem("git", error.to_string(), GIT_FIX),
     }
 }
 
-fn identity_point(git: &Git) -> DoctorCheck {
-    if git.has_identity() {
-        return DoctorCheck::good("identity", "commits carry the name in your git configuration");
+fn author_check(git: &Git) -> DoctorCheck {
+    match git.author() {
+        Some(author) => DoctorCheck::ok("author", format!("commit author: {}", one_line(&author))),
+        None => DoctorCheck::warning(
+            "author",
+            "commit author: `runner`, because git has no user.name and user.email",
+            "git config --global user.name \"…\" && git config --global user.email \"…\"",
+        ),
     }
-    let fix = "git config --global user.name \"…\" and user.email \"…\"";
-    DoctorCheck::other(
-        "identity",
-        CheckVerdict::Doubtful,
-        "no name configured: commits will be by `runner`",
-        fix,
-    )
 }
 
 /// Enough for a run's commits and logs.
 const FREE_BYTES_MIN: u64 = 1 << 30;
 
-fn file_system_point(git: &Git) -> DoctorCheck {
-    let name = "disk";
+fn disk_check(git: &Git) -> DoctorCheck {
     match rustix::fs::statvfs(git.root()) {
-        Ok(found) => {
-            let free = found.f_bavail.saturating_mul(found.f_frsize);
-            let text = format!("{} MiB free", free >> 20);
+        Ok(stat) => {
+            let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+            let found = format!("{} MiB free", free >> 20);
             if free >= FREE_BYTES_MIN {
-                return DoctorCheck::good(name, text);
+                return DoctorCheck::ok("disk", found);
             }
-            DoctorCheck::other(
-                name,
-                CheckVerdict::Doubtful,
-                text,
-                "free at least 1 GiB: logs and commits take room",
-            )
+            DoctorCheck::warning("disk", found, "free at least 1 GiB for commits and logs")
         }
-        Err(error) => {
-            DoctorCheck::other(name, CheckVerdict::Doubtful, error.to_string(), "check the file system")
-        }
+        Err(error) => DoctorCheck::warning("disk", error.to_string(), "check the file system"),
     }
 }
 
-fn program_points(git: &Git, config: &Config) -> Vec<DoctorCheck> {
+fn program_checks(git: &Git, config: &Config) -> Vec<DoctorCheck> {
     let guard = config.guard.command.program();
     let install = if guard == "just" {
         "install it with 'cargo install just'".to_owned()
@@ -158,125 +136,134 @@ fn program_points(git: &Git, config: &Config) -> Vec<DoctorCheck> {
         format!("install `{guard}`")
     };
     let guard_fix = format!("{install}, or change [guard] command in {}", Doc::Config.path());
-    let mut points = vec![
-        program_point(git.root(), "guard", guard, guard_fix),
-        agent_point(git.root(), &config.executor),
-        sandbox_point(git, config),
+    let mut checks = vec![
+        program_check(git.root(), "guard", guard, guard_fix),
+        agent_check(git.root(), &config.executor),
+        sandbox_check(git, config),
     ];
-    points.extend(config.hooks.configured().map(|(key, argv)| hook_point(git.root(), key, argv)));
-    points
+    checks.extend(config.hooks.configured().map(|(key, argv)| hook_check(git.root(), key, argv)));
+    checks
 }
 
-/// A hook that cannot be started costs a run nothing, but whoever waits for its word waits in vain.
-fn hook_point(root: &Path, key: &str, argv: &CommandArgv) -> DoctorCheck {
+/// A missing hook program is a warning: the run works, but the user who waits for the hook gets no notice.
+fn hook_check(root: &Path, key: &str, argv: &CommandArgv) -> DoctorCheck {
     match hook_program(argv, root) {
         Ok(program) => {
             let path = program.argv.first().map(|path| path.to_string_lossy().into_owned());
-            DoctorCheck::good("hook", format!("{key}: {}", path.unwrap_or_default()))
+            DoctorCheck::ok("hook", format!("{key}: {}", path.unwrap_or_default()))
         }
         Err(why) => {
             let fix = format!("check [hooks] {key} in {}", Doc::Config.path());
-            DoctorCheck::other("hook", CheckVerdict::Doubtful, format!("{key}: {why}"), fix)
+            DoctorCheck::warning("hook", format!("{key}: {why}"), fix)
         }
     }
 }
 
-/// The agent: its program, its version and its login. A program inside `root` must be named by its path.
-pub(crate) fn agent_point(root: &Path, executor: &Executor) -> DoctorCheck {
-    let check = |key: &str| format!("check [executor] {key} in {}", Doc::Config.path());
-    let install = |package: &str| match &executor.program {
-        Some(_) => check("program"),
-        None => format!(
-            "install it with 'npm install -g {package}', or change [executor] in {}",
-            Doc::Config.path()
-        ),
-    };
-    let named = |usual: &'static str| executor.program.as_deref().unwrap_or(usual).to_owned();
+/// Checks the agent's program, version and login. A program inside `root` must be configured by its path.
+pub(crate) fn agent_check(root: &Path, executor: &Executor) -> DoctorCheck {
     if let Some(agent) = AgentKind::of_kind(executor.kind) {
         let facts = agent.facts();
-        let fix = format!("{}; then log in with '{}'", install(facts.package), facts.login);
-        let point = known_program_point(root, "agent", &named(facts.program), fix);
-        return known_version(agent, logged_in(agent, executor, point));
+        let program = executor.program.as_deref().unwrap_or(facts.program);
+        let install = install_fix(executor, facts.package);
+        let fix = format!("{install}; then log in with '{}'", facts.login);
+        let check = versioned_program_check(root, "agent", program, fix);
+        return check_version(agent, check_login(agent, executor, check));
     }
     match (executor.preset, &executor.command) {
         (Some(preset), _) => {
             let facts = preset.facts();
-            known_program_point(root, "agent", &named(facts.program), install(facts.package))
+            let program = executor.program.as_deref().unwrap_or(facts.program);
+            versioned_program_check(root, "agent", program, install_fix(executor, facts.package))
         }
-        (None, Some(command)) => program_point(root, "agent", command.program(), check("command")),
-        (None, None) => DoctorCheck::good("agent", "a script: nothing to install"),
+        (None, Some(command)) => {
+            let fix = format!("check [executor] command in {}", Doc::Config.path());
+            program_check(root, "agent", command.program(), fix)
+        }
+        (None, None) => DoctorCheck::ok("agent", "scripted: nothing to install"),
     }
 }
 
-/// Without a login every session fails. On systems with a key chain there is nothing to see.
-fn logged_in(agent: AgentKind, executor: &Executor, point: DoctorCheck) -> DoctorCheck {
+fn install_fix(executor: &Executor, package: &str) -> String {
+    let config = Doc::Config.path();
+    match &executor.program {
+        Some(_) => format!("check [executor] program in {config}"),
+        None => format!("install it with 'npm install -g {package}', or change [executor] in {config}"),
+    }
+}
+
+/// Turns the check into a warning if no login is found. Systems with a key chain (macOS) have no file to look for.
+fn check_login(agent: AgentKind, executor: &Executor, check: DoctorCheck) -> DoctorCheck {
     let facts = agent.facts();
     let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
-    let home = env::var_os(facts.home.0).map(PathBuf::from);
-    let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(facts.home.1)));
-    let has_file = home.is_some_and(|home| home.join(facts.login_file).exists());
-    let is_known = executor.base_url.is_some() || has_file || facts.keys.iter().any(|name| is_set(name));
-    if point.verdict != CheckVerdict::Good || is_known || cfg!(target_os = "macos") {
-        return point;
+    let (home_variable, default_home) = facts.home;
+    let agent_home = env::var_os(home_variable)
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(default_home)));
+    let has_file = agent_home.is_some_and(|home| home.join(facts.login_file).exists());
+    let has_login = executor.base_url.is_some() || has_file || facts.keys.iter().any(|name| is_set(name));
+    if check.verdict != CheckVerdict::Ok || has_login || cfg!(target_os = "macos") {
+        return check;
     }
     let key = facts.keys.first().copied().unwrap_or_default();
     let fix = format!("log in with '{}', or set {key}", facts.login);
-    DoctorCheck::other("agent", CheckVerdict::Doubtful, format!("{}, no login found", point.found), fix)
+    DoctorCheck::warning("agent", format!("{}, no login found", check.found), fix)
 }
 
-/// A version that the runner's table has not seen may understand its flags otherwise.
-fn known_version(agent: AgentKind, point: DoctorCheck) -> DoctorCheck {
-    if point.verdict != CheckVerdict::Good || agent.tested_version(&point.found).is_some() {
-        return point;
+/// Turns the check into a warning for an untested version, whose flags may differ.
+fn check_version(agent: AgentKind, check: DoctorCheck) -> DoctorCheck {
+    if check.verdict != CheckVerdict::Ok || agent.tested_version(&check.found).is_some() {
+        return check;
     }
     let facts = agent.facts();
     let tested = facts.tested.join(", ");
-    let found = format!("{} (the runner was tried with {tested})", point.found);
-    let fix = format!("if sessions fail, 'npm install -g {}@{tested}'", facts.package);
-    DoctorCheck::other("agent", CheckVerdict::Doubtful, found, fix)
+    let found = format!("{} (tested with {tested})", check.found);
+    let fix = format!("if sessions fail, run 'npm install -g {}@{tested}'", facts.package);
+    DoctorCheck::warning("agent", found, fix)
 }
 
-fn sandbox_point(git: &Git, config: &Config) -> DoctorCheck {
-    let name = "sandbox";
+fn sandbox_check(git: &Git, config: &Config) -> DoctorCheck {
     if config.executor.sandbox == SandboxMode::Off {
-        return DoctorCheck::good(name, "off, as configured: the agent can write wherever you can");
+        return DoctorCheck::ok("sandbox", "off, as configured: the agent can write wherever you can");
     }
     if config.executor.kind == ExecutorKind::Codex {
-        return DoctorCheck::good(name, "Codex's own, around its commands");
+        return DoctorCheck::ok("sandbox", "Codex's built-in sandbox");
     }
-    let without = |why: &str, fix: &str| {
-        let is_required = config.executor.sandbox == SandboxMode::Require;
-        let verdict = if is_required { CheckVerdict::Bad } else { CheckVerdict::Doubtful };
-        DoctorCheck::other(name, verdict, format!("none ({why}): the agent can write wherever you can"), fix)
+    let without_sandbox = |why: &str, fix: &str| {
+        let found = format!("none ({why}): the agent can write wherever you can");
+        if config.executor.sandbox == SandboxMode::Require {
+            DoctorCheck::problem("sandbox", found, fix)
+        } else {
+            DoctorCheck::warning("sandbox", found, fix)
+        }
     };
     match (Bubblewrap::find(git.root()), obstacle(git, config.executor.kind)) {
-        (Ok(found), None) => {
-            let version = version_of(found.program()).unwrap_or_default();
-            DoctorCheck::good(name, format!("{version}, {}", found.program().display()))
+        (Ok(bubblewrap), None) => {
+            let version = version_of(bubblewrap.program()).unwrap_or_default();
+            DoctorCheck::ok("sandbox", format!("{version}, {}", bubblewrap.program().display()))
         }
-        (Ok(_), Some((why, fix))) => without(&why, fix),
-        (Err(why), _) => without(&why, SANDBOX_FIX),
+        (Ok(_), Some((why, fix))) => without_sandbox(&why, fix),
+        (Err(why), _) => without_sandbox(&why, SANDBOX_FIX),
     }
 }
 
-/// A program of the user's. One that is named by its path may do anything when it is asked for its version.
-fn program_point(root: &Path, name: &'static str, program: &str, fix: String) -> DoctorCheck {
+/// A program that the user configured. One configured by its path is not run with `--version`, because it may do anything.
+fn program_check(root: &Path, name: &'static str, program: &str, fix: String) -> DoctorCheck {
     match executables::find(program, Some(root)) {
-        Some(path) if program.contains('/') => DoctorCheck::good(name, path.display().to_string()),
-        Some(_) | None => known_program_point(root, name, program, fix),
+        Some(path) if program.contains('/') => DoctorCheck::ok(name, path.display().to_string()),
+        Some(_) | None => versioned_program_check(root, name, program, fix),
     }
 }
 
-/// A program that tells its version when it is asked.
-fn known_program_point(root: &Path, name: &'static str, program: &str, fix: String) -> DoctorCheck {
+/// A program that prints its version for `--version`.
+fn versioned_program_check(root: &Path, name: &'static str, program: &str, fix: String) -> DoctorCheck {
     let Some(path) = executables::find(program, Some(root)) else {
-        return DoctorCheck::other(name, CheckVerdict::Bad, format!("`{program}` is not on the PATH"), fix);
+        return DoctorCheck::problem(name, format!("`{program}` is not on PATH"), fix);
     };
     let version = version_of(&path).map(|version| format!("{version}, ")).unwrap_or_default();
-    DoctorCheck::good(name, format!("{version}{}", path.display()))
+    DoctorCheck::ok(name, format!("{version}{}", path.display()))
 }
 
-/// What a program prints for `--version`, safe to show.
+/// The version as one printable line.
 fn version_of(program: &Path) -> Option<String> {
     executables::version_of(program).map(|version| one_line(&version))
 }

@@ -1,82 +1,76 @@
-//! The guard, once more: on a commit that passed, in a repository of its own that is gone afterwards.
+//! Runs a guard again on a past commit, in a temporary clone. Used by `runner verify --rerun-guard` and `runner blame`.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use runner_core::config::Config;
+use runner_core::model::object_id::CommitId;
 use runner_core::step::GuardExit;
+use supervise::signals::{ShutdownSignal, SignalListener};
+use supervise::{CancelHandle, ExitReason, OutputTarget, ProcessSpec, SupervisorSlot, TimeLimits};
 
 use crate::agent::command;
 use crate::error::Error;
 use crate::git::Git;
 use crate::ops::verify::PassingCommit;
-use supervise::signals::{ShutdownSignal, SignalListener};
-use supervise::{
-    self, CancelHandle, ExitReason, OutputLog, OutputTarget, ProcessInput, ProcessSpec, SupervisorSlot,
-    TimeLimits,
-};
 
-/// How a guard that was run again ended.
+/// How a rerun ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuardRerunOutcome {
-    /// It ran to its end.
     Ended(GuardExit),
-    /// Its time was over.
     TimedOut,
-    /// It could not be started, and why.
+    /// Why it could not start.
     NotStarted(String),
-    /// The user stopped it; this is the exit code that tells of it.
+    /// The user stopped it; the runner exits with this code.
     Stopped(u8),
 }
 
-/// What is run on a commit.
+/// A command to run on a commit.
 #[derive(Clone, Debug)]
 pub struct CommitCheck {
-    /// The command.
     pub command: Vec<String>,
-    /// Where the limits come from.
+    /// The source of the limits.
     pub config: Config,
-    /// Files that are put in place first.
+    /// Files to check out over the commit first.
     pub pinned: Option<PinnedFiles>,
 }
 
-/// Files as a commit has them.
+/// Files at a commit.
 #[derive(Clone, Debug)]
 pub struct PinnedFiles {
-    /// The commit.
-    pub commit: String,
-    /// Patterns that they match.
+    pub commit: CommitId,
     pub patterns: Vec<String>,
 }
 
-/// Runs guards again; signals stop them and clean up.
+/// Runs guards on past commits. A signal stops the guard and removes the clone.
 pub struct GuardRerunner {
     git: Git,
-    control: CancelHandle,
-    supervision: SupervisorSlot,
+    cancel: CancelHandle,
+    supervisor: SupervisorSlot,
     signals: SignalListener,
 }
 
-/// A folder that goes when it is no longer needed.
+/// A temporary folder, removed on drop.
 struct TempDir(PathBuf);
 
 impl Drop for TempDir {
     fn drop(&mut self) {
-        let _ = crate::fs::atomic::clear(&self.0);
+        let _ = crate::fs::atomic::remove_any(&self.0);
     }
 }
 
 impl GuardRerunner {
-    /// Gets ready, in the repository that `dir` lies in.
+    /// Opens the repository that contains `dir`, and handles signals from now on.
     pub fn begin(dir: &Path) -> Result<Self, Error> {
         let git = Git::open(dir)?;
-        let control = CancelHandle::new()?;
-        let signals = SignalListener::install(&control)?;
-        Ok(Self { git, control, supervision: SupervisorSlot::default(), signals })
+        let cancel = CancelHandle::new()?;
+        let signals = SignalListener::install(&cancel)?;
+        Ok(Self { git, cancel, supervisor: SupervisorSlot::default(), signals })
     }
 
-    /// Runs the guard that was in force again on a commit that passed. Gives how it ended and the last lines it printed.
+    /// Runs the guard that was configured at a commit that passed. Returns its outcome and the last lines of its output.
     pub fn run(&self, pass: &PassingCommit) -> Result<(GuardRerunOutcome, Vec<String>), Error> {
         let Some(config) = pass.config.clone() else {
             let why = "the configuration of that commit cannot be read".to_owned();
@@ -86,46 +80,31 @@ impl GuardRerunner {
         self.check(&pass.commit, &CommitCheck { command, config, pinned: None })
     }
 
-    /// Checks a commit out into a temporary repository and runs a command there.
+    /// Checks out a commit into a temporary clone and runs a command there.
     pub(crate) fn check(
         &self,
-        commit: &str,
+        commit: &CommitId,
         check: &CommitCheck,
     ) -> Result<(GuardRerunOutcome, Vec<String>), Error> {
-        let folder = TempDir(fresh_folder()?);
-        let work = folder.0.join("work");
-        self.git.clone_at(&work, commit)?;
+        let dir = TempDir(create_temp_dir()?);
+        let clone = dir.0.join("work");
+        self.git.clone_at(&clone, commit)?;
         if let Some(pinned) = &check.pinned {
             let paths = self.git.matching_paths(&pinned.commit, &pinned.patterns)?;
-            self.git.lay_over(&work, &pinned.commit, &paths)?;
+            self.git.checkout_over(&clone, &pinned.commit, &paths)?;
         }
-        let config = &check.config;
-        let program = match command::program(&check.command, &work) {
+        let program = match command::resolve_command(&check.command, &clone) {
             Ok(program) => program,
             Err(why) => return Ok((GuardRerunOutcome::NotStarted(why), Vec::new())),
         };
-        let log = folder.0.join("guard.log");
-        let bytes = |limit: i64| u64::try_from(limit).unwrap_or_default();
-        let launch = ProcessSpec {
-            argv: program.argv,
-            working_dir: work,
-            environment: program.environment,
-            input: ProcessInput::Empty,
-            output: OutputTarget::Combined(OutputLog {
-                path: log.clone(),
-                bytes_max: bytes(config.guard_output_limit_bytes.get()),
-            }),
-            stream: None,
-            on_output: &|_, _| (),
-            limits: TimeLimits {
-                wall: Duration::from_secs(bytes(config.iteration_timeout_secs.get())),
-                idle: Duration::ZERO,
-            },
-            stop_policy: supervise::StopPolicy::default(),
-            has_changed_files: &|| false,
-        };
-        let ended = supervise::run(&launch, &self.control, &self.supervision)?;
-        let how = match ended.exit {
+        let log = dir.0.join("guard.log");
+        let bytes_max = u64::try_from(check.config.guard_output_limit_bytes.get()).unwrap_or_default();
+        let wall_secs = u64::try_from(check.config.iteration_timeout_secs.get()).unwrap_or_default();
+        let spec = ProcessSpec::new(program.argv, clone, OutputTarget::combined(&log, bytes_max))
+            .env(program.environment)
+            .time_limits(TimeLimits::wall(Duration::from_secs(wall_secs)));
+        let result = supervise::run(&spec, &self.cancel, &self.supervisor)?;
+        let outcome = match result.exit {
             ExitReason::Exited(code) => GuardRerunOutcome::Ended(GuardExit::Code(code)),
             ExitReason::Signalled(signal) => GuardRerunOutcome::Ended(GuardExit::Signal(signal)),
             ExitReason::CouldNotStart(error) => GuardRerunOutcome::NotStarted(error.to_string()),
@@ -133,37 +112,33 @@ impl GuardRerunner {
             ExitReason::Stopped => {
                 GuardRerunOutcome::Stopped(self.signals.received().map_or(130, ShutdownSignal::exit_code))
             }
-            ExitReason::Lost => GuardRerunOutcome::NotStarted("its supervisor was killed".to_owned()),
+            ExitReason::Lost => GuardRerunOutcome::NotStarted("its supervisor died".to_owned()),
         };
-        let text = String::from_utf8_lossy(&fs::read(&log).unwrap_or_default()).into_owned();
-        Ok((how, last_lines(&text)))
+        let output = fs::read(&log).unwrap_or_default();
+        Ok((outcome, last_lines(&String::from_utf8_lossy(&output))))
     }
 }
 
-/// How many lines of a guard are shown.
+/// How many lines of a guard's output are shown.
 const LINES_MAX: usize = 10;
 
 fn last_lines(text: &str) -> Vec<String> {
-    let all: Vec<String> =
+    let mut lines: Vec<String> =
         text.lines().map(runner_core::text::one_line).filter(|line| !line.is_empty()).collect();
-    all.iter().skip(all.len().saturating_sub(LINES_MAX)).cloned().collect()
+    lines.split_off(lines.len().saturating_sub(LINES_MAX))
 }
 
-/// A new folder that nobody else can look into.
-fn fresh_folder() -> Result<PathBuf, Error> {
+/// Creates a folder that other users cannot read.
+fn create_temp_dir() -> Result<PathBuf, Error> {
     use std::os::unix::fs::DirBuilderExt;
     let base = std::env::temp_dir();
-    for nth in 0..1000 {
-        let path = base.join(format!("runner-guard-{}-{nth}", std::process::id()));
+    for number in 0..1000 {
+        let path = base.join(format!("runner-guard-{}-{number}", std::process::id()));
         match fs::DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => return Ok(path),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(Error::Io { action: "create the folder", path, source: error }),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(source) => return Err(Error::Io { action: "create the folder", path, source }),
         }
     }
-    Err(Error::Io {
-        action: "create a folder in",
-        path: base,
-        source: std::io::ErrorKind::AlreadyExists.into(),
-    })
+    Err(Error::Io { action: "create a folder in", path: base, source: ErrorKind::AlreadyExists.into() })
 }

@@ -1,4 +1,4 @@
-//! `runner init`: the files under `.runner/`, each where it is missing.
+//! `runner init`: creates the files under `.runner/`.
 
 use std::path::Path;
 
@@ -9,34 +9,31 @@ use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::fs::lock::Lock;
 use crate::git::Git;
+use crate::repo::documents::read_docs;
 use crate::repo::paths::RUNNER_FOLDERS;
-use crate::view::inspect::read_docs;
 
-/// What happened to a file.
+/// What [`init`] did with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitAction {
-    /// It was missing and is there now.
     Created,
-    /// It was there and stays.
     Kept,
-    /// It was there, and its old bytes lie beside it as `.bak`.
+    /// The old content is in a `.bak` file beside it.
     Replaced,
 }
 
-/// What to do with files that are there already.
+/// What [`init`] does with files that exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExistingFiles {
-    /// Leave them.
     Keep,
-    /// Write them anew, and keep the old ones beside them.
+    /// Replace them and keep `.bak` copies.
     Replace,
 }
 
-/// Sets the repository up. Each document is listed with its fate.
+/// Creates `.runner/`, and returns what it did with each document.
 pub fn init(dir: &Path, existing: ExistingFiles) -> Result<Vec<(Doc, InitAction)>, Error> {
     let git = Git::open(dir)?;
     atomic::ensure_folder(&git.paths().private())?;
-    let _lock = Lock::take(&git.paths().lock())?;
+    let _lock = Lock::acquire(&git.paths().lock())?;
     let docs = read_docs(&git)?;
     if existing == ExistingFiles::Replace {
         let state = docs.get(&Doc::RunState).and_then(|bytes| RunState::decode(bytes).ok());
@@ -47,11 +44,12 @@ pub fn init(dir: &Path, existing: ExistingFiles) -> Result<Vec<(Doc, InitAction)
     for folder in RUNNER_FOLDERS {
         atomic::ensure_folder(&git.root().join(folder))?;
     }
-    let mut fates = Vec::new();
+    let mut actions = Vec::new();
     for doc in Doc::ALL {
-        let (path, new) = (git.paths().doc(doc), doc.scaffold());
-        let fate = match docs.get(&doc) {
-            Some(old) if existing == ExistingFiles::Keep || *old == new => InitAction::Kept,
+        let path = git.paths().doc(doc);
+        let template = doc.scaffold();
+        let action = match docs.get(&doc) {
+            Some(old) if existing == ExistingFiles::Keep || *old == template => InitAction::Kept,
             Some(old) => {
                 let mut backup = path.clone().into_os_string();
                 backup.push(".bak");
@@ -60,11 +58,11 @@ pub fn init(dir: &Path, existing: ExistingFiles) -> Result<Vec<(Doc, InitAction)
             }
             None => InitAction::Created,
         };
-        if fate != InitAction::Kept {
-            atomic::write(&path, &new)?;
+        if action != InitAction::Kept {
+            atomic::write(&path, &template)?;
         }
-        fates.push((doc, fate));
+        actions.push((doc, action));
     }
     atomic::sync_file_system(git.root())?;
-    Ok(fates)
+    Ok(actions)
 }

@@ -1,32 +1,30 @@
-//! Pausing a run between two iterations: a mark in the git folder, which a loop looks for and waits at.
+//! `runner pause` and `runner resume`: a marker file in the git folder, which a loop checks between two iterations.
 
 use std::path::Path;
 use std::time::Duration;
 
 use runner_core::layout::RUNNER_DIR;
 
+use crate::clock::now_ms;
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::Git;
-use crate::iteration::iteration_dir::now_ms;
 use crate::repo::paths::RepoPaths;
 use crate::repo::readonly_repo::ReadonlyRepo;
 
-/// What became of a wish to pause or to go on.
+/// The result of [`pause`] or [`resume`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PauseStatus {
-    /// Whether the run was paused before.
     pub was_paused: bool,
-    /// The process of a runner that is at work, and goes on until its iteration is over.
+    /// The process of a runner that is in the middle of an iteration, and finishes it first.
     pub lock_holder: Option<u32>,
 }
 
-/// How often somebody who waits looks up.
-const TICK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Asks for a pause. A loop takes it after the iteration that it is making.
+/// Pauses a loop after its current iteration.
 pub fn pause(dir: &Path) -> Result<PauseStatus, Error> {
-    let git = opened(dir)?;
+    let git = open_initialized(dir)?;
     let was_paused = is_paused(git.paths());
     if !was_paused {
         atomic::ensure_folder(&git.paths().private())?;
@@ -35,21 +33,20 @@ pub fn pause(dir: &Path) -> Result<PauseStatus, Error> {
     Ok(PauseStatus { was_paused, lock_holder: ReadonlyRepo::open(dir)?.lock_holder() })
 }
 
-/// Ends a pause.
 pub fn resume(dir: &Path) -> Result<PauseStatus, Error> {
-    let git = opened(dir)?;
+    let git = open_initialized(dir)?;
     let was_paused = is_paused(git.paths());
-    // Asked first: a loop that waits is at work as soon as the mark is gone.
-    let at_work = ReadonlyRepo::open(dir)?.lock_holder();
-    atomic::clear(&git.paths().pause())?;
-    Ok(PauseStatus { was_paused, lock_holder: at_work })
+    // Read before the marker goes: a waiting loop takes the lock as soon as it is gone.
+    let lock_holder = ReadonlyRepo::open(dir)?.lock_holder();
+    atomic::remove_any(&git.paths().pause())?;
+    Ok(PauseStatus { was_paused, lock_holder })
 }
 
-/// Waits until no runner is at work.
+/// Waits until no runner holds the lock.
 pub fn wait_until_free(dir: &Path) -> Result<(), Error> {
-    let reading = ReadonlyRepo::open(dir)?;
-    while reading.lock_holder().is_some() {
-        std::thread::sleep(TICK);
+    let repo = ReadonlyRepo::open(dir)?;
+    while repo.lock_holder().is_some() {
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }
@@ -58,7 +55,7 @@ pub(crate) fn is_paused(paths: &RepoPaths) -> bool {
     paths.pause().symlink_metadata().is_ok()
 }
 
-fn opened(dir: &Path) -> Result<Git, Error> {
+fn open_initialized(dir: &Path) -> Result<Git, Error> {
     let git = Git::open(dir)?;
     if git.root().join(RUNNER_DIR).symlink_metadata().is_err() {
         return Err(UserError::NotSetUp(git.root().to_owned()).into());

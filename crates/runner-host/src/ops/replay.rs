@@ -1,10 +1,11 @@
-//! A run as a recording: its commits from git, and what came back from its sessions from their folders.
+//! `runner replay`: records a run, with its commits from git and its sessions from their directories.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use runner_core::commit_message::CommitKind;
 use runner_core::model::id::{IterationNumber, RunId};
+use runner_core::model::object_id::CommitId;
 use runner_core::model::tree::Tree;
 use runner_core::replay::{RecordedCommit, RecordedSession, Recording, SCHEMA};
 use runner_core::step::{Attempt, GuardRun, LeftFile};
@@ -15,58 +16,56 @@ use crate::error::{Error, UserError};
 use crate::fs::atomic;
 use crate::git::{CatFileBatch, Git};
 use crate::iteration::iteration_dir::IterationDir;
-use crate::repo::run_history::{RunCommit, files_at, line, resolve};
+use crate::repo::run_history::{RunCommit, files_at, resolve, run_history};
 
-/// The file in an iteration's folder that holds what came back.
+/// The file in an iteration's directory with what came back from its session.
 const SESSION: &str = "session.json";
-/// The most bytes of a recording, and of any part of it.
+/// The limit for a recording, and for any part of it.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// What came back from a session. What the guard printed is in guard.log.
+/// What came back from a session. The guard's output is in guard.log.
 #[derive(Debug, Serialize, Deserialize)]
 struct SessionRecord {
-    /// The commit that it began from.
-    base: String,
+    /// The commit that the session began from.
+    base: CommitId,
     attempt: Attempt,
-    verdict: GuardRun,
-    /// Whether the tree was left as it was: then it is in tree.before.json.
+    #[serde(rename = "verdict")]
+    guard: GuardRun,
+    /// Whether the session left the tree unchanged: then it is in tree.before.json.
     #[serde(default)]
     tree_untouched: bool,
 }
 
-/// Keeps what came back from a session in its folder; what the guard printed lies there already.
-pub(crate) fn keep(
-    folder: &IterationDir,
-    base: &str,
-    before: Option<&Tree>,
-    attempt: Option<Attempt>,
-    verdict: &GuardRun,
+/// Records what came back from a session in its directory. The guard's output is there already.
+pub(crate) fn write_session(
+    dir: &IterationDir,
+    base: &CommitId,
+    tree_before: &Tree,
+    attempt: &Attempt,
+    guard: &GuardRun,
 ) -> Result<(), Error> {
-    let Some(mut attempt) = attempt else { return Ok(()) };
-    let tree_untouched = match (&attempt.tree, before) {
-        (LeftFile::Bytes(left), Some(before)) => left == before.bytes(),
-        (_, _) => false,
-    };
+    let tree_untouched = matches!(&attempt.tree, LeftFile::Bytes(bytes) if bytes == tree_before.bytes());
+    let mut attempt = attempt.clone();
     if tree_untouched {
         attempt.tree = LeftFile::Missing;
     }
-    let verdict = match verdict {
+    let guard = match guard {
         GuardRun::Ended { exit, .. } => GuardRun::Ended { exit: *exit, output: Vec::new() },
         GuardRun::Skipped
         | GuardRun::NotStarted { .. }
         | GuardRun::TimedOut
-        | GuardRun::Interrupted { .. } => verdict.clone(),
+        | GuardRun::Interrupted { .. } => guard.clone(),
     };
-    let came = SessionRecord { base: base.to_owned(), attempt, verdict, tree_untouched };
-    folder.write(SESSION, &serde_json::to_vec(&came).unwrap_or_default())
+    let record = SessionRecord { base: base.clone(), attempt, guard, tree_untouched };
+    dir.write(SESSION, &serde_json::to_vec(&record).unwrap_or_default())
 }
 
-/// Records a run: the one that is named, or the one here.
+/// Records a run; without a name, the one on the current branch.
 pub fn record(dir: &Path, wanted: Option<&str>) -> Result<Recording, Error> {
     let git = Git::open(dir)?;
     let target = resolve(&git, wanted)?;
     let mut batch = git.batch()?;
-    let run = line(&git, &mut batch, &target)?;
+    let run = run_history(&git, &mut batch, &target)?;
     let parent = run.entries.first().and_then(|entry| entry.parents.first());
     let base = match parent {
         Some(parent) => files_at(&git, &mut batch, parent)?,
@@ -79,7 +78,7 @@ pub fn record(dir: &Path, wanted: Option<&str>) -> Result<Recording, Error> {
             message: text(&entry.message),
             files: changed_files(&mut batch, entry)?,
             session: match CommitKind::parse(&entry.message) {
-                CommitKind::Iteration { run_id, iter, .. } => session(&git, &run_id, iter, entry)?,
+                CommitKind::Iteration { run_id, iter, .. } => read_session(&git, &run_id, iter, entry)?,
                 CommitKind::Start { .. }
                 | CommitKind::Baseline { .. }
                 | CommitKind::Edit { .. }
@@ -92,7 +91,7 @@ pub fn record(dir: &Path, wanted: Option<&str>) -> Result<Recording, Error> {
     Ok(Recording { schema: SCHEMA.to_owned(), run_id: target.run, base, commits })
 }
 
-/// Reads a recording from a file; none if there is no such file.
+/// Reads a recording from a file; none if the file does not exist.
 pub fn read(path: &Path) -> Result<Option<Result<Recording, String>>, Error> {
     Ok(atomic::read(path, BYTES_MAX)?.map(|bytes| Recording::decode(&bytes)))
 }
@@ -122,25 +121,25 @@ fn changed_files(
     Ok(files)
 }
 
-/// What an iteration's folder holds of its session, if it is that of this commit.
-fn session(
+/// The session in an iteration's directory; none if the directory is incomplete or belongs to another commit.
+fn read_session(
     git: &Git,
     run: &RunId,
     iter: IterationNumber,
     entry: &RunCommit,
 ) -> Result<Option<RecordedSession>, Error> {
-    let folder = git.paths().iteration(run.as_str(), &iter.to_string());
-    let file = |name: &str| atomic::read(&folder.join(name), BYTES_MAX);
-    let came = file(SESSION)?.and_then(|bytes| serde_json::from_slice::<SessionRecord>(&bytes).ok());
-    let Some(mut came) = came.filter(|came| entry.parents.first() == Some(&came.base)) else {
+    let dir = git.paths().iteration(run.as_str(), &iter.to_string());
+    let file = |name: &str| atomic::read(&dir.join(name), BYTES_MAX);
+    let record = file(SESSION)?.and_then(|bytes| serde_json::from_slice::<SessionRecord>(&bytes).ok());
+    let Some(mut record) = record.filter(|record| entry.parents.first() == Some(&record.base)) else {
         return Ok(None);
     };
-    if came.tree_untouched {
+    if record.tree_untouched {
         let Some(tree) = file("tree.before.json")? else { return Ok(None) };
-        came.attempt.tree = LeftFile::Bytes(tree);
+        record.attempt.tree = LeftFile::Bytes(tree);
     }
     let Some(prompt) = file("prompt.md")? else { return Ok(None) };
-    let verdict = match came.verdict {
+    let guard_run = match record.guard {
         GuardRun::Ended { exit, .. } => {
             GuardRun::Ended { exit, output: file("guard.log")?.unwrap_or_default() }
         }
@@ -150,5 +149,5 @@ fn session(
         | GuardRun::Interrupted { .. }) => other,
     };
     let prompt = String::from_utf8_lossy(&prompt).into_owned();
-    Ok(Some(RecordedSession { prompt, attempt: came.attempt, guard_run: verdict }))
+    Ok(Some(RecordedSession { prompt, attempt: record.attempt, guard_run }))
 }

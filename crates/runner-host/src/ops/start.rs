@@ -1,4 +1,4 @@
-//! `runner start`: read everything, let the core compose the run's documents, commit them, move there.
+//! `runner start`: reads everything, lets the core compose the run's documents, commits them and switches to them.
 
 use std::fs;
 use std::path::Path;
@@ -7,131 +7,106 @@ use runner_core::config::Config;
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::goal::Goal;
 use runner_core::model::id::RunId;
+use runner_core::model::object_id::CommitId;
 use runner_core::model::tree::Tree;
 use runner_core::runs::identity::{self, IdentityError};
 use runner_core::runs::import::{ImportedTree, PlanImport};
 use runner_core::runs::start::{self, DocSet, DocumentSources, StartDocuments, StartOptions};
-use runner_core::step::Event;
 
 use crate::error::{Error, UserError};
 use crate::failpoint;
 use crate::fs::atomic;
-use crate::git::{EntryMode, Git, Head, IndexEntry, OLDEST, RepoStatus, TreeEntry, path_of};
-use crate::iteration::{Recovered, RepoWorld, recover};
+use crate::git::{EntryMode, Git, Head, IndexEntry, LocalBranch, OLDEST, RepoStatus, TreeEntry, path_of};
+use crate::repo::documents::{docs_at_commit, read_docs, refuse_changed_documents, refuse_dirty, store_docs};
 use crate::repo::journal::PublishEntry;
+use crate::repo::locked_repo::LockedRepo;
 use crate::repo::paths::RUNNER_LOCAL;
 use crate::repo::publish;
-use crate::view::inspect::{docs_of, read_docs, show_paths, tools_faults};
+use crate::repo::recovery::Recovered;
+use crate::view::inspect::tools_faults;
 
 /// What `runner start` did.
 #[derive(Debug)]
 pub struct StartResult {
-    /// The run.
     pub run: RunId,
-    /// The tip of its branch.
-    pub commit: String,
-    /// How it came about.
+    /// The tip of the run's branch.
+    pub commit: CommitId,
     pub kind: StartKind,
-    /// Whether the goal is still the template.
+    /// Whether GOAL.md is still the template.
     pub goal_unwritten: bool,
-    /// Other runs in this repository.
     pub other_runs: Vec<RunId>,
-    /// What an earlier, interrupted start had left.
+    /// What an interrupted command had left.
     pub recovered: Option<Recovered>,
-    /// What became of a plan that was to be taken in.
+    /// The result of a plan import.
     pub imported: Option<ImportedTree>,
 }
 
-/// How a start came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartKind {
     /// A new run.
     New,
-    /// A run that was there, with changes by the user that were committed.
+    /// An existing run, with changes by the user that were committed.
     Updated,
-    /// A run that was there, as it was.
+    /// An existing run without changes.
     Resumed,
 }
 
-/// Begins or resumes the run that GOAL.md names.
-pub fn start(dir: &Path, wish: &StartOptions) -> Result<StartResult, Error> {
-    let mut nobody = |_: &Event| {};
-    let mut workshop = RepoWorld::open(dir, &mut nobody, Box::new(|| false))?;
-    let recovered = recover(&mut workshop)?;
-    let (mut git, _lock) = workshop.into_parts();
-    check_version(&git)?;
-    let docs = read_docs(&git)?;
-    allow_configured_filters(&mut git, &docs)?;
-    let status = clean_status(&git)?;
-    let (base, _) = position(&status.head)?;
-
+/// Starts or resumes the run that GOAL.md names.
+pub fn start(dir: &Path, options: &StartOptions) -> Result<StartResult, Error> {
+    let mut repo = LockedRepo::open(dir)?;
+    let recovered = repo.take_recovered();
+    let git = repo.git();
+    refuse_old_git(git)?;
+    let docs = read_docs(git)?;
+    let status = clean_status(git)?;
+    let head = status.head.commit().ok_or(UserError::NoCommit)?;
     let branches = git.runner_branches()?;
-    if branches.iter().any(|(branch, _)| branch == "runner") {
-        return Err(UserError::BranchInTheWay.into());
-    }
-    let runs: Vec<RunId> = branches.iter().filter_map(|(branch, _)| RunId::of_branch(branch)).collect();
-    let goal = start::goal_file(&docs, wish)?;
+    let runs = runs_with_branches(&branches)?;
+    let goal = start::goal_file(&docs, options)?;
     let named = Goal::parse(&goal).map_err(start::StartError::from)?.id().cloned();
-    let run = named.or_else(|| identity::generate(base, &runs)).ok_or(UserError::NoCommit)?;
-    let old_tip = branches.into_iter().find(|(branch, _)| *branch == run.branch()).map(|(_, tip)| tip);
-
-    if wish.plan.is_some() {
+    let run = named
+        .or_else(|| identity::generate(head.as_str(), &runs))
+        .ok_or(Error::Internal("no run id could be generated"))?;
+    let old_tip = branches.into_iter().find(|branch| branch.name == run.branch()).map(|branch| branch.tip);
+    if options.plan.is_some() {
         refuse_import(&run, &status, old_tip.is_some())?;
     }
 
-    let scene = StartContext {
-        git: &git,
-        status: &status,
-        docs: &docs,
-        run: &run,
-        base,
-        old_tip: old_tip.as_deref(),
-    };
-    let composed = scene.compose(&goal, wish)?;
-    refuse_bad_tools(&git, &composed)?;
-    let new_tip = scene.commit(&composed, wish)?;
-    scene.go_to(&new_tip)?;
-    let how = match &old_tip {
+    let context =
+        StartContext { git, status: &status, docs: &docs, run: &run, head, old_tip: old_tip.as_ref() };
+    let composed = context.compose(&goal, options)?;
+    refuse_bad_tools(git, &composed)?;
+    let new_tip = context.store_commit(&composed, options)?;
+    context.publish(&new_tip)?;
+    let kind = match &old_tip {
         None => StartKind::New,
         Some(tip) if *tip == new_tip => StartKind::Resumed,
         Some(_) => StartKind::Updated,
     };
     let other_runs = runs.into_iter().filter(|other| *other != run).collect();
-    let StartDocuments { goal_unwritten, imported: grafted, .. } = composed;
-    Ok(StartResult {
-        run,
-        commit: new_tip,
-        kind: how,
-        goal_unwritten,
-        other_runs,
-        recovered,
-        imported: grafted,
-    })
+    let StartDocuments { goal_unwritten, imported, .. } = composed;
+    Ok(StartResult { run, commit: new_tip, kind, goal_unwritten, other_runs, recovered, imported })
 }
 
-/// Takes a plan into the tree of the run that stands here: a start whose only change is the new nodes.
+/// Imports a plan into the current run's tree: a start whose only change is the new nodes.
 pub fn import(dir: &Path, plan: PlanImport) -> Result<StartResult, Error> {
     start(dir, &StartOptions { plan: Some(plan), ..StartOptions::default() })
 }
 
-/// A plan goes into a run that stands, with nothing of the user's to be taken in at the same time: the commit then says
-/// all of what it does.
+/// Refuses to import a plan into a run that is not checked out, or together with other changes of the user's: the commit
+/// must contain the import alone.
 fn refuse_import(run: &RunId, status: &RepoStatus, exists: bool) -> Result<(), Error> {
     if !exists {
         return Err(UserError::Identity(IdentityError::NoRun).into());
     }
     if status.head.branch() != Some(&run.branch()) {
-        let branch = status.head.branch().map(str::to_owned);
+        let branch = status.head.branch().map(ToString::to_string);
         return Err(UserError::Identity(IdentityError::WrongBranch { run: run.clone(), branch }).into());
     }
-    if !status.inside.is_empty() {
-        let (paths, more) = show_paths(&status.inside);
-        return Err(UserError::RunnerChanged { paths, more }.into());
-    }
-    Ok(())
+    Ok(refuse_changed_documents(&status.inside)?)
 }
 
-/// Tells now what would end the run at the first leaf that it concerns.
+/// Reports invalid tools.json files now, because they would stop the run at the first leaf that they concern.
 fn refuse_bad_tools(git: &Git, composed: &StartDocuments) -> Result<(), Error> {
     let tree = composed.docs.get(&Doc::Tree).and_then(|bytes| Tree::decode(bytes).ok());
     let config = composed.docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok());
@@ -139,7 +114,7 @@ fn refuse_bad_tools(git: &Git, composed: &StartDocuments) -> Result<(), Error> {
     if faults.is_empty() { Ok(()) } else { Err(UserError::Tools { faults }.into()) }
 }
 
-pub(crate) fn check_version(git: &Git) -> Result<(), Error> {
+pub(crate) fn refuse_old_git(git: &Git) -> Result<(), Error> {
     let (version, found) = git.version()?;
     if version < OLDEST {
         return Err(UserError::OldGit { found }.into());
@@ -147,13 +122,15 @@ pub(crate) fn check_version(git: &Git) -> Result<(), Error> {
     Ok(())
 }
 
-/// Lets the filters run that the configuration names. One that cannot be read is told later, with its faults.
-pub(crate) fn allow_configured_filters(git: &mut Git, docs: &DocSet) -> Result<(), Error> {
-    let config = docs.get(&Doc::Config).and_then(|bytes| Config::decode(bytes).ok());
-    git.allow_filters(&config.unwrap_or_default().git.filters)
+/// The runs that have a branch here. Refuses a branch `runner`, beside which git cannot store `runner/<id>`.
+pub(crate) fn runs_with_branches(branches: &[LocalBranch]) -> Result<Vec<RunId>, UserError> {
+    if branches.iter().any(|branch| branch.name.as_str() == "runner") {
+        return Err(UserError::BranchInTheWay);
+    }
+    Ok(branches.iter().filter_map(|branch| RunId::of_branch(branch.name.as_str())).collect())
 }
 
-/// The repository's state, if it is one that a run can start from.
+/// The repository's status, if a run can start from it.
 pub(crate) fn clean_status(git: &Git) -> Result<RepoStatus, Error> {
     if let Some(operation) = git.operation() {
         return Err(UserError::Busy(operation).into());
@@ -162,131 +139,116 @@ pub(crate) fn clean_status(git: &Git) -> Result<RepoStatus, Error> {
     if status.head == Head::Unborn {
         return Err(UserError::NoCommit.into());
     }
-    if !status.outside.is_empty() {
-        let (paths, more) = show_paths(&status.outside);
-        return Err(UserError::Dirty { paths, more }.into());
-    }
+    refuse_dirty(&status.outside)?;
     Ok(status)
 }
 
-pub(crate) fn position(head: &Head) -> Result<(&str, Option<&str>), Error> {
-    head.commit().map(|commit| (commit, head.branch())).ok_or_else(|| UserError::NoCommit.into())
-}
-
-/// Everything that was read, once.
+/// Everything that a start reads, once.
 struct StartContext<'a> {
     git: &'a Git,
     status: &'a RepoStatus,
     docs: &'a DocSet,
     run: &'a RunId,
-    /// HEAD's commit.
-    base: &'a str,
-    old_tip: Option<&'a str>,
+    head: &'a CommitId,
+    /// The tip of the run's branch, if it exists.
+    old_tip: Option<&'a CommitId>,
 }
 
 impl StartContext<'_> {
-    fn on_branch(&self) -> bool {
+    fn is_on_branch(&self) -> bool {
         self.status.head.branch() == Some(&self.run.branch())
     }
 
-    fn compose(&self, goal: &[u8], wish: &StartOptions) -> Result<StartDocuments, Error> {
-        let head = docs_of(self.git, self.base)?;
+    fn compose(&self, goal: &[u8], options: &StartOptions) -> Result<StartDocuments, Error> {
+        let head = docs_at_commit(self.git, self.head)?;
         let tip = match self.old_tip {
-            Some(tip) if tip == self.base => Some(head.clone()),
-            Some(tip) => Some(docs_of(self.git, tip)?),
+            Some(tip) if tip == self.head => Some(head.clone()),
+            Some(tip) => Some(docs_at_commit(self.git, tip)?),
             None => None,
         };
-        let sources =
-            DocumentSources { work: self.docs, head: &head, tip: tip.as_ref(), on_branch: self.on_branch() };
-        Ok(start::compose(self.run, goal, sources, wish)?)
+        let sources = DocumentSources {
+            work: self.docs,
+            head: &head,
+            tip: tip.as_ref(),
+            on_branch: self.is_on_branch(),
+        };
+        Ok(start::compose(self.run, goal, sources, options)?)
     }
 
-    /// Stores the commit that the run goes on from. Where nothing changed, that is the branch's tip itself.
-    fn commit(&self, composed: &StartDocuments, wish: &StartOptions) -> Result<String, Error> {
-        let parent = self.old_tip.unwrap_or(self.base);
+    /// Stores the commit that the run continues from. If nothing changed, that is the branch's tip.
+    fn store_commit(&self, composed: &StartDocuments, options: &StartOptions) -> Result<CommitId, Error> {
+        let parent = self.old_tip.unwrap_or(self.head);
         let index = self.git.paths().private_index("commit");
         self.git.read_into_index(&index, parent)?;
         let mut edits = self.other_files()?;
-        let contents: Vec<&[u8]> = composed.docs.values().map(Vec::as_slice).collect();
-        let objects = self.git.store_blobs(&contents)?;
-        edits.extend(composed.docs.keys().zip(objects).map(|(doc, object)| {
-            IndexEntry::Put(TreeEntry { mode: EntryMode::File, object, path: doc.path().into() })
-        }));
+        edits.extend(store_docs(self.git, &composed.docs)?);
         self.git.edit_index(&index, &edits)?;
         let tree = self.git.write_tree(&index)?;
-        atomic::remove(&index)?;
-        let own_commits = match self.old_tip {
-            Some(tip) => self.git.own_commits(self.run.as_str(), tip)?,
+        atomic::remove_file(&index)?;
+        let user_commits = match self.old_tip {
+            Some(tip) => self.git.user_commits_since(self.run, tip)?,
             None => 0,
         };
-        if self.old_tip.is_some() && own_commits == 0 && self.git.tree_of(parent)? == tree {
-            return Ok(parent.to_owned());
+        if self.old_tip.is_some() && user_commits == 0 && self.git.tree_of(parent)? == tree {
+            return Ok(parent.clone());
         }
-        let added = composed.imported.as_ref().map(|grafted| grafted.added.len());
-        let imported = wish.plan.as_ref().map(PlanImport::format).zip(added);
-        let message = start::message(self.run, own_commits, imported);
+        let added = composed.imported.as_ref().map(|imported| imported.added.len());
+        let imported = options.plan.as_ref().map(PlanImport::format).zip(added);
+        let message = start::message(self.run, user_commits, imported);
         let commit = self.git.store_commit(&tree, parent, &message)?;
         failpoint::reach("start.commit");
         Ok(commit)
     }
 
-    /// What the user changed in `.runner/` besides the documents: templates, sidecars, files of their own.
+    /// The user's changes in `.runner/` besides the documents: templates, node files, files of their own.
     fn other_files(&self) -> Result<Vec<IndexEntry>, Error> {
-        let unknown = self.git.unknown_files(RUNNER_DIR, &RUNNER_LOCAL)?;
+        let untracked = self.git.untracked_files(RUNNER_DIR, &RUNNER_LOCAL)?;
         let changed = self.status.inside.iter().filter(|path| !path.ends_with(b"/")).cloned();
-        let mut paths: Vec<Vec<u8>> = unknown.into_iter().chain(changed).collect();
+        let mut paths: Vec<Vec<u8>> = untracked.into_iter().chain(changed).collect();
         paths.retain(|path| Doc::at(path).is_none());
         paths.sort();
         paths.dedup();
-        let (mut contents, mut kept, mut edits) = (Vec::new(), Vec::new(), Vec::new());
+        let mut edits = Vec::new();
         for path in paths {
-            let place = self.git.root().join(path_of(&path));
-            match atomic::read(&place, OWN_FILE_BYTES_MAX)? {
-                Some(bytes) => {
-                    kept.push((path, mode_of(&place)));
-                    contents.push(bytes);
-                }
-                None => edits.push(IndexEntry::Remove(path)),
-            }
+            let file = self.git.root().join(path_of(&path));
+            let Some(bytes) = atomic::read(&file, USER_FILE_BYTES_MAX)? else {
+                edits.push(IndexEntry::Remove(path));
+                continue;
+            };
+            let object = self.git.store_blob(&bytes)?;
+            edits.push(IndexEntry::Put(TreeEntry { mode: mode_of(&file), object, path }));
         }
-        let contents: Vec<&[u8]> = contents.iter().map(Vec::as_slice).collect();
-        let objects = self.git.store_blobs(&contents)?;
-        edits.extend(
-            kept.into_iter()
-                .zip(objects)
-                .map(|((path, mode), object)| IndexEntry::Put(TreeEntry { mode, object, path })),
-        );
         Ok(edits)
     }
 
-    fn go_to(&self, new_tip: &str) -> Result<(), Error> {
+    fn publish(&self, new_tip: &CommitId) -> Result<(), Error> {
         let branch = self.run.branch();
-        let unchanged = self.on_branch() && self.old_tip == Some(new_tip);
-        if unchanged && self.status.inside.is_empty() {
+        let is_unchanged = self.is_on_branch() && self.old_tip == Some(new_tip);
+        if is_unchanged && self.status.inside.is_empty() {
             return Ok(());
         }
-        if !self.on_branch()
+        if !self.is_on_branch()
             && self.old_tip.is_some()
             && let Some(worktree) = self.git.worktree_holding(&branch)?
         {
-            return Err(UserError::HeldElsewhere { branch, worktree }.into());
+            return Err(UserError::HeldElsewhere { branch: branch.to_string(), worktree }.into());
         }
-        let moving = PublishEntry {
-            run: self.run.to_string(),
-            branch,
-            old_tip: self.old_tip.map(str::to_owned),
-            new_tip: new_tip.to_owned(),
-            from: self.base.to_owned(),
+        let entry = PublishEntry {
+            run: self.run.clone(),
+            old_tip: self.old_tip.cloned(),
+            new_tip: new_tip.clone(),
+            from: self.head.clone(),
         };
-        publish::carry_out(self.git, &moving)
+        publish::publish_by_checkout(self.git, &entry)
     }
 }
 
-/// A file of the user's own in `.runner/` may be large, but not without end.
-const OWN_FILE_BYTES_MAX: u64 = 64 << 20;
+/// The limit for a file of the user's in `.runner/`.
+const USER_FILE_BYTES_MAX: u64 = 64 << 20;
 
 fn mode_of(path: &Path) -> EntryMode {
     use std::os::unix::fs::PermissionsExt;
-    let executable = fs::symlink_metadata(path).is_ok_and(|found| found.permissions().mode() & 0o111 != 0);
-    if executable { EntryMode::Executable } else { EntryMode::File }
+    let metadata = fs::symlink_metadata(path);
+    let is_executable = metadata.is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0);
+    if is_executable { EntryMode::Executable } else { EntryMode::File }
 }

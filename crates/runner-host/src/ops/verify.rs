@@ -1,4 +1,4 @@
-//! `runner verify`: hands a run's commits to the core's audit, one by one, from git alone.
+//! `runner verify`: passes a run's commits to the core's auditor, from git alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,7 +6,10 @@ use std::path::Path;
 use runner_core::commit_message::CommitKind;
 use runner_core::config::Config;
 use runner_core::layout::Doc;
-use runner_core::model::id::RunId;
+use runner_core::model::id::{IterationNumber, RunId};
+use runner_core::model::object_id::CommitId;
+use runner_core::model::run_state::RunState;
+use runner_core::step::Outcome;
 use runner_core::verify::{
     AuditBase, AuditFinding, AuditStart, AuditSummary, AuditedCommit, Auditor, CommitAudit, CommitChange,
     FileAfter, is_read, kept,
@@ -14,78 +17,80 @@ use runner_core::verify::{
 
 use crate::error::{Error, UserError};
 use crate::git::{CatFileBatch, Git};
-use crate::repo::run_history::{HistoryStart, RunCommit, RunHistory, RunSelector, files_at, line, resolve};
+use crate::repo::run_history::{
+    HistoryStart, RunCommit, RunHistory, RunSelector, files_at, resolve, run_history,
+};
 
-/// What an audit came to.
+/// The result of an audit.
 #[derive(Debug)]
 pub struct AuditResult {
-    /// What was audited.
     pub target: RunSelector,
-    /// How many commits there were.
+    /// How many commits were checked.
     pub commits: usize,
-    /// Every rule that does not hold, oldest commit first.
+    /// Every violated rule, oldest commit first.
     pub findings: Vec<AuditFinding>,
     /// What could not be checked, each once.
     pub unchecked: Vec<String>,
-    /// What the end says.
     pub ending: AuditSummary,
     /// The iterations that passed a node, oldest first.
     pub passes: Vec<PassingCommit>,
 }
 
+impl AuditResult {
+    pub fn run(&self) -> &RunId {
+        &self.target.run
+    }
+}
+
 /// An iteration that passed a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassingCommit {
-    /// Its commit.
-    pub commit: String,
-    /// The iteration.
-    pub iter: runner_core::model::id::IterationNumber,
-    /// The configuration that it was made with.
+    pub commit: CommitId,
+    pub iter: IterationNumber,
+    /// The configuration of the iteration.
     pub(crate) config: Option<Config>,
 }
 
-/// Audits a run: `wanted` is a run, a commit of one, or a range; nothing means the run here. Every commit is told as it
-/// is checked.
+/// Audits a run, a commit of one, or a range; without a name, the run on the current branch. `on_commit` receives the
+/// result of every commit.
 pub fn verify(
     dir: &Path,
     wanted: Option<&str>,
-    tell: &mut dyn FnMut(&CommitAudit),
+    on_commit: &mut dyn FnMut(&CommitAudit),
 ) -> Result<AuditResult, Error> {
     let git = Git::open(dir)?;
     let target = resolve(&git, wanted)?;
     let mut batch = git.batch()?;
-    let mut run = line(&git, &mut batch, &target)?;
-    let scene = AuditContext { git: &git, target: &target };
-    let base = scene.base(&mut batch, &mut run)?;
-    let protected = scene.protected_changes(&mut batch, &run, &base)?;
-    let mut unchecked = scene.unseen(&run, &base);
+    let mut history = run_history(&git, &mut batch, &target)?;
+    let context = AuditContext { git: &git };
+    let base = context.base(&mut batch, &mut history)?;
+    let protected = context.protected_changes(&mut batch, &history, &base)?;
+    let mut unchecked = unchecked_notes(&history, &base);
     let mut config = config_in(&base.files);
-    let first = run.run.clone().unwrap_or_else(|| target.run.clone());
-    let mut auditor = Auditor::new(first, base);
-    let (mut findings, mut passes) = (Vec::new(), Vec::new());
-    for entry in &run.entries {
-        let commit = scene.commit(&mut batch, entry, &protected)?;
-        let checked = auditor.check(&commit);
-        tell(&checked);
-        if let (Some(iter), Some(runner_core::step::Outcome::Passed)) = (checked.kind.iter(), checked.outcome)
-        {
-            passes.push(PassingCommit { commit: checked.commit.clone(), iter, config: config.clone() });
+    let mut auditor = Auditor::new(history.first_run.clone(), base);
+    let mut findings = Vec::new();
+    let mut passes = Vec::new();
+    for entry in &history.entries {
+        let commit = audited_commit(&mut batch, entry, &protected)?;
+        let audit = auditor.check(&commit);
+        on_commit(&audit);
+        if let (Some(iter), Some(Outcome::Passed)) = (audit.kind.iter(), audit.outcome) {
+            passes.push(PassingCommit { commit: entry.logged.id.clone(), iter, config: config.clone() });
         }
         if let Some(bytes) = commit.changes.iter().find_map(new_config) {
             config = Config::decode(bytes).ok();
         }
-        findings.extend(checked.findings);
-        unchecked.extend(checked.unchecked);
+        findings.extend(audit.findings);
+        unchecked.extend(audit.unchecked);
     }
     let ending = auditor.finish();
     findings.extend(ending.findings.iter().cloned());
     let mut known = BTreeSet::new();
     unchecked.retain(|note| known.insert(note.clone()));
-    let commits = run.entries.len();
-    Ok(AuditResult { target, commits, findings, unchecked, ending, passes })
+    Ok(AuditResult { target, commits: history.entries.len(), findings, unchecked, ending, passes })
 }
 
-fn is_start(batch: &mut CatFileBatch, commit: &str, run: &RunId) -> Result<bool, Error> {
+fn is_start(batch: &mut CatFileBatch, commit: &CommitId, run: &RunId) -> Result<bool, Error> {
     let object = batch.commit(commit)?.unwrap_or_default();
     Ok(CommitKind::parse(&object.message) == CommitKind::Start { run_id: run.clone() })
 }
@@ -101,10 +106,15 @@ fn config_in(files: &BTreeMap<Vec<u8>, Vec<u8>>) -> Option<Config> {
     files.get(Doc::Config.path().as_bytes()).and_then(|bytes| Config::decode(bytes).ok())
 }
 
-/// Commits and the protected paths that each changed.
-type Protected = BTreeMap<String, ProtectedChange>;
+/// The patterns of protected files in a set of documents.
+fn patterns_in(files: &BTreeMap<Vec<u8>, Vec<u8>>) -> Vec<String> {
+    config_in(files).map(|config| config.guard.protected).unwrap_or_default()
+}
 
-/// What a commit has to do with protected paths.
+/// Commits and the protected paths that each changed.
+type ProtectedChanges = BTreeMap<CommitId, ProtectedChange>;
+
+/// The protected paths of one commit.
 #[derive(Clone, Debug, Default)]
 struct ProtectedChange {
     changed: BTreeSet<Vec<u8>>,
@@ -112,149 +122,147 @@ struct ProtectedChange {
     all: Option<BTreeSet<Vec<u8>>>,
 }
 
-/// What is audited, and where.
+/// Consecutive commits with the same patterns of protected files.
+struct CommitRange {
+    after: CommitId,
+    tip: CommitId,
+}
+
 struct AuditContext<'a> {
     git: &'a Git,
-    target: &'a RunSelector,
 }
 
 impl AuditContext<'_> {
     /// The state before the first commit that is checked.
-    fn base(&self, batch: &mut CatFileBatch, run: &mut RunHistory) -> Result<AuditBase, Error> {
-        if run.origin == HistoryStart::Shallow {
-            // The oldest commit of a shallow clone is what the rest is measured by.
-            let oldest = run.entries.remove(0).logged.id;
-            return self.base_within(batch, oldest, None);
+    fn base(&self, batch: &mut CatFileBatch, history: &mut RunHistory) -> Result<AuditBase, Error> {
+        if history.start == HistoryStart::Shallow {
+            // The oldest commit of a shallow clone is the base for the rest.
+            let oldest = history.entries.remove(0).logged.id;
+            return self.base_within(batch, &oldest, None);
         }
-        let parent = run.entries.first().and_then(|entry| entry.parents.first().cloned());
+        let parent = history.entries.first().and_then(|entry| entry.parents.first().cloned());
         let Some(parent) = parent else { return Ok(AuditBase::default()) };
         let files = files_at(self.git, batch, &parent)?;
-        let state = files.get(Doc::RunState.path().as_bytes());
-        let state = state.and_then(|bytes| runner_core::model::run_state::RunState::decode(bytes).ok());
-        let is_within = run.run.is_some() && state.and_then(|state| state.run_id) == run.run;
-        if run.origin == HistoryStart::Named && is_within {
-            let first = run.run.as_ref().unwrap_or(&self.target.run);
-            let start = self.git.start_commit(first.as_str(), &parent)?;
-            let at_start = (start != parent || is_start(batch, &parent, first)?).then_some(start);
-            return self.base_within(batch, parent, at_start);
+        let state = files.get(Doc::RunState.path().as_bytes()).and_then(|bytes| RunState::decode(bytes).ok());
+        let is_within = state.and_then(|state| state.run_id).as_ref() == Some(&history.first_run);
+        if history.start == HistoryStart::Named && is_within {
+            let start = self.git.start_commit(&history.first_run, &parent)?;
+            let is_known = start != parent || is_start(batch, &parent, &history.first_run)?;
+            return self.base_within(batch, &parent, is_known.then_some(&start));
         }
-        let patterns = config_in(&files).map(|config| config.guard.protected).unwrap_or_default();
-        let protected = self.git.matching_paths(&parent, &patterns)?;
-        Ok(AuditBase { commit: Some(parent), files, protected, start: AuditStart::Before })
+        let protected = self.git.matching_paths(&parent, &patterns_in(&files))?;
+        Ok(AuditBase { commit: Some(parent.to_string()), files, protected, start: AuditStart::Before })
     }
 
     fn base_within(
         &self,
         batch: &mut CatFileBatch,
-        commit: String,
-        start: Option<String>,
+        commit: &CommitId,
+        start: Option<&CommitId>,
     ) -> Result<AuditBase, Error> {
-        let files = files_at(self.git, batch, &commit)?;
-        let patterns = config_in(&files).map(|config| config.guard.protected).unwrap_or_default();
-        let protected = self.git.matching_paths(&commit, &patterns)?;
-        let at_start = start.map(|start| self.git.matching_paths(&start, &patterns)).transpose()?;
-        Ok(AuditBase { commit: Some(commit), files, protected, start: AuditStart::Within(at_start) })
+        let files = files_at(self.git, batch, commit)?;
+        let patterns = patterns_in(&files);
+        let protected = self.git.matching_paths(commit, &patterns)?;
+        let at_start = start.map(|start| self.git.matching_paths(start, &patterns)).transpose()?;
+        Ok(AuditBase {
+            commit: Some(commit.to_string()),
+            files,
+            protected,
+            start: AuditStart::Within(at_start),
+        })
     }
 
-    /// Which protected paths each commit changed: one question to git for every set of patterns that was in force.
+    /// Which protected paths each commit changed: one `git log` for every set of patterns.
     fn protected_changes(
         &self,
         batch: &mut CatFileBatch,
-        run: &RunHistory,
+        history: &RunHistory,
         base: &AuditBase,
-    ) -> Result<Protected, Error> {
-        let mut all = Protected::new();
-        let mut patterns = config_in(&base.files).map(|config| config.guard.protected).unwrap_or_default();
-        let mut stretch: Option<(String, String)> = None;
-        let mut before = base.commit.clone();
-        for entry in &run.entries {
-            let id = entry.logged.id.clone();
-            let changes = &entry.logged.changes;
-            let config = changes.iter().find(|change| change.path == Doc::Config.path().as_bytes());
+    ) -> Result<ProtectedChanges, Error> {
+        let mut changes = ProtectedChanges::new();
+        let mut patterns = patterns_in(&base.files);
+        let mut range: Option<CommitRange> = None;
+        let mut before = base.commit.as_deref().and_then(|id| CommitId::new(id).ok());
+        for entry in &history.entries {
+            let id = &entry.logged.id;
+            let config =
+                entry.logged.changes.iter().find(|change| change.path == Doc::Config.path().as_bytes());
             let is_start = matches!(CommitKind::parse(&entry.message), CommitKind::Start { .. });
-            if let Some(before) = before.clone().filter(|_| !is_start || config.is_none()) {
-                stretch = Some((stretch.map_or(before, |(after, _)| after), id.clone()));
+            if let Some(before) = before.filter(|_| !is_start || config.is_none()) {
+                let after = range.map_or(before, |range| range.after);
+                range = Some(CommitRange { after, tip: id.clone() });
             }
             if let Some(config) = config {
-                self.ask(stretch.take(), &patterns, &mut all)?;
+                self.add_changes(range.take(), &patterns, &mut changes)?;
                 let bytes = batch.object(&config.object)?.unwrap_or_default();
                 patterns = Config::decode(&bytes).map(|config| config.guard.protected).unwrap_or_default();
             }
             if config.is_some() || is_start {
-                all.entry(id.clone()).or_default().all = Some(self.git.matching_paths(&id, &patterns)?);
+                let all = self.git.matching_paths(id, &patterns)?;
+                changes.entry(id.clone()).or_default().all = Some(all);
             }
-            before = Some(id);
+            before = Some(id.clone());
         }
-        self.ask(stretch, &patterns, &mut all)?;
-        Ok(all)
+        self.add_changes(range, &patterns, &mut changes)?;
+        Ok(changes)
     }
 
-    fn ask(
+    fn add_changes(
         &self,
-        stretch: Option<(String, String)>,
+        range: Option<CommitRange>,
         patterns: &[String],
-        all: &mut Protected,
+        changes: &mut ProtectedChanges,
     ) -> Result<(), Error> {
-        let Some((after, tip)) = stretch.filter(|_| !patterns.is_empty()) else { return Ok(()) };
-        self.git.walk(&tip, Some(&after), patterns, &mut |logged| {
-            let paths = logged.changes.into_iter().map(|change| change.path);
-            all.entry(logged.id).or_default().changed.extend(paths);
-            Ok(true)
-        })
-    }
-
-    /// What is said of a line that does not begin with a start.
-    fn unseen(&self, run: &RunHistory, base: &AuditBase) -> Vec<String> {
-        let commit = base.commit.clone().unwrap_or_default();
-        let short: String = commit.chars().take(12).collect();
-        let mut notes = Vec::new();
-        if run.origin == HistoryStart::Shallow {
-            notes.push(format!("everything up to {short}, where this shallow clone ends"));
+        let Some(range) = range.filter(|_| !patterns.is_empty()) else { return Ok(()) };
+        for entry in self.git.log(&range.tip, Some(&range.after), patterns)? {
+            let entry = entry?;
+            let paths = entry.changes.into_iter().map(|change| change.path);
+            changes.entry(entry.id).or_default().changed.extend(paths);
         }
-        if base.start == AuditStart::Within(None) {
-            notes.push("which of the guard's files are older than the run".to_owned());
-        }
-        notes
-    }
-
-    /// A commit as the audit takes it.
-    fn commit(
-        &self,
-        batch: &mut CatFileBatch,
-        entry: &RunCommit,
-        protected: &Protected,
-    ) -> Result<AuditedCommit, Error> {
-        let protection = protected.get(&entry.logged.id).cloned().unwrap_or_default();
-        let mut changes = Vec::new();
-        for change in &entry.logged.changes {
-            let now = match change.mode.as_str() {
-                "000000" => FileAfter::Deleted,
-                "100644" | "100755" | "100664" if is_read(&change.path) => {
-                    let missing = || UserError::MissingObject(change.object.clone());
-                    FileAfter::File(Some(kept(
-                        &change.path,
-                        batch.object(&change.object)?.ok_or_else(missing)?,
-                    )))
-                }
-                "100644" | "100755" | "100664" => FileAfter::File(None),
-                _ => FileAfter::Other,
-            };
-            let is_protected = protection.changed.contains(&change.path);
-            changes.push(CommitChange { path: change.path.clone(), now, is_protected });
-        }
-        Ok(AuditedCommit {
-            id: entry.logged.id.clone(),
-            parents: entry.parents.clone(),
-            message: entry.message.clone(),
-            changes,
-            protected: protection.all,
-        })
+        Ok(())
     }
 }
 
-/// The run that a target is about.
-impl AuditResult {
-    pub fn run(&self) -> &RunId {
-        &self.target.run
+/// What cannot be checked in a history that does not begin with a start.
+fn unchecked_notes(history: &RunHistory, base: &AuditBase) -> Vec<String> {
+    let mut notes = Vec::new();
+    if history.start == HistoryStart::Shallow {
+        let short: String = base.commit.iter().flat_map(|commit| commit.chars()).take(12).collect();
+        notes.push(format!("everything up to {short}, where this shallow clone ends"));
     }
+    if base.start == AuditStart::Within(None) {
+        notes.push("which of the guard's files are older than the run".to_owned());
+    }
+    notes
+}
+
+/// A commit as the auditor reads it.
+fn audited_commit(
+    batch: &mut CatFileBatch,
+    entry: &RunCommit,
+    protected: &ProtectedChanges,
+) -> Result<AuditedCommit, Error> {
+    let protection = protected.get(&entry.logged.id).cloned().unwrap_or_default();
+    let mut changes = Vec::new();
+    for change in &entry.logged.changes {
+        let now = match change.mode.as_str() {
+            "000000" => FileAfter::Deleted,
+            "100644" | "100755" | "100664" if is_read(&change.path) => {
+                let bytes = batch.object(&change.object)?;
+                let bytes = bytes.ok_or_else(|| UserError::MissingObject(change.object.clone()))?;
+                FileAfter::File(Some(kept(&change.path, bytes)))
+            }
+            "100644" | "100755" | "100664" => FileAfter::File(None),
+            _ => FileAfter::Other,
+        };
+        let is_protected = protection.changed.contains(&change.path);
+        changes.push(CommitChange { path: change.path.clone(), now, is_protected });
+    }
+    Ok(AuditedCommit {
+        id: entry.logged.id.to_string(),
+        parents: entry.parents.iter().map(ToString::to_string).collect(),
+        message: entry.message.clone(),
+        changes,
+        protected: protection.all,
+    })
 }

@@ -1,4 +1,4 @@
-//! Every path that the runner uses, in the repository and in its git folder.
+//! Every path that the runner uses, in the work tree and in the git directory.
 
 use std::path::{Path, PathBuf};
 
@@ -7,29 +7,29 @@ use runner_core::layout::{Doc, RUNNER_DIR};
 /// Folders that must be real folders before anything is written into them.
 pub(crate) const RUNNER_FOLDERS: [&str; 2] = [RUNNER_DIR, ".runner/state"];
 
-/// What git is told to leave alone under `.runner/`, wherever its own ignore file may be.
+/// Files under `.runner/` that are never committed, even without an ignore file.
 pub(crate) const RUNNER_LOCAL: [&str; 5] =
     [".runner/context", ".runner/iterations", ".runner/lock", ".runner/**/*.tmp", ".runner/**/*.bak"];
 
-/// Whether a path from the root, as git writes it, is one of those.
+/// Whether a path relative to the root, as git prints it, matches [`RUNNER_LOCAL`].
 pub(crate) fn is_runner_local(path: &[u8]) -> bool {
-    let within = |folder: &str| {
+    let rest_below = |folder: &str| {
         path.strip_prefix(folder.as_bytes()).filter(|rest| rest.is_empty() || rest.starts_with(b"/"))
     };
     RUNNER_LOCAL.iter().any(|pattern| match pattern.split_once("/**/*") {
-        Some((folder, ending)) => within(folder).is_some_and(|rest| {
+        Some((folder, ending)) => rest_below(folder).is_some_and(|rest| {
             rest.split(|byte| *byte == b'/').any(|name| name.ends_with(ending.as_bytes()))
         }),
-        None => within(pattern).is_some(),
+        None => rest_below(pattern).is_some(),
     })
 }
 
-/// Whether a path from the root, as git writes it, lies in the runner's folder.
+/// Whether a path relative to the root, as git prints it, is in the runner's folder.
 pub(crate) fn is_runner_path(path: &[u8]) -> bool {
     path.strip_prefix(RUNNER_DIR.as_bytes()).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
-/// The places of one work tree.
+/// The paths of one work tree.
 #[derive(Clone, Debug)]
 pub(crate) struct RepoPaths {
     root: PathBuf,
@@ -49,7 +49,7 @@ impl RepoPaths {
         self.root.join(doc.path())
     }
 
-    /// Where the runner keeps what must survive whatever happens to the work tree.
+    /// The runner's folder in the git directory, for files that must survive any change to the work tree.
     pub(crate) fn private(&self) -> PathBuf {
         self.git_dir.join("runner")
     }
@@ -62,37 +62,37 @@ impl RepoPaths {
         self.private().join("journal.json")
     }
 
-    /// There while the run is paused.
+    /// Exists while the run is paused.
     pub(crate) fn pause(&self) -> PathBuf {
         self.private().join("paused")
     }
 
-    /// What a hook is told.
+    /// The standard input of a hook.
     pub(crate) fn hook_input(&self) -> PathBuf {
         self.private().join("hook.json")
     }
 
-    /// What the last hook printed.
+    /// The output of the last hook.
     pub(crate) fn hook_log(&self) -> PathBuf {
         self.private().join("hook.log")
     }
 
-    /// What was last finished after a crash.
+    /// The note about the last recovery.
     pub(crate) fn recovery(&self) -> PathBuf {
         self.private().join("recovered.json")
     }
 
-    /// An index of the runner's own, beside the user's.
+    /// An index file that git uses instead of the user's.
     pub(crate) fn private_index(&self, name: &str) -> PathBuf {
         self.private().join(format!("{name}.index"))
     }
 
-    /// Where a commit lies for a moment before it is stored.
+    /// The text of a commit that is about to be stored.
     pub(crate) fn new_commit(&self) -> PathBuf {
         self.private().join("commit")
     }
 
-    /// Where the agents of a run put their answers.
+    /// The answers of agents.
     pub(crate) fn answers(&self) -> PathBuf {
         self.private().join("answers")
     }
@@ -101,17 +101,17 @@ impl RepoPaths {
         self.answers().join(format!("{iter}.json"))
     }
 
-    /// What an agent says of itself beside its answer.
+    /// An agent's report of its usage and errors.
     pub(crate) fn report(&self, iter: &str) -> PathBuf {
         self.answers().join(format!("{iter}.report.json"))
     }
 
-    /// What lies ready for one session, and goes with it.
+    /// Setup files for one session, removed with it.
     pub(crate) fn session(&self) -> PathBuf {
         self.private().join("session")
     }
 
-    /// What an agent can read about its task.
+    /// What an agent can read about its task besides the prompt.
     pub(crate) fn context(&self) -> PathBuf {
         self.root.join(".runner/context")
     }
@@ -121,7 +121,7 @@ impl RepoPaths {
         self.root.join(".runner/iterations")
     }
 
-    /// What the guard printed before a run's first session.
+    /// The guard's output before a run's first session.
     pub(crate) fn baseline_log(&self, run: &str) -> PathBuf {
         self.iterations().join(run).join("baseline.log")
     }
@@ -136,7 +136,7 @@ impl RepoPaths {
         self.private().join("tmp")
     }
 
-    /// Where things go that a session left and that nobody asked for.
+    /// Files that a session left and that cannot be committed.
     pub(crate) fn set_aside(&self, iter: &str) -> PathBuf {
         self.asides().join(iter)
     }
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_never_committed_is_known_by_its_path() {
+    fn local_files_are_recognised_by_their_path() {
         let local =
             [".runner/lock", ".runner/context/x", ".runner/.a.tmp", ".runner/n/x.tmp/y", ".runner/a/b.bak"];
         for path in local {
@@ -179,12 +179,12 @@ mod tests {
     }
 
     #[test]
-    fn only_the_runners_own_folder_is_its_own() {
-        for own in [".runner", ".runner/", ".runner/x", ".runner/state/tree.json"] {
-            assert!(is_runner_path(own.as_bytes()), "{own}");
+    fn only_the_runners_folder_is_a_runner_path() {
+        for path in [".runner", ".runner/", ".runner/x", ".runner/state/tree.json"] {
+            assert!(is_runner_path(path.as_bytes()), "{path}");
         }
-        for other in [".runnerx", "a/.runner/x", ".runner2/x", "runner"] {
-            assert!(!is_runner_path(other.as_bytes()), "{other}");
+        for path in [".runnerx", "a/.runner/x", ".runner2/x", "runner"] {
+            assert!(!is_runner_path(path.as_bytes()), "{path}");
         }
     }
 }

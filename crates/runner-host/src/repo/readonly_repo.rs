@@ -1,5 +1,5 @@
-//! What a page shows of a repository that others work in: runs, their commits, what these hold and changed, and
-//! whether a runner is at work. Takes no lock and writes nothing.
+//! Read-only access to a repository for the web UI and `watch`: runs, their commits and files, and whether a runner is
+//! running. Takes no lock and writes nothing.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,58 +9,55 @@ use runner_core::commit_message::{CommitKind, MessageParts, Trailer};
 use runner_core::layout::Doc;
 use runner_core::model::agent_output::AgentStatus;
 use runner_core::model::id::{IterationNumber, NodeId, RunId};
+use runner_core::model::object_id::CommitId;
 use runner_core::model::run_state::GuardResult;
 
 use crate::error::Error;
 use crate::fs::atomic;
-use crate::git::{Git, lossy};
+use crate::git::{Git, TruncatedBytes, lossy};
 use crate::ops::pause;
 use crate::repo::journal::{self, JournalEntry};
 
-/// How far back the history of a run is looked for.
+/// How many commits of a run are read.
 const COMMITS_MAX: usize = 20_000;
-/// More bytes than this in one answer of git's are cut.
-const ANSWER_BYTES_MAX: usize = 16 << 20;
+/// Output of one git command beyond this size is cut off.
+const OUTPUT_BYTES_MAX: usize = 16 << 20;
 
-/// A repository, to be read; or the record of a run that is none.
+/// A repository, or the exported record of a run without one.
 #[derive(Debug)]
 pub struct ReadonlyRepo {
     root: PathBuf,
     git: Option<Git>,
 }
 
-/// A run that a branch stands for.
+/// A run with a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunBranch {
-    /// The run.
     pub run: RunId,
     /// The branch's short name: `runner/x`, or `origin/runner/x` in a clone.
     pub name: String,
-    /// The commit it points to.
-    pub commit: String,
-    /// When that was made, in seconds since 1970.
+    pub commit: CommitId,
+    /// When that commit was made, in seconds since 1970.
     pub unix_secs: u64,
 }
 
-/// A commit that the runner made for an iteration.
+/// The commit of an iteration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IterationCommit {
-    /// Its name.
-    pub commit: String,
-    /// The name of the one before it.
-    pub before: Option<String>,
+    pub commit: CommitId,
+    /// The first parent.
+    pub before: Option<CommitId>,
     /// When it was made, in seconds since 1970.
     pub unix_secs: u64,
-    /// The iteration.
     pub iter: IterationNumber,
     /// The node; none in a repair.
     pub node: Option<NodeId>,
-    /// The agent's status and the guard's result, as the subject has them.
+    /// The agent's status and the guard's result, from the subject.
     pub status: AgentStatus,
     pub guard: GuardResult,
     /// The agent's summary.
     pub summary: String,
-    trailers: Vec<(String, String)>,
+    pub trailers: Vec<(String, String)>,
 }
 
 impl IterationCommit {
@@ -74,48 +71,37 @@ impl IterationCommit {
     }
 }
 
-/// How much of one file changed between two commits.
+/// The size of a file's change between two commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileStat {
-    /// The file, as it is called now.
     pub path: Vec<u8>,
-    /// As it was called before, if that differs.
+    /// The old path of a renamed file.
     pub old_path: Option<Vec<u8>>,
-    /// Lines added and removed; none for what is not text.
+    /// Lines added and removed; none for a binary file.
     pub lines: Option<(u64, u64)>,
 }
 
-/// Bytes that may be the beginning of more.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TruncatedBytes {
-    /// The beginning.
-    pub bytes: Vec<u8>,
-    /// Whether that is not all.
-    pub is_truncated: bool,
-}
-
 impl ReadonlyRepo {
-    /// Finds the repository that `dir` lies in.
+    /// Finds the repository that contains `dir`.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         Git::open(dir).map(|git| Self { root: git.root().to_owned(), git: Some(git) })
     }
 
-    /// A folder that holds what a run left, without its repository: nobody works there, and it has no commits.
+    /// A folder with the files of a run but without its repository: no runner uses it, and it has no commits.
     pub fn record(folder: &Path) -> Self {
         Self { root: folder.to_owned(), git: None }
     }
 
-    /// The work tree's root, or the record's folder.
+    /// The root of the work tree, or the record's folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Whether there is a repository.
     pub fn has_repository(&self) -> bool {
         self.git.is_some()
     }
 
-    /// Where things change when branches or the runner move: git's own folders and the runner's in them.
+    /// The folders that change when branches move or a runner works: git's and the runner's inside it.
     pub fn watch_paths(&self) -> Vec<PathBuf> {
         let Some(git) = &self.git else { return Vec::new() };
         let common = git.common_dir();
@@ -129,7 +115,7 @@ impl ReadonlyRepo {
         lossy(&text).strip_prefix("ref: refs/heads/").map(str::to_owned)
     }
 
-    /// The runs that have a branch here, or in what was fetched, the newest first. A branch of one's own wins.
+    /// The runs that have a local or fetched branch, newest first. A local branch wins.
     pub fn runs(&self) -> Result<Vec<RunBranch>, Error> {
         let Some(git) = &self.git else { return Ok(Vec::new()) };
         let format = "--format=%(objectname) %(committerdate:unix) %(refname)";
@@ -140,11 +126,11 @@ impl ReadonlyRepo {
             "refs/heads/runner/",
             "refs/remotes/*/runner/*",
         ];
-        let answer = lossy(&git.call(&args).run()?);
-        let (own, fetched): (Vec<_>, Vec<_>) =
-            answer.lines().filter_map(run_branch).partition(|(is_own, _)| *is_own);
+        let output = lossy(&git.call(&args).run()?);
+        let (local, fetched): (Vec<_>, Vec<_>) =
+            output.lines().filter_map(run_branch).partition(|(is_local, _)| *is_local);
         let mut runs: Vec<RunBranch> = Vec::new();
-        for (_, branch) in own.into_iter().chain(fetched) {
+        for (_, branch) in local.into_iter().chain(fetched) {
             if runs.iter().all(|known| known.run != branch.run) {
                 runs.push(branch);
             }
@@ -153,78 +139,80 @@ impl ReadonlyRepo {
         Ok(runs)
     }
 
-    /// The iterations of a run, oldest first, from the commits at and before `tip`.
-    pub fn iterations(&self, run: &RunId, tip: &str) -> Result<Vec<IterationCommit>, Error> {
+    /// The iterations of a run up to `tip`, oldest first.
+    pub fn iterations(&self, run: &RunId, tip: &CommitId) -> Result<Vec<IterationCommit>, Error> {
         let Some(git) = &self.git else { return Ok(Vec::new()) };
-        let most = format!("-n{COMMITS_MAX}");
-        let args = ["log", "-z", "--first-parent", &most, "--format=%H%x00%P%x00%ct%x00%B", tip, "--"];
-        let answer = git.call(&args).run_cut(ANSWER_BYTES_MAX)?.bytes;
-        let fields: Vec<&[u8]> = answer.split(|byte| *byte == 0).collect();
-        let mut found: Vec<IterationCommit> =
+        let max = format!("-n{COMMITS_MAX}");
+        let format = "--format=%H%x00%P%x00%ct%x00%B";
+        let args = ["log", "-z", "--first-parent", &max, format, tip.as_str(), "--"];
+        let output = git.call(&args).run_truncated(OUTPUT_BYTES_MAX)?.bytes;
+        let fields: Vec<&[u8]> = output.split(|byte| *byte == 0).collect();
+        let mut iterations: Vec<IterationCommit> =
             fields.chunks_exact(4).filter_map(|fields| iteration_commit(run, fields)).collect();
-        found.reverse();
-        Ok(found)
+        iterations.reverse();
+        Ok(iterations)
     }
 
-    /// A document as a commit has it.
-    pub fn doc(&self, commit: &str, doc: Doc) -> Result<Option<Vec<u8>>, Error> {
+    /// A document of a commit.
+    pub fn doc(&self, commit: &CommitId, doc: Doc) -> Result<Option<Vec<u8>>, Error> {
         let Some(git) = &self.git else { return Ok(None) };
         let bytes = git.file_at(commit, doc.path())?;
         Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
     }
 
-    /// Whether a name stands for a commit that is here.
-    pub fn has_commit(&self, name: &str) -> bool {
-        self.git.as_ref().is_some_and(|git| git.is_commit(name))
+    /// The commit with this full id, if the repository has it.
+    pub fn commit(&self, id: &str) -> Option<CommitId> {
+        self.git.as_ref().and_then(|git| git.existing_commit(id))
     }
 
-    /// What changed between two commits, file by file.
-    pub fn changes(&self, from: &str, to: &str) -> Result<Vec<FileStat>, Error> {
+    /// The files that changed between two commits.
+    pub fn changes(&self, from: &CommitId, to: &CommitId) -> Result<Vec<FileStat>, Error> {
         let Some(git) = &self.git else { return Ok(Vec::new()) };
-        let args = ["diff-tree", "-r", "-z", "--numstat", "-M", "--no-ext-diff", "--no-textconv", from, to];
-        let answer = git.call(&args).run_cut(ANSWER_BYTES_MAX)?.bytes;
-        let mut fields = answer.split(|byte| *byte == 0);
-        let mut found = Vec::new();
+        let options = ["diff-tree", "-r", "-z", "--numstat", "-M", "--no-ext-diff", "--no-textconv"];
+        let args = [options.as_slice(), &[from.as_str(), to.as_str()]].concat();
+        let output = git.call(&args).run_truncated(OUTPUT_BYTES_MAX)?.bytes;
+        let mut fields = output.split(|byte| *byte == 0);
+        let mut changes = Vec::new();
         while let Some(field) = fields.next().filter(|field| !field.is_empty()) {
             let mut parts = field.splitn(3, |byte| *byte == b'\t');
             let mut count = || parts.next().and_then(|part| lossy(part).parse().ok());
             let lines = count().zip(count());
             let path = parts.next().unwrap_or_default();
-            // A renamed file has an empty path here, and its two names behind it.
+            // A renamed file has an empty path here, followed by its two names.
             let (old_path, path) = if path.is_empty() {
                 (fields.next().map(<[u8]>::to_vec), fields.next().unwrap_or_default())
             } else {
                 (None, path)
             };
-            found.push(FileStat { path: path.to_vec(), old_path, lines });
+            changes.push(FileStat { path: path.to_vec(), old_path, lines });
         }
-        Ok(found)
+        Ok(changes)
     }
 
-    /// The patch of some files between two commits, up to a number of bytes.
+    /// The patch of some files between two commits, up to `bytes_max` bytes.
     pub fn patch(
         &self,
-        from: &str,
-        to: &str,
+        from: &CommitId,
+        to: &CommitId,
         paths: &[&str],
         bytes_max: usize,
     ) -> Result<TruncatedBytes, Error> {
         let Some(git) = &self.git else {
             return Ok(TruncatedBytes { bytes: Vec::new(), is_truncated: false });
         };
-        let args = ["diff-tree", "-r", "-p", "-M", "--no-color", "--no-ext-diff", "--no-textconv", from, to];
-        let mut args: Vec<String> = args.map(str::to_owned).into();
-        args.push("--".to_owned());
+        let options = ["diff-tree", "-r", "-p", "-M", "--no-color", "--no-ext-diff", "--no-textconv"];
+        let mut args: Vec<String> = options.map(str::to_owned).into();
+        args.extend([from.to_string(), to.to_string(), "--".to_owned()]);
         args.extend(paths.iter().map(|path| format!(":(top,literal){path}")));
-        git.call(&args).run_cut(bytes_max)
+        git.call(&args).run_truncated(bytes_max)
     }
 
-    /// The process that holds the runner's lock. Found without touching the lock: its file names the holder, and the
-    /// kernel's list of locks, where there is one, says whether that still holds it.
+    /// The process that holds the runner's lock, found without touching the lock: the file names the holder, and the
+    /// kernel's list of locks, where it exists, shows whether that process still holds it.
     pub fn lock_holder(&self) -> Option<u32> {
         let path = self.git.as_ref()?.paths().lock();
-        let note = atomic::read(&path, 64).ok().flatten()?;
-        let pid: u32 = lossy(&note).strip_prefix("pid ")?.parse().ok()?;
+        let content = atomic::read(&path, 64).ok().flatten()?;
+        let pid: u32 = lossy(&content).strip_prefix("pid ")?.parse().ok()?;
         let holds = match fs::read_to_string("/proc/locks") {
             Ok(locks) => locks.lines().any(|line| is_lock_of(line, pid)),
             Err(_) => is_alive(pid),
@@ -232,28 +220,34 @@ impl ReadonlyRepo {
         holds.then_some(pid)
     }
 
-    /// Whether the run is paused, or will be after the iteration that is being made.
+    /// Whether the run is paused, or will be after the current iteration.
     pub fn is_paused(&self) -> bool {
         self.git.as_ref().is_some_and(|git| pause::is_paused(git.paths()))
     }
 
-    /// The iteration that was begun and not finished, as folders call it.
+    /// Whether a publish, such as that of `runner start`, was begun and not finished.
+    pub fn has_pending_publish(&self) -> bool {
+        let pending = self.git.as_ref().map(|git| journal::pending(&git.paths().journal()));
+        matches!(pending, Some(Ok(Some(JournalEntry::Publish(_)))))
+    }
+
+    /// The iteration that was begun and not finished, as its folder is named.
     pub fn pending_iteration(&self) -> Option<String> {
         match journal::pending(&self.git.as_ref()?.paths().journal()).ok().flatten()? {
-            JournalEntry::Iteration(iteration) => Some(iteration.iter),
-            JournalEntry::Move(_) => None,
+            JournalEntry::Iteration(entry) => Some(entry.iter.to_string()),
+            JournalEntry::Publish(_) => None,
         }
     }
 }
 
-/// The inodes of the files that some process on this machine has locked as the runner and the evaluation lock theirs; empty
-/// where the system does not say.
+/// The inodes of files that a process on this machine has locked with `flock`, as runner and runner-eval do; empty where
+/// the system has no list of locks.
 pub fn locked_inodes() -> BTreeSet<u64> {
     let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
     locks.lines().filter_map(locked_inode).collect()
 }
 
-/// The inode in a line of `/proc/locks`, if it tells of such a lock.
+/// The inode in a line of `/proc/locks`, if the line is such a lock.
 fn locked_inode(line: &str) -> Option<u64> {
     let mut words = line.split_whitespace().skip(1);
     let kind = [words.next(), words.next(), words.next()];
@@ -268,7 +262,7 @@ fn is_alive(pid: u32) -> bool {
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
 }
 
-/// Whether a line of `/proc/locks` is a lock of the kind the runner takes, held by a process.
+/// Whether a line of `/proc/locks` is an exclusive `flock` of this process.
 fn is_lock_of(line: &str, pid: u32) -> bool {
     let mut words = line.split_whitespace().skip(1);
     let kind = [words.next(), words.next(), words.next()];
@@ -276,21 +270,25 @@ fn is_lock_of(line: &str, pid: u32) -> bool {
         && words.next().and_then(|word| word.parse().ok()) == Some(pid)
 }
 
-/// A line of `git for-each-ref`, and whether the branch is one's own.
+/// Parses a line of `git for-each-ref`; also returns whether the branch is local.
 fn run_branch(line: &str) -> Option<(bool, RunBranch)> {
     let (commit, rest) = line.split_once(' ')?;
     let (time, reference) = rest.split_once(' ')?;
-    let (is_own, name) = match reference.strip_prefix("refs/heads/") {
+    let (is_local, name) = match reference.strip_prefix("refs/heads/") {
         Some(name) => (true, name),
         None => (false, reference.strip_prefix("refs/remotes/")?),
     };
-    let branch = if is_own { name } else { name.split_once('/')?.1 };
-    let (commit, name) = (commit.to_owned(), name.to_owned());
-    let unix_secs = time.parse().unwrap_or_default();
-    Some((is_own, RunBranch { run: RunId::of_branch(branch)?, name, commit, unix_secs }))
+    let branch = if is_local { name } else { name.split_once('/')?.1 };
+    let branch = RunBranch {
+        run: RunId::of_branch(branch)?,
+        name: name.to_owned(),
+        commit: CommitId::new(commit).ok()?,
+        unix_secs: time.parse().unwrap_or_default(),
+    };
+    Some((is_local, branch))
 }
 
-/// A commit of `git log`, if it is an iteration of the run.
+/// Parses a commit of `git log`; none if it is not an iteration of the run.
 fn iteration_commit(run: &RunId, fields: &[&[u8]]) -> Option<IterationCommit> {
     let [commit, parents, time, message] = fields else { return None };
     let kind = CommitKind::parse(message);
@@ -303,8 +301,8 @@ fn iteration_commit(run: &RunId, fields: &[&[u8]]) -> Option<IterationCommit> {
     let parts = MessageParts::parse(&text);
     let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
     Some(IterationCommit {
-        commit: lossy(commit),
-        before: lossy(parents).split(' ').next().filter(|name| !name.is_empty()).map(str::to_owned),
+        commit: CommitId::new(lossy(commit)).ok()?,
+        before: lossy(parents).split(' ').next().and_then(|id| CommitId::new(id).ok()),
         unix_secs: lossy(time).parse().unwrap_or_default(),
         iter,
         node,
@@ -320,38 +318,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_iteration_of_the_run_is_one() {
+    fn only_iterations_of_the_run_are_parsed() {
         let run = RunId::new("x").unwrap();
-        let read = |message: &str| iteration_commit(&run, &[b"c", b"p q", b"7", message.as_bytes()]);
-        let found = read(
-            "chore(loop): run x iter 0012 node a.b status=done guard=pass\n\n  Runner-Outcome: no\n  said\n\n\
+        let [id, first, second] = ["c", "a", "b"].map(|digit| digit.repeat(40));
+        let parents = format!("{first} {second}");
+        let parse = |message: &str| {
+            iteration_commit(&run, &[id.as_bytes(), parents.as_bytes(), b"7", message.as_bytes()])
+        };
+        let commit = parse(
+            "chore(loop): run x iter 0012 node a.b status=done guard=pass\n\n  Runner-Outcome: no\n  did it\n\n\
              Runner-Outcome: passed\nRunner-Attempt: free\n",
         )
         .unwrap();
-        assert_eq!((found.iter.get(), found.node.as_ref().map(NodeId::as_str)), (12, Some("a.b")));
-        assert_eq!((found.status, found.guard), (AgentStatus::Done, GuardResult::Pass));
-        assert_eq!(found.trailer(Trailer::Outcome), Some("passed"));
-        assert_eq!(found.summary, "Runner-Outcome: no\nsaid");
-        assert_eq!((found.before.as_deref(), found.unix_secs), (Some("p"), 7));
+        assert_eq!((commit.iter.get(), commit.node.as_ref().map(NodeId::as_str)), (12, Some("a.b")));
+        assert_eq!((commit.status, commit.guard), (AgentStatus::Done, GuardResult::Pass));
+        assert_eq!(commit.trailer(Trailer::Outcome), Some("passed"));
+        assert_eq!(commit.summary, "Runner-Outcome: no\ndid it");
+        assert_eq!(commit.before.as_ref().map(CommitId::as_str), Some(first.as_str()));
+        assert_eq!(commit.unix_secs, 7);
         assert_eq!(
-            read("chore(loop): run x iter 0003 repair status=retry guard=skipped").unwrap().node,
+            parse("chore(loop): run x iter 0003 repair status=retry guard=skipped").unwrap().node,
             None
         );
         for other in ["chore(loop): run y iter 0001 node a", "chore(loop): start run x", "fix: x", ""] {
-            assert_eq!(read(other), None, "{other}");
+            assert_eq!(parse(other), None, "{other}");
         }
     }
 
     #[test]
-    fn a_fetched_branch_stands_for_its_run_too() {
-        let (is_own, branch) = run_branch("abc 12 refs/remotes/origin/runner/x").unwrap();
-        assert_eq!((is_own, branch.run.as_str(), branch.name.as_str()), (false, "x", "origin/runner/x"));
-        assert!(run_branch("abc 12 refs/heads/runner/x").unwrap().0);
-        assert_eq!(run_branch("abc 12 refs/heads/main"), None);
+    fn a_fetched_branch_names_its_run() {
+        let id = "c".repeat(40);
+        let parse = |reference: &str| run_branch(&format!("{id} 12 {reference}"));
+        let (is_local, branch) = parse("refs/remotes/origin/runner/x").unwrap();
+        assert_eq!((is_local, branch.run.as_str(), branch.name.as_str()), (false, "x", "origin/runner/x"));
+        assert!(parse("refs/heads/runner/x").unwrap().0);
+        assert_eq!(parse("refs/heads/main"), None);
     }
 
     #[test]
-    fn a_lock_is_known_by_its_kind_and_its_holder() {
+    fn a_lock_is_recognised_by_its_kind_and_holder() {
         let line = "3: FLOCK  ADVISORY  WRITE 4121 00:2d:123 0 EOF";
         assert!(is_lock_of(line, 4121));
         assert!(!is_lock_of(line, 412));

@@ -1,27 +1,29 @@
-//! What an agent cannot change for good: git's configuration, the branches, HEAD, and what git thinks is under way.
+//! Protects `.git` from a session: its configuration, the references, HEAD, and operations in progress.
 //!
-//! Taken before a session and put back after it, when no process of the session lives any more. The files go back
-//! before the first git command runs, so that nothing planted in them is ever obeyed. Commits that the agent made
-//! stay reachable under `refs/runner/<run>/agent/`.
+//! A snapshot is captured before the session and restored after it, when no process of the session lives any more. The
+//! files are restored before the first git command runs, so that git never obeys anything planted in them. Commits that
+//! the agent made stay reachable under `refs/runner/<run>/agent/`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use runner_core::model::id::{IterationNumber, RunId};
+use runner_core::model::object_id::CommitId;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, UserError};
 use crate::fs::atomic::{self, FileStamp};
 use crate::git::Git;
 
-/// Files of the git folder that decide what git does. `HEAD` is among them.
+/// Files of the git directory that change what git does. `HEAD` is among them.
 const WORKTREE_FILES: [&str; 3] = ["HEAD", "config.worktree", "info/sparse-checkout"];
 const COMMON_FILES: [&str; 6] =
     ["config", "info/exclude", "info/attributes", "info/grafts", "objects/info/alternates", "shallow"];
 
-/// What git leaves while something is under way. After a session it is the agent's, and set aside.
-const UNDER_WAY: [&str; 13] = [
+/// Files that git keeps during an operation. After a session they are the agent's, and are set aside.
+const OPERATION_FILES: [&str; 13] = [
     "MERGE_HEAD",
     "MERGE_MSG",
     "MERGE_MODE",
@@ -42,77 +44,76 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 /// The state of a repository before a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RepoSnapshot {
-    /// In the order of [`pinned_paths`].
+    /// In the order of [`guarded_paths`].
     files: Vec<Option<Vec<u8>>>,
     refs: BTreeMap<String, String>,
+    /// Device and inode of the git directory.
     git_dir: (u64, u64),
 }
 
-/// What had to be put back, for the record.
+/// What a session had changed in `.git`, recorded in meta.json.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct RestoreReport {
-    /// Files of the git folder that were changed.
+    /// Restored files of the git directory.
     pub(crate) files: Vec<String>,
-    /// References that were moved or removed.
+    /// References that were restored or removed.
     pub(crate) refs: Vec<String>,
-    /// References that are new; they stay.
+    /// New references, which stay.
     pub(crate) new_refs: Vec<String>,
-    /// What was set aside.
+    /// Files of the git directory that were moved out of git's way.
     pub(crate) set_aside: Vec<String>,
-    /// Where commits of the agent's own are kept.
+    /// References that keep the agent's own commits.
     pub(crate) kept: Vec<String>,
 }
 
-/// The run and the iteration that a session belongs to.
+/// The session whose changes are undone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SessionRef<'a> {
-    pub(crate) run: &'a str,
-    pub(crate) branch: &'a str,
-    pub(crate) iter: &'a str,
-    /// The commit that the run's branch points to.
-    pub(crate) base: &'a str,
-    /// The user's index as it was, if that is known.
-    pub(crate) index: Option<FileStamp>,
+    pub(crate) run: &'a RunId,
+    pub(crate) iter: IterationNumber,
+    /// The commit that the session began from.
+    pub(crate) base: &'a CommitId,
+    /// The stamp of the user's index before the session, if it is known.
+    pub(crate) user_index: Option<FileStamp>,
 }
 
 impl RepoSnapshot {
-    /// Remembers everything. Called with the lock held and no session running.
-    pub(crate) fn take(git: &Git) -> Result<Self, Error> {
+    /// Called with the lock held and no session running.
+    pub(crate) fn capture(git: &Git) -> Result<Self, Error> {
         let files: Result<_, Error> =
-            pinned_paths(git).iter().map(|path| atomic::read(path, FILE_BYTES_MAX)).collect();
-        let files = files?;
-        Ok(Self { files, refs: git.all_refs()?, git_dir: identity_of(&git.git_dir())? })
+            guarded_paths(git).iter().map(|path| atomic::read(path, FILE_BYTES_MAX)).collect();
+        Ok(Self { files: files?, refs: git.all_refs()?, git_dir: identity_of(&git.git_dir())? })
     }
 
-    /// Puts everything back. No process of the session may be alive.
-    pub(crate) fn put_back(&self, git: &Git, session: SessionRef<'_>) -> Result<RestoreReport, Error> {
+    /// Restores everything. No process of the session may be alive.
+    pub(crate) fn restore(&self, git: &Git, session: SessionRef<'_>) -> Result<RestoreReport, Error> {
         if identity_of(&git.git_dir()).ok() != Some(self.git_dir) {
             return Err(UserError::GitFolderGone(git.git_dir()).into());
         }
-        let mut mended = RestoreReport::default();
-        let head_left = fs::read_to_string(git.git_dir().join("HEAD")).unwrap_or_default();
-        self.restore_files(git, &mut mended)?;
-        restore_index(git, session.index)?;
-        set_aside(git, session.iter, &mut mended)?;
-        self.restore_refs(git, session, head_left.trim(), &mut mended)?;
-        Ok(mended)
+        let mut report = RestoreReport::default();
+        let agent_head = fs::read_to_string(git.git_dir().join("HEAD")).unwrap_or_default();
+        self.restore_files(git, &mut report)?;
+        restore_index(git, session.user_index)?;
+        set_aside(git, session.iter, &mut report)?;
+        self.restore_refs(git, session, agent_head.trim(), &mut report)?;
+        Ok(report)
     }
 
-    fn restore_files(&self, git: &Git, mended: &mut RestoreReport) -> Result<(), Error> {
-        // Without this folder git takes the repository for none.
-        atomic::make_folders(git.common_dir(), &git.common_dir().join("refs/heads"))?;
-        for (path, pinned) in pinned_paths(git).iter().zip(&self.files) {
-            // Whatever stands there now (a link, a folder, a pipe) is not looked into, only compared.
+    fn restore_files(&self, git: &Git, report: &mut RestoreReport) -> Result<(), Error> {
+        // Without this folder git does not recognise the repository.
+        atomic::create_folders(git.common_dir(), &git.common_dir().join("refs/heads"))?;
+        for (path, before) in guarded_paths(git).iter().zip(&self.files) {
+            // A link, folder or pipe at this path is not followed or opened, only compared.
             let now = atomic::read(path, FILE_BYTES_MAX).ok().flatten();
-            if now == *pinned && !is_odd(path) {
+            if now == *before && !is_irregular(path) {
                 continue;
             }
-            atomic::clear(path)?;
-            if let Some(bytes) = pinned {
+            atomic::remove_any(path)?;
+            if let Some(bytes) = before {
                 let root = if path.starts_with(git.git_dir()) { &git.git_dir() } else { git.common_dir() };
-                atomic::replace(root, path, bytes)?;
+                atomic::overwrite_any(root, path, bytes)?;
             }
-            mended.files.push(name_in(git, path));
+            report.files.push(name_in(git, path));
         }
         Ok(())
     }
@@ -121,84 +122,96 @@ impl RepoSnapshot {
         &self,
         git: &Git,
         session: SessionRef<'_>,
-        head_left: &str,
-        mended: &mut RestoreReport,
+        agent_head: &str,
+        report: &mut RestoreReport,
     ) -> Result<(), Error> {
         let now = git.all_refs()?;
-        let branch = format!("refs/heads/{}", session.branch);
-        let head_commit =
-            head_left.strip_prefix("ref: ").map_or(Some(head_left), |name| now.get(name).map(String::as_str));
-        let in_the_way: Vec<&String> = now.keys().filter(|name| self.is_in_the_way(name)).collect();
-        let heads = [now.get(&branch).map(String::as_str), head_commit].into_iter().flatten();
-        let heads = heads.filter(|tip| *tip != session.base && git.is_commit(tip));
-        let removed = in_the_way.iter().filter_map(|name| now.get(*name).map(String::as_str));
-        let tips: BTreeSet<&str> = heads.chain(removed).collect();
-        for (nth, tip) in tips.into_iter().enumerate() {
+        let conflicting: Vec<&String> = now.keys().filter(|name| self.must_remove(name)).collect();
+        let mut tips = agent_tips(git, session, &now, agent_head);
+        tips.extend(conflicting.iter().filter_map(|name| now.get(*name).cloned()));
+        for (nth, tip) in tips.iter().enumerate() {
             let name = format!("refs/runner/{}/agent/{}-{}", session.run, session.iter, nth + 1);
             git.set_ref(&name, tip)?;
-            mended.kept.push(name);
+            report.kept.push(name);
         }
-        for name in in_the_way {
+        for name in conflicting {
             git.remove_ref(name)?;
-            mended.refs.push(name.clone());
+            report.refs.push(name.clone());
         }
-        for (name, pinned) in &self.refs {
+        for (name, before) in &self.refs {
             if !now.contains_key(name) {
-                // What stands there may be no reference at all, and git would not write over it.
-                atomic::clear(&git.common_dir().join(name))?;
+                // A file or folder that is not a reference may be at this path, and git would not overwrite it.
+                atomic::remove_any(&git.common_dir().join(name))?;
             }
-            // One that was broken before the session cannot be made again, and nothing is lost with it.
-            if now.get(name) != Some(pinned) && git.has_object(pinned) {
-                git.set_ref(name, pinned)?;
-                mended.refs.push(name.clone());
+            // A reference that was broken before the session cannot be restored, and nothing is lost with it.
+            if now.get(name) != Some(before) && git.has_object(before) {
+                git.set_ref(name, before)?;
+                report.refs.push(name.clone());
             }
         }
-        let is_new = |name: &String| !self.refs.contains_key(name) && !mended.refs.contains(name);
-        mended.new_refs = now.into_keys().filter(is_new).collect();
+        let is_new = |name: &String| !self.refs.contains_key(name) && !report.refs.contains(name);
+        report.new_refs = now.into_keys().filter(is_new).collect();
         Ok(())
     }
 
-    /// Whether a reference is new and cannot stay: one that git would show other history for, or one whose name
-    /// leaves no room for that of an old one.
-    fn is_in_the_way(&self, name: &str) -> bool {
+    /// Whether a new reference cannot stay: git would show another history because of it, or its name conflicts with the
+    /// name of an old one.
+    fn must_remove(&self, name: &str) -> bool {
         let is_below =
             |one: &str, other: &str| one.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'));
-        let clashes = |old: &String| is_below(name, old) || is_below(old, name);
+        let conflicts = |old: &String| is_below(name, old) || is_below(old, name);
         let is_new = !self.refs.contains_key(name);
-        is_new && (name.starts_with("refs/replace/") || self.refs.keys().any(clashes))
+        is_new && (name.starts_with("refs/replace/") || self.refs.keys().any(conflicts))
     }
 }
 
-/// Gives the user's index back as it was, from the copy that was taken; without one, git makes it anew.
+/// The commits that the agent left on the run's branch and at HEAD.
+fn agent_tips(
+    git: &Git,
+    session: SessionRef<'_>,
+    refs: &BTreeMap<String, String>,
+    agent_head: &str,
+) -> BTreeSet<String> {
+    let head = match agent_head.strip_prefix("ref: ") {
+        Some(name) => refs.get(name).map(String::as_str),
+        None => Some(agent_head),
+    };
+    let branch = refs.get(&session.run.branch().reference()).map(String::as_str);
+    let tips = [branch, head].into_iter().flatten().filter(|tip| *tip != session.base.as_str());
+    tips.filter(|tip| git.existing_commit(tip).is_some()).map(str::to_owned).collect()
+}
+
+/// Restores the user's index from the private copy; without one, git creates it again.
 fn restore_index(git: &Git, before: Option<FileStamp>) -> Result<(), Error> {
     if before.is_some() && atomic::stamp(&git.paths().index()) == before {
         return Ok(());
     }
-    let (index, copy) = (git.paths().index(), git.paths().private_index("work"));
+    let index = git.paths().index();
+    let copy = git.paths().private_index("work");
     if !copy.exists() {
-        return atomic::clear(&index);
+        return atomic::remove_any(&index);
     }
     let restored = git.paths().private_index("restored");
-    atomic::copy_as_old(&copy, &restored)?;
-    if is_odd(&index) {
-        atomic::clear(&index)?;
+    atomic::copy_with_mtime(&copy, &restored)?;
+    if is_irregular(&index) {
+        atomic::remove_any(&index)?;
     }
     fs::rename(&restored, &index).map_err(Error::io("write", index))
 }
 
-fn pinned_paths(git: &Git) -> Vec<PathBuf> {
+fn guarded_paths(git: &Git) -> Vec<PathBuf> {
     let own = WORKTREE_FILES.iter().map(|name| git.git_dir().join(name));
     own.chain(COMMON_FILES.iter().map(|name| git.common_dir().join(name))).collect()
 }
 
 fn identity_of(path: &Path) -> Result<(u64, u64), Error> {
-    let found = fs::symlink_metadata(path).map_err(Error::io("look at", path))?;
-    Ok((found.dev(), found.ino()))
+    let metadata = fs::symlink_metadata(path).map_err(Error::io("look at", path))?;
+    Ok((metadata.dev(), metadata.ino()))
 }
 
-/// Whether something other than a plain file or nothing is there.
-fn is_odd(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|found| !found.is_file())
+/// Whether something other than a regular file exists at a path.
+fn is_irregular(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file())
 }
 
 fn name_in(git: &Git, path: &Path) -> String {
@@ -207,32 +220,32 @@ fn name_in(git: &Git, path: &Path) -> String {
     name.unwrap_or(path).display().to_string()
 }
 
-/// Moves what the agent left under way, and locks that its killed git commands left, out of git's sight.
-fn set_aside(git: &Git, iter: &str, mended: &mut RestoreReport) -> Result<(), Error> {
-    let aside = git.paths().set_aside(iter);
-    let mut found: Vec<PathBuf> = UNDER_WAY.iter().map(|name| git.git_dir().join(name)).collect();
-    found.extend(["config.lock", "packed-refs.lock"].map(|name| git.common_dir().join(name)));
-    collect_locks(&git.common_dir().join("refs"), &mut found);
-    for path in found.into_iter().filter(|path| path.symlink_metadata().is_ok()) {
+/// Moves operations that the agent left in progress, and locks of its killed git commands, out of git's way.
+fn set_aside(git: &Git, iter: IterationNumber, report: &mut RestoreReport) -> Result<(), Error> {
+    let folder = git.paths().set_aside(&iter.to_string());
+    let mut paths: Vec<PathBuf> = OPERATION_FILES.iter().map(|name| git.git_dir().join(name)).collect();
+    paths.extend(["config.lock", "packed-refs.lock"].map(|name| git.common_dir().join(name)));
+    collect_locks(&git.common_dir().join("refs"), &mut paths);
+    for path in paths.into_iter().filter(|path| path.symlink_metadata().is_ok()) {
         let name = name_in(git, &path);
-        atomic::make_folders(&git.git_dir(), &aside)?;
-        let place = aside.join(name.replace('/', "-"));
-        atomic::clear(&place)?;
-        fs::rename(&path, &place).map_err(Error::io("set aside", &path))?;
-        mended.set_aside.push(name);
+        atomic::create_folders(&git.git_dir(), &folder)?;
+        let target = folder.join(name.replace('/', "-"));
+        atomic::remove_any(&target)?;
+        fs::rename(&path, &target).map_err(Error::io("set aside", &path))?;
+        report.set_aside.push(name);
     }
     Ok(())
 }
 
-/// Every lock on a reference below a folder.
-pub(crate) fn collect_locks(folder: &Path, found: &mut Vec<PathBuf>) {
+/// Collects the lock files of references below a folder.
+pub(crate) fn collect_locks(folder: &Path, locks: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let path = entry.path();
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            collect_locks(&path, found);
+            collect_locks(&path, locks);
         } else if path.extension().is_some_and(|extension| extension == "lock") {
-            found.push(path);
+            locks.push(path);
         }
     }
 }

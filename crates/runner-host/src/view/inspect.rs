@@ -1,4 +1,4 @@
-//! Reading a repository without changing anything: no lock, no write.
+//! Reads everything that the read-only commands show (`status`, `tree`, `validate`, …), without a lock and without writing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,71 +7,23 @@ use runner_core::config::Config;
 use runner_core::layout::{Doc, NODES_DIR, RUNNER_DIR, tools_path};
 use runner_core::model::goal::{Goal, GoalError};
 use runner_core::model::id::{NodeId, RunId};
+use runner_core::model::object_id::BranchName;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tools::Tools;
 use runner_core::model::tree::{BYTES_MAX, Tree, TreeProblem};
 use runner_core::runs::identity::{IdentityError, IdentityInputs};
-use runner_core::runs::start::DocSet;
 use runner_core::strict::DocumentProblem;
-use runner_core::text::one_line;
 
+use crate::clock::now_ms;
 use crate::error::{Error, UserError};
 use crate::fs::atomic;
-use crate::git::{Git, Head, lossy};
-use crate::iteration::RecoveryNote;
-use crate::iteration::iteration_dir::now_ms;
+use crate::git::{Git, Head};
 use crate::ops::pause;
+use crate::repo::documents::{SMALL_BYTES_MAX, first_paths, read_docs_and_errors};
 use crate::repo::journal;
-use crate::repo::paths::RUNNER_FOLDERS;
+use crate::repo::recovery::RecoveryNote;
 
-/// No document but the tree has a reason to be large.
-const SMALL_BYTES_MAX: u64 = 16 << 20;
-
-/// Reads the documents as they lie in the work tree. Each is a plain file in a real folder, or not there.
-pub(crate) fn read_docs(git: &Git) -> Result<DocSet, Error> {
-    let (docs, refused) = read_what_can_be_read(git)?;
-    refused.into_iter().next().map_or(Ok(docs), |refusal| Err(refusal.into()))
-}
-
-/// The same, with the refusals beside what could be read.
-fn read_what_can_be_read(git: &Git) -> Result<(DocSet, Vec<UserError>), Error> {
-    let (mut docs, mut refused) = (DocSet::new(), Vec::new());
-    for folder in RUNNER_FOLDERS {
-        match atomic::is_folder(&git.root().join(folder)) {
-            Ok(_) => {}
-            Err(Error::Refused(refusal)) => return Ok((docs, vec![refusal])),
-            Err(error) => return Err(error),
-        }
-    }
-    for doc in Doc::ALL {
-        let max = if doc == Doc::Tree { BYTES_MAX as u64 } else { SMALL_BYTES_MAX };
-        match atomic::read(&git.paths().doc(doc), max) {
-            Ok(Some(bytes)) => drop(docs.insert(doc, bytes)),
-            Ok(None) => {}
-            Err(Error::Refused(refusal)) => refused.push(refusal),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok((docs, refused))
-}
-
-/// The documents as a commit has them.
-pub(crate) fn docs_of(git: &Git, commit: &str) -> Result<DocSet, Error> {
-    let files = git.files_of(commit, RUNNER_DIR)?;
-    let known: Vec<(Doc, &str)> =
-        files.iter().filter_map(|file| Doc::at(&file.path).map(|doc| (doc, file.object.as_str()))).collect();
-    let objects: Vec<&str> = known.iter().map(|(_, object)| *object).collect();
-    Ok(known.iter().map(|(doc, _)| *doc).zip(git.blobs(&objects)?).collect())
-}
-
-/// Paths for people: the first ten, and how many more there are.
-pub(crate) fn show_paths(paths: &[Vec<u8>]) -> (Vec<String>, usize) {
-    let shown: Vec<String> = paths.iter().take(10).map(|path| one_line(&lossy(path))).collect();
-    let more = paths.len() - shown.len();
-    (shown, more)
-}
-
-/// A document that is there, or not, or cannot be read.
+/// The result of reading a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadedDoc<T, P> {
     Missing,
@@ -80,7 +32,7 @@ pub enum LoadedDoc<T, P> {
 }
 
 impl<T, P> LoadedDoc<T, P> {
-    fn of(bytes: Option<&Vec<u8>>, decode: impl FnOnce(&[u8]) -> Result<T, P>) -> Self {
+    fn load(bytes: Option<&Vec<u8>>, decode: impl FnOnce(&[u8]) -> Result<T, P>) -> Self {
         match bytes.map(|bytes| decode(bytes)) {
             None => Self::Missing,
             Some(Ok(value)) => Self::Valid(value),
@@ -88,7 +40,6 @@ impl<T, P> LoadedDoc<T, P> {
         }
     }
 
-    /// The value, if there is one.
     pub fn valid(&self) -> Option<&T> {
         match self {
             Self::Valid(value) => Some(value),
@@ -97,81 +48,74 @@ impl<T, P> LoadedDoc<T, P> {
     }
 }
 
-/// Everything that the reading commands show.
+/// Everything that the read-only commands show.
 #[derive(Debug)]
 pub struct Inspection {
-    /// The work tree's root.
+    /// The root of the work tree.
     pub root: PathBuf,
-    /// Where HEAD is.
     pub head: Head,
-    /// Changed paths outside `.runner/`, for people.
+    /// The first changed paths outside of `.runner/`, and the number of the others.
     pub dirty: (Vec<String>, usize),
-    /// Whether the user changed something in `.runner/` that no start has taken in.
+    /// Whether `.runner/` has changes that `runner start` has not committed.
     pub runner_changed: bool,
-    /// Whether a start or an iteration was interrupted.
+    /// Whether a crash left an operation in the journal.
     pub interrupted: bool,
-    /// Whether the run is paused, or will be after the iteration that is being made.
+    /// Whether the run is paused, or will be after the current iteration.
     pub is_paused: bool,
-    /// What was last finished after a crash.
+    /// What the last recovery finished.
     pub recovery: Option<RecoveryNote>,
-    /// What stands where documents should, and is none.
+    /// Errors of documents that are not regular files or are too large.
     pub refused: Vec<UserError>,
-    /// The documents that are missing.
     pub missing: Vec<Doc>,
-    /// GOAL.md.
     pub goal: LoadedDoc<GoalView, GoalError>,
-    /// config.toml.
     pub config: LoadedDoc<Config, Vec<DocumentProblem>>,
-    /// run_state.json.
     pub state: LoadedDoc<RunState, Vec<DocumentProblem>>,
-    /// tree.json.
     pub tree: LoadedDoc<Tree, Vec<TreeProblem>>,
-    /// What is wrong with the files that say what agents may use.
+    /// Faults in the tools.json files.
     pub tools: Vec<String>,
-    /// How much of the wait that is on record is left: when it ends, and in how many milliseconds.
+    /// When the recorded wait ends, in Unix milliseconds, and how many milliseconds are left.
     pub waiting: Option<(u64, u64)>,
 }
 
-/// What the reading commands need of GOAL.md.
+/// The parts of GOAL.md that the read-only commands show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GoalView {
-    /// The id in its front matter.
+    /// The run id in its front matter.
     pub id: Option<RunId>,
-    /// Its heading.
     pub title: String,
-    /// Whether it is more than the template.
+    /// Whether it differs from the template.
     pub is_written: bool,
 }
 
-/// Looks at the repository that `dir` lies in.
+/// Inspects the repository that contains `dir`.
 pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
     let mut git = Git::open(dir)?;
     if git.root().join(RUNNER_DIR).symlink_metadata().is_err() {
         return Err(UserError::NotSetUp(git.root().to_owned()).into());
     }
-    let (docs, refused) = read_what_can_be_read(&git)?;
-    let config = LoadedDoc::of(docs.get(&Doc::Config), Config::decode);
+    let (docs, refused) = read_docs_and_errors(&git)?;
+    let config = LoadedDoc::load(docs.get(&Doc::Config), Config::decode);
     let filters = config.valid().map(|config| config.git.filters.clone()).unwrap_or_default();
     git.allow_filters(&filters)?;
     let status = git.status()?;
-    let state = LoadedDoc::of(docs.get(&Doc::RunState), RunState::decode);
+    let state = LoadedDoc::load(docs.get(&Doc::RunState), RunState::decode);
     let wait = state.valid().and_then(|state: &RunState| state.wait.as_ref());
     let waiting = wait.and_then(|wait| {
         let since_ms = git.last_iteration_time().ok()?.saturating_mul(1000);
         let left_ms = wait.left_ms(since_ms, now_ms());
         (left_ms > 0).then_some((wait.end_ms(since_ms), left_ms))
     });
-    let tree = LoadedDoc::of(docs.get(&Doc::Tree), Tree::decode);
+    let tree = LoadedDoc::load(docs.get(&Doc::Tree), Tree::decode);
     Ok(Inspection {
         root: git.root().to_owned(),
-        dirty: show_paths(&status.outside),
+        dirty: first_paths(&status.outside),
         runner_changed: !status.inside.is_empty(),
         interrupted: journal::pending(&git.paths().journal())?.is_some(),
         is_paused: pause::is_paused(git.paths()),
         recovery: RecoveryNote::read(&git),
         refused,
         missing: Doc::ALL.into_iter().filter(|doc| !docs.contains_key(doc)).collect(),
-        goal: LoadedDoc::of(docs.get(&Doc::Goal), read_goal),
+        goal: LoadedDoc::load(docs.get(&Doc::Goal), read_goal),
         state,
         waiting,
         tools: tools_faults(&git, tree.valid(), config.valid())?,
@@ -181,7 +125,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
     })
 }
 
-/// Every fault in every tools.json, with its file; those that no tree or configuration is needed for in any case.
+/// The faults of every tools.json, with its path. Without a tree and a configuration, only those of each file by itself.
 pub(crate) fn tools_faults(
     git: &Git,
     tree: Option<&Tree>,
@@ -190,13 +134,14 @@ pub(crate) fn tools_faults(
     let entries = std::fs::read_dir(git.root().join(NODES_DIR)).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
-    let (mut faults, mut files) = (Vec::new(), BTreeMap::new());
+    let mut faults = Vec::new();
+    let mut files = BTreeMap::new();
     for node in names.iter().filter_map(|name| NodeId::new(name.as_str()).ok()) {
         let path = tools_path(&node);
         let bytes = match atomic::read(&git.root().join(&path), SMALL_BYTES_MAX) {
             Ok(bytes) => bytes,
-            Err(Error::Refused(refusal)) => {
-                faults.push(refusal.to_string());
+            Err(Error::Refused(error)) => {
+                faults.push(error.to_string());
                 None
             }
             Err(error) => return Err(error),
@@ -216,7 +161,7 @@ pub(crate) fn tools_faults(
     Ok(faults)
 }
 
-/// The tree alone, for commands that need nothing else.
+/// Reads only the tree.
 pub fn read_tree(dir: &Path) -> Result<LoadedDoc<Tree, Vec<TreeProblem>>, Error> {
     let git = Git::open(dir)?;
     if !atomic::is_folder(&git.root().join(RUNNER_DIR))? {
@@ -226,7 +171,7 @@ pub fn read_tree(dir: &Path) -> Result<LoadedDoc<Tree, Vec<TreeProblem>>, Error>
     if bytes.is_none() {
         return Err(UserError::MissingDoc(Doc::Tree).into());
     }
-    Ok(LoadedDoc::of(bytes.as_ref(), Tree::decode))
+    Ok(LoadedDoc::load(bytes.as_ref(), Tree::decode))
 }
 
 fn read_goal(bytes: &[u8]) -> Result<GoalView, GoalError> {
@@ -235,25 +180,25 @@ fn read_goal(bytes: &[u8]) -> Result<GoalView, GoalError> {
 }
 
 impl Inspection {
-    /// What identity is read from. Documents that cannot be read name no run.
-    fn standing(&self) -> IdentityInputs<'_> {
+    /// Documents that are missing or invalid contribute no run id.
+    fn identity_inputs(&self) -> IdentityInputs<'_> {
         IdentityInputs {
-            branch: self.head.branch(),
+            branch: self.head.branch().map(BranchName::as_str),
             has_gitignore: !self.missing.contains(&Doc::Gitignore),
             state_id: self.state.valid().and_then(|state| state.run_id.as_ref()),
             goal_id: self.goal.valid().and_then(|goal| goal.id.as_ref()),
         }
     }
 
-    /// What keeps the run from going on, as far as identity goes. Before the first start nothing does.
+    /// Why branch, goal and state do not agree on one run. Empty before the first start.
     pub fn identity_faults(&self) -> Vec<IdentityError> {
-        let standing = self.standing();
-        if standing.is_unstarted() { Vec::new() } else { standing.faults() }
+        let inputs = self.identity_inputs();
+        if inputs.is_unstarted() { Vec::new() } else { inputs.faults() }
     }
 
-    /// The run that stands here, if identity is whole.
+    /// The current run, if branch, goal and state agree on it.
     pub fn run(&self) -> Option<&RunId> {
-        let standing = self.standing();
-        standing.state_id.filter(|_| standing.faults().is_empty())
+        let inputs = self.identity_inputs();
+        inputs.state_id.filter(|_| inputs.faults().is_empty())
     }
 }

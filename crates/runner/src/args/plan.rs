@@ -1,15 +1,15 @@
-//! What people can type about plans.
+//! Arguments of `runner plan`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-/// Take a plan in from a file, or write the tree as one
+/// Import or export the plan
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner plan import PLAN.md --dry-run
   runner plan import .taskmaster/tasks/tasks.json
-  runner plan export PLAN.md")]
+  runner plan export --out PLAN.md")]
 pub(crate) struct PlanArgs {
     #[command(subcommand)]
     pub(crate) command: PlanCommand,
@@ -21,61 +21,56 @@ pub(crate) enum PlanCommand {
     Export(PlanExportArgs),
 }
 
-/// Put the items of a checklist or a task file into the tree, as one commit
+/// Add the items of a checklist or task file to the plan, as one commit
 ///
-/// Reads markdown checklists, user stories (prd.json) and task-master's tasks.json. Nesting becomes the tree and
-/// dependencies become order. Only the runner says that a node passes, so items that the file calls done are left out
-/// and counted.
+/// Reads Markdown checklists, user stories (prd.json) and Task Master's tasks.json. Nesting becomes the tree, and
+/// dependencies become order. Completed items are skipped (and counted): only the runner can mark a task as passed.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  runner plan import PLAN.md --dry-run    show the tree that it would make
+  runner plan import PLAN.md --dry-run   # show the resulting tree
   runner plan import PLAN.md
   runner plan import prd.json --under api
   runner plan import tasks.json --tag release
   cat notes.txt | runner plan import - --format markdown")]
 pub(crate) struct PlanImportArgs {
-    /// The file; - is standard input
+    /// File to import; - is standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// The node that the items go below, by its path, its id or the beginning of it; without it, the root
+    /// Parent task (path, id or unique prefix) [default: the root]
     #[arg(long, value_name = "NODE")]
     pub(crate) under: Option<String>,
-    /// Show the tree, and write nothing
-    #[arg(long, short = 'n')]
+    /// Show the resulting tree and write nothing
+    #[arg(long)]
     pub(crate) dry_run: bool,
-    /// How the file is written; without it, that is found out and told
+    /// File format [default: detected]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<PlanFormatArg>,
-    /// Which list of tasks, in a file of task-master's that holds several
+    /// Task list to import, for a Task Master file with several
     #[arg(long, value_name = "TAG")]
     pub(crate) tag: Option<String>,
-    /// Take items that the file calls done in too, as open work
+    /// Import completed items as open tasks
     #[arg(long)]
     pub(crate) include_done: bool,
 }
 
-/// How a plan is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PlanFormatArg {
-    /// A checklist: `- [ ] what to do`
     Markdown,
-    /// User stories: prd.json
     Prd,
-    /// Task-master's tasks.json
     TaskMaster,
 }
 
-/// Write the tree as a markdown checklist, which `plan import` reads back
+/// Write the plan as a Markdown checklist, which `plan import` reads
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  runner plan export              print it
-  runner plan export PLAN.md      write it into a file that is not there yet
-  runner plan export PLAN.md --force")]
+  runner plan export                       # print it
+  runner plan export --out PLAN.md         # write a new file
+  runner plan export --out PLAN.md --force")]
 pub(crate) struct PlanExportArgs {
-    /// The file; - is standard output
-    #[arg(value_name = "FILE", default_value = "-", hide_default_value = true)]
-    pub(crate) file: PathBuf,
-    /// Replace a file that is there
-    #[arg(long)]
+    /// Output file [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Overwrite an existing file
+    #[arg(long, requires = "out")]
     pub(crate) force: bool,
 }

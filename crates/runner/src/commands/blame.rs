@@ -9,117 +9,124 @@ use runner_core::model::tree::Node;
 use runner_core::step::{GuardExit, Outcome};
 use runner_host::ops::blame::{BisectStep, BlameCandidate, BlameProgress, BlameResult, BlameSearch};
 use runner_host::ops::guard_rerun::GuardRerunOutcome;
-use runner_host::view::run_view::RunView;
+use runner_host::view::run_view::{IterationView, RunView};
 use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
 
 use crate::args::BlameArgs;
-use crate::render::changes::{FileDiffStat, files, files_drawn};
+use crate::render::changes::{FileDiffStat, parse_numstat, render_files};
 use crate::render::short;
-use crate::target_arg::{iteration_of, node};
+use crate::target_arg::{resolve_iteration, resolve_node, unreadable_tree};
 
-const WHAT: &str = "could not find out who broke it";
+const WHAT: &str = "could not find the breaking iteration";
 
 pub(crate) struct BlameOutput {
     command: Vec<String>,
     first: Option<BlameCandidate>,
-    found: BlameResult,
-    probes: Vec<BisectStep>,
+    result: BlameResult,
+    steps: Vec<BisectStep>,
     files: Vec<FileDiffStat>,
 }
 
-pub(crate) fn run(dir: &Path, args: &BlameArgs, out: &Ui) -> Result<BlameOutput, CommandError> {
-    let told = |error| CommandError::from_host(WHAT, error);
-    let look = RunView::at(dir, args.run.as_deref()).map_err(told)?;
-    let from = beginning(args, &look)?;
-    let blame = BlameSearch::begin(dir, args.run.as_deref(), from, &args.command).map_err(told)?;
-    let mut probes = Vec::new();
-    let mut under_way = None;
-    let mut tell = |going: BlameProgress<'_>| match going {
-        BlameProgress::Begins { suspect, left } => {
-            let check = short(&args.command.join(" "));
-            let check = if check.is_empty() { "the guard".to_owned() } else { format!("`{check}`") };
+pub(crate) fn run(dir: &Path, args: &BlameArgs, ui: &Ui) -> Result<BlameOutput, CommandError> {
+    let failed = |error| CommandError::from_host(WHAT, error);
+    let view = RunView::at(dir, args.run.as_deref()).map_err(failed)?;
+    let from = start_of_search(args, &view)?;
+    let search = BlameSearch::begin(dir, args.run.as_deref(), from, &args.command).map_err(failed)?;
+    let mut steps = Vec::new();
+    let mut status_line = None;
+    let mut on_progress = |progress: BlameProgress<'_>| match progress {
+        BlameProgress::Started { candidate, left } => {
+            let command = short(&args.command.join(" "));
+            let command = if command.is_empty() { "the guard".to_owned() } else { format!("`{command}`") };
             let left = if left > 1 { format!(", {left} commits left") } else { String::new() };
-            under_way = Some(out.status_line(&format!("{check} on {}{left}", what(suspect))));
+            let text = format!("running {command} on {}{left}", describe(candidate));
+            status_line = Some(ui.status_line(&text));
         }
-        BlameProgress::Ended(probe) => {
-            under_way = None;
-            out.print_unless_json(&BlameStepOutput(probe));
-            probes.push(probe.clone());
+        BlameProgress::Ended(step) => {
+            status_line = None;
+            ui.print_unless_json(&BlameStepOutput(step));
+            steps.push(step.clone());
         }
     };
-    let found = blame.search(&mut tell).map_err(told)?;
-    drop(under_way);
-    let numbers = match &found {
-        BlameResult::Broke { suspect, .. } => blame.numbers(suspect).map_err(told)?,
-        BlameResult::NeverRed | BlameResult::AlwaysRed | BlameResult::Stopped(_) => Vec::new(),
+    let result = search.search(&mut on_progress).map_err(failed)?;
+    drop(status_line);
+    let numstat = match &result {
+        BlameResult::Broke { candidate, .. } => search.diff_stat(candidate).map_err(failed)?,
+        BlameResult::NeverFailed | BlameResult::AlwaysFailed | BlameResult::Stopped(_) => Vec::new(),
     };
-    let command = blame.command().to_vec();
-    Ok(BlameOutput { command, first: blame.suspects.first().cloned(), found, probes, files: files(&numbers) })
+    let command = search.command().to_vec();
+    let first = search.candidates.first().cloned();
+    Ok(BlameOutput { command, first, result, steps, files: parse_numstat(&numstat) })
 }
 
-/// Where the check was green: where the node passed; of the guard alone, where it first let a node pass; of a command,
-/// at the start.
-fn beginning(args: &BlameArgs, look: &RunView) -> Result<Option<IterationNumber>, CommandError> {
+/// The iteration after which the command succeeded: for a node, the one where it passed; for the guard, the first one
+/// that passed; for another command none, which means the start of the run.
+fn start_of_search(args: &BlameArgs, view: &RunView) -> Result<Option<IterationNumber>, CommandError> {
     if let Some(from) = &args.from {
-        return iteration_of(from, look, WHAT).map(Some);
+        return resolve_iteration(from, view, WHAT).map(Some);
     }
-    let passed = |seen: &&runner_host::view::run_view::IterationView| seen.outcome == Some(Outcome::Passed);
-    let Some(wanted) = &args.node else {
-        if !args.command.is_empty() {
-            return Ok(None);
-        }
-        let none = || {
-            CommandError::new("no_pass", CommandExit::REFUSED, WHAT)
-                .cause("the guard has let no node pass yet")
-                .hint("name an iteration after which it was green: --from ITER")
-        };
-        return look.iterations.iter().find(passed).map(|seen| Some(seen.iter)).ok_or_else(none);
-    };
-    let tree = look.tree.as_ref().ok_or_else(|| {
-        CommandError::new("tree", CommandExit::REFUSED, WHAT)
-            .cause("the run's tree cannot be read")
-            .hint("run 'runner validate'")
-    })?;
-    let id = node(wanted, tree, WHAT)?;
-    let path = tree.path_to(&id).unwrap_or_default();
-    let mut leaves = BTreeSet::new();
-    path.last().into_iter().for_each(|node| collect(node, &mut leaves));
-    let on_it = |seen: &&runner_host::view::run_view::IterationView| {
-        seen.node().is_some_and(|node| leaves.contains(node))
-    };
-    let is_passed = path.last().is_some_and(|node| node.passes);
-    let last = look.iterations.iter().rev().filter(passed).find(on_it).filter(|_| is_passed);
-    last.map(|seen| Some(seen.iter)).ok_or_else(|| {
-        CommandError::new("not_passed", CommandExit::REFUSED, WHAT)
-            .cause(format!("`{id}` has not passed, so nothing can have broken it"))
-            .hint("name a check: runner blame -- COMMAND")
+    if let Some(node) = &args.node {
+        return last_pass_of(node, view).map(Some);
+    }
+    if !args.command.is_empty() {
+        return Ok(None);
+    }
+    let first = view.iterations.iter().find(|iteration| has_passed(iteration));
+    first.map(|iteration| Some(iteration.iter)).ok_or_else(|| {
+        CommandError::refused("no_pass", WHAT)
+            .cause("no task has passed yet")
+            .hint("name an iteration after which the guard succeeded: --from ITER")
     })
 }
 
-fn collect<'t>(node: &'t Node, leaves: &mut BTreeSet<&'t NodeId>) {
+fn has_passed(iteration: &IterationView) -> bool {
+    iteration.outcome == Some(Outcome::Passed)
+}
+
+/// The last iteration in which a leaf of the node passed.
+fn last_pass_of(node: &str, view: &RunView) -> Result<IterationNumber, CommandError> {
+    let tree = view.tree.as_ref().ok_or_else(|| unreadable_tree(WHAT))?;
+    let id = resolve_node(node, tree, WHAT)?;
+    let not_passed = || {
+        CommandError::refused("not_passed", WHAT)
+            .cause(format!("`{id}` has not passed yet"))
+            .hint("name a command instead: runner blame -- COMMAND")
+    };
+    let path = tree.path_to(&id).unwrap_or_default();
+    let node = path.last().filter(|node| node.passes).ok_or_else(not_passed)?;
+    let mut leaves = BTreeSet::new();
+    collect_leaves(node, &mut leaves);
+    let is_on_leaf = |iteration: &&IterationView| iteration.node().is_some_and(|node| leaves.contains(node));
+    let mut passes = view.iterations.iter().rev().filter(|iteration| has_passed(iteration));
+    passes.find(is_on_leaf).map(|iteration| iteration.iter).ok_or_else(not_passed)
+}
+
+fn collect_leaves<'t>(node: &'t Node, leaves: &mut BTreeSet<&'t NodeId>) {
     if node.is_leaf() {
         leaves.insert(&node.id);
     }
-    node.children.iter().for_each(|child| collect(child, leaves));
+    for child in &node.children {
+        collect_leaves(child, leaves);
+    }
 }
 
-/// What a commit is, for people: an iteration with its node, a start, or the user's own.
-fn what(suspect: &BlameCandidate) -> String {
-    match &suspect.kind {
+/// A commit in a few words: an iteration with its node, a start, an edit, or a commit of the user.
+fn describe(candidate: &BlameCandidate) -> String {
+    match &candidate.kind {
         CommitKind::Iteration { iter, target: IterationTarget::Node(node), .. } => format!("#{iter} {node}"),
         CommitKind::Iteration { iter, target: IterationTarget::Repair, .. } => format!("#{iter} repair"),
         CommitKind::Start { .. } => "start".to_owned(),
         CommitKind::Baseline { .. } => "baseline".to_owned(),
         CommitKind::Edit { edit, .. } => format!("edit: {}", short(&edit.to_string())),
         CommitKind::Malformed { subject } | CommitKind::User { subject } => {
-            format!("yours: {}", short(subject))
+            format!("user commit: {}", short(subject))
         }
     }
 }
 
-fn suspect_json(suspect: &BlameCandidate) -> Value {
-    let node = match &suspect.kind {
+fn candidate_json(candidate: &BlameCandidate) -> Value {
+    let node = match &candidate.kind {
         CommitKind::Iteration { target: IterationTarget::Node(node), .. } => Some(node),
         CommitKind::Iteration { .. }
         | CommitKind::Start { .. }
@@ -128,19 +135,19 @@ fn suspect_json(suspect: &BlameCandidate) -> Value {
         | CommitKind::Malformed { .. }
         | CommitKind::User { .. } => None,
     };
-    json!({ "iter": suspect.kind.iter(), "node": node, "commit": suspect.commit, "what": what(suspect) })
+    json!({ "iter": candidate.kind.iter(), "node": node, "commit": candidate.commit, "what": describe(candidate) })
 }
 
-/// One run of the check, as it is over.
+/// One run of the command.
 struct BlameStepOutput<'p>(&'p BisectStep);
 
 impl BlameStepOutput<'_> {
     fn word(&self) -> String {
-        match &self.0.how {
-            GuardRerunOutcome::Ended(GuardExit::Code(0)) => "green".to_owned(),
-            GuardRerunOutcome::Ended(exit) => format!("red (exit {exit})"),
-            GuardRerunOutcome::TimedOut => "red (ran out of time)".to_owned(),
-            GuardRerunOutcome::NotStarted(why) => format!("red (could not be started: {})", short(why)),
+        match &self.0.outcome {
+            GuardRerunOutcome::Ended(GuardExit::Code(0)) => "passed".to_owned(),
+            GuardRerunOutcome::Ended(exit) => format!("failed (exit {exit})"),
+            GuardRerunOutcome::TimedOut => "failed (timed out)".to_owned(),
+            GuardRerunOutcome::NotStarted(why) => format!("failed (could not start: {})", short(why)),
             GuardRerunOutcome::Stopped(_) => "stopped".to_owned(),
         }
     }
@@ -148,74 +155,82 @@ impl BlameStepOutput<'_> {
 
 impl CommandOutput for BlameStepOutput<'_> {
     fn json(&self) -> Value {
-        let mut probe = suspect_json(&self.0.suspect);
-        if let Some(keys) = probe.as_object_mut() {
-            keys.insert("green".to_owned(), self.0.is_green().into());
+        let mut step = candidate_json(&self.0.candidate);
+        if let Some(keys) = step.as_object_mut() {
+            keys.insert("passed".to_owned(), self.0.is_success().into());
             keys.insert("result".to_owned(), self.word().into());
             keys.insert("left".to_owned(), self.0.left.into());
         }
-        probe
+        step
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let line =
-            KeyValueLine::new().with("probe", what(&self.0.suspect)).with("commit", &self.0.suspect.commit);
-        vec![line.with("green", self.0.is_green()).with("result", self.word()).with("left", self.0.left)]
+        let line = KeyValueLine::new()
+            .with("step", describe(&self.0.candidate))
+            .with("commit", &self.0.candidate.commit);
+        vec![line.with("passed", self.0.is_success()).with("result", self.word()).with("left", self.0.left)]
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        let (glyph, ink) =
-            if self.0.is_green() { (Glyph::Passed, TextRole::Good) } else { (Glyph::Failed, TextRole::Bad) };
-        let commit: String = self.0.suspect.commit.chars().take(8).collect();
+    fn human(&self, styler: &Styler) -> String {
+        let (glyph, role) = if self.0.is_success() {
+            (Glyph::Passed, TextRole::Good)
+        } else {
+            (Glyph::Failed, TextRole::Bad)
+        };
+        let commit = self.0.candidate.commit.prefix(8);
         let left = if self.0.left > 1 { format!(", {} left", self.0.left) } else { String::new() };
-        let line = format!("{commit} {}: {}{left}", what(&self.0.suspect), self.word());
-        format!("{} {}\n", pen.paint(ink, pen.glyph(glyph)), pen.fit(&line, pen.width.saturating_sub(2)))
+        let line = format!("{commit} {}: {}{left}", describe(&self.0.candidate), self.word());
+        format!(
+            "{} {}\n",
+            styler.paint(role, styler.glyph(glyph)),
+            styler.fit(&line, styler.width.saturating_sub(2))
+        )
     }
 }
 
 impl BlameOutput {
     fn word(&self) -> &'static str {
-        match &self.found {
-            BlameResult::NeverRed => "never_red",
-            BlameResult::AlwaysRed => "always_red",
+        match &self.result {
+            BlameResult::NeverFailed => "never_failed",
+            BlameResult::AlwaysFailed => "always_failed",
             BlameResult::Broke { is_flaky: false, .. } => "found",
             BlameResult::Broke { is_flaky: true, .. } => "flaky",
             BlameResult::Stopped(_) => "stopped",
         }
     }
 
-    /// What the check printed on the commit that broke it.
+    /// The command's output on the commit that broke it.
     fn output(&self) -> &[String] {
-        let BlameResult::Broke { suspect, .. } = &self.found else { return &[] };
-        let red = self.probes.iter().rev().find(|probe| probe.suspect == *suspect && !probe.is_green());
-        red.map(|probe| probe.output.as_slice()).unwrap_or_default()
+        let BlameResult::Broke { candidate, .. } = &self.result else { return &[] };
+        let failure = self.steps.iter().rev().find(|step| step.candidate == *candidate && !step.is_success());
+        failure.map(|step| step.output.as_slice()).unwrap_or_default()
     }
 
-    fn broke_drawn(&self, suspect: &BlameCandidate, is_flaky: bool, pen: &Styler) -> String {
-        let cross = pen.paint(TextRole::Bad, pen.glyph(Glyph::Failed));
+    fn render_culprit(&self, candidate: &BlameCandidate, is_flaky: bool, styler: &Styler) -> String {
+        let cross = styler.paint(TextRole::Bad, styler.glyph(Glyph::Failed));
         let mut text = format!(
             "\n{cross} {} broke it\n  commit {}\n",
-            pen.paint(TextRole::Strong, &what(suspect)),
-            suspect.commit
+            styler.paint(TextRole::Strong, &describe(candidate)),
+            candidate.commit
         );
         for line in self.output() {
-            text.push_str(&format!("    {}\n", pen.fit(line, pen.width.saturating_sub(4))));
+            text.push_str(&format!("    {}\n", styler.fit(line, styler.width.saturating_sub(4))));
         }
-        text.push_str(&files_drawn(&self.files, pen));
+        text.push_str(&render_files(&self.files, styler));
         if is_flaky {
             let warning =
-                "the check answered twice in different ways there: it is flaky, and this may be wrong";
-            text.push_str(&format!("{} {warning}\n", pen.paint(TextRole::Warn, "note:")));
+                "the command both passed and failed on this commit: it is flaky, so this may be wrong";
+            text.push_str(&format!("{} {warning}\n", styler.paint(TextRole::Warn, "warning:")));
         }
-        match suspect.kind.iter().map(IterationNumber::get) {
+        match candidate.kind.iter().map(IterationNumber::get) {
             Some(iter) => {
                 text.push_str(&format!("\nNext: runner show {iter}\n      runner diff {iter}\n"));
                 if iter > 1 {
-                    text.push_str(&format!("      runner fork {}    to go on from before it\n", iter - 1));
+                    text.push_str(&format!("      runner fork {}   # start again before it\n", iter - 1));
                 }
             }
             None => {
-                let commit: String = suspect.commit.chars().take(12).collect();
+                let commit = candidate.commit.prefix(12);
                 text.push_str(&format!("\nNext: git show {commit}\n"));
             }
         }
@@ -225,58 +240,60 @@ impl BlameOutput {
 
 impl CommandOutput for BlameOutput {
     fn json(&self) -> Value {
-        let culprit = match &self.found {
-            BlameResult::Broke { suspect, .. } => Some(suspect_json(suspect)),
-            BlameResult::NeverRed | BlameResult::AlwaysRed | BlameResult::Stopped(_) => None,
+        let culprit = match &self.result {
+            BlameResult::Broke { candidate, .. } => Some(candidate_json(candidate)),
+            BlameResult::NeverFailed | BlameResult::AlwaysFailed | BlameResult::Stopped(_) => None,
         };
         json!({
             "schema": "runner.blame/1",
             "result": self.word(),
-            "check": self.command,
-            "from": self.first.as_ref().map(suspect_json),
+            "command": self.command,
+            "from": self.first.as_ref().map(candidate_json),
             "culprit": culprit,
             "output": self.output(),
             "files": self.files.iter().map(FileDiffStat::json).collect::<Vec<_>>(),
-            "probes": self.probes.iter().map(|probe| BlameStepOutput(probe).json()).collect::<Vec<_>>(),
+            "steps": self.steps.iter().map(|step| BlameStepOutput(step).json()).collect::<Vec<_>>(),
         })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let mut line = KeyValueLine::new().with("result", self.word()).with("probes", self.probes.len());
-        if let BlameResult::Broke { suspect, is_flaky } = &self.found {
-            let iter = suspect.kind.iter().map_or_else(|| "none".to_owned(), |iter| iter.get().to_string());
-            line = line.with("iter", iter).with("commit", &suspect.commit).with("what", what(suspect));
+        let mut line = KeyValueLine::new().with("result", self.word()).with("steps", self.steps.len());
+        if let BlameResult::Broke { candidate, is_flaky } = &self.result {
+            let iter = candidate.kind.iter().map_or_else(|| "none".to_owned(), |iter| iter.get().to_string());
+            line =
+                line.with("iter", iter).with("commit", &candidate.commit).with("what", describe(candidate));
             line = line.with("flaky", is_flaky);
         }
-        let files = self.files.iter().map(FileDiffStat::plain);
-        files.chain([line]).collect()
+        let mut lines: Vec<KeyValueLine> = self.files.iter().map(FileDiffStat::line).collect();
+        lines.push(line);
+        lines
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        let first = self.first.as_ref().map(what).unwrap_or_default();
+    fn human(&self, styler: &Styler) -> String {
+        let first = self.first.as_ref().map(describe).unwrap_or_default();
         let command = short(&self.command.join(" "));
-        match &self.found {
-            BlameResult::Broke { suspect, is_flaky } => self.broke_drawn(suspect, *is_flaky, pen),
-            BlameResult::NeverRed => {
-                let tick = pen.paint(TextRole::Good, pen.glyph(Glyph::Passed));
-                format!("\n{tick} nothing is broken: `{command}` is green at the run's newest commit\n")
+        match &self.result {
+            BlameResult::Broke { candidate, is_flaky } => self.render_culprit(candidate, *is_flaky, styler),
+            BlameResult::NeverFailed => {
+                let tick = styler.paint(TextRole::Good, styler.glyph(Glyph::Passed));
+                format!("\n{tick} never failed: `{command}` succeeds on the run's last commit\n")
             }
-            BlameResult::AlwaysRed => {
-                let cross = pen.paint(TextRole::Bad, pen.glyph(Glyph::Failed));
-                let hint = "name an iteration on which it was green: --from ITER; or a machine has changed, not the code";
+            BlameResult::AlwaysFailed => {
+                let cross = styler.paint(TextRole::Bad, styler.glyph(Glyph::Failed));
+                let hint = "name an iteration after which it succeeded: --from ITER (or this machine changed, not the code)";
                 format!(
-                    "\n{cross} `{command}` was red already at {first}\n\n{} {hint}\n",
-                    pen.paint(TextRole::Active, "hint:")
+                    "\n{cross} `{command}` was already failing at {first}\n\n{} {hint}\n",
+                    styler.paint(TextRole::Active, "hint:")
                 )
             }
-            BlameResult::Stopped(_) => "\nstopped; nothing was left behind\n".to_owned(),
+            BlameResult::Stopped(_) => "\nstopped; the temporary clones are removed\n".to_owned(),
         }
     }
 
     fn exit(&self) -> CommandExit {
-        match self.found {
-            BlameResult::NeverRed | BlameResult::Broke { .. } => CommandExit::SUCCESS,
-            BlameResult::AlwaysRed => CommandExit::FAILURE,
+        match self.result {
+            BlameResult::NeverFailed | BlameResult::Broke { .. } => CommandExit::SUCCESS,
+            BlameResult::AlwaysFailed => CommandExit::FAILURE,
             BlameResult::Stopped(code) => CommandExit(code),
         }
     }

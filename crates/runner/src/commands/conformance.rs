@@ -5,88 +5,88 @@ use std::path::{Path, PathBuf};
 
 use runner_core::agents::Preset;
 use runner_core::config::{Executor, ExecutorKind};
-use runner_core::conformance_cases::{LiveCase, PLAYED, PLAYED_GOAL, PLAYED_GUARD, ScriptedCase, TASKS};
+use runner_core::conformance_cases::{LiveCase, PLAYED, PLAYED_GOAL, PLAYED_GUARD, TASKS};
 use runner_core::step::Outcome;
 use runner_host::ops::conformance::{
     ConformanceResult, ConformanceTask, configured, player, program, run_task,
 };
 use runner_host::ops::doctor::CheckVerdict;
+use runner_term::format::counted;
 use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
 
 use crate::args::{ConformanceAgent, ConformanceArgs};
+use crate::render::verdict::{verdict_glyph, verdict_word};
 
-const WHAT: &str = "could not check the agent";
+const WHAT: &str = "could not test the agent";
 
-/// Seconds beyond its limit after which a session must be over, the processes that it started included.
+/// How long after its time limit a session and all its processes may still run.
 const GRACE_SECS: u64 = 10;
 
-/// What was checked.
 pub(crate) struct ConformanceOutput {
     agent: String,
     rows: Vec<ConformanceRow>,
-    /// Where the repositories still are, if something is wrong.
+    /// The folder with the repositories, which is kept if there is a problem.
     kept: Option<PathBuf>,
 }
 
-/// One line of the table.
+/// One check of the table.
 #[derive(Clone)]
 struct ConformanceRow {
     session: &'static str,
     what: String,
     expected: String,
-    found: String,
+    actual: String,
     verdict: CheckVerdict,
     notes: Vec<String>,
 }
 
-/// Who is checked, and how.
 enum ConformanceSubject {
-    /// The scripted agent, started in one of two ways.
-    Player(ExecutorKind),
-    /// A real agent.
+    /// The scripted agent, run inside the runner (`script`) or as a program (`command`).
+    Scripted(ExecutorKind),
     Agent(Box<Executor>),
 }
 
-pub(crate) fn run(dir: &Path, args: &ConformanceArgs, out: &Ui) -> Result<ConformanceOutput, CommandError> {
+pub(crate) fn run(dir: &Path, args: &ConformanceArgs, ui: &Ui) -> Result<ConformanceOutput, CommandError> {
     let subject = choose(args.agent, configured(dir));
     let agent = match &subject {
-        ConformanceSubject::Player(kind) => kind.as_str().to_owned(),
+        ConformanceSubject::Scripted(kind) => kind.as_str().to_owned(),
         ConformanceSubject::Agent(executor) => executor.label(),
     };
     if let (ConformanceSubject::Agent(_), false) = (&subject, args.yes) {
-        return Err(CommandError::new("costs", CommandExit::REFUSED, format!("{WHAT} `{agent}`"))
+        return Err(CommandError::refused("costs", format!("{WHAT} `{agent}`"))
             .cause(format!("its {} sessions use your login and cost some thousand tokens each", TASKS.len()))
-            .hint("let it work: the same with --yes")
-            .hint("or check the runner itself, free of charge: runner conformance --agent script"));
+            .hint("confirm with --yes")
+            .hint("or test the runner itself, free of charge: runner conformance --agent script"));
     }
-    let place = std::env::temp_dir().join(format!("runner-conformance-{}", std::process::id()));
-    fs::create_dir(&place).map_err(|error| {
-        CommandError::new("conformance", CommandExit::FAILURE, WHAT)
-            .cause(format!("`{}`: {error}", place.display()))
-    })?;
-    out.print_unless_json(&ConformanceHeader(&agent));
+    let folder = std::env::temp_dir().join(format!("runner-conformance-{}", std::process::id()));
+    fs::create_dir(&folder).map_err(|error| CommandError::io(WHAT, &folder, &error))?;
+    ui.print_unless_json(&ConformanceHeader(&agent));
     let rows = match &subject {
-        ConformanceSubject::Player(kind) => play(&place, *kind, out)?,
-        ConformanceSubject::Agent(executor) => ask(&place, executor, args.limit, out)?,
+        ConformanceSubject::Scripted(kind) => run_scripted(&folder, *kind, ui)?,
+        ConformanceSubject::Agent(executor) => run_agent(&folder, executor, args.timeout_secs, ui)?,
     };
-    let is_good = rows.iter().all(|row| row.verdict != CheckVerdict::Bad);
+    let is_good = rows.iter().all(|row| row.verdict != CheckVerdict::Problem);
     if is_good {
-        let _ = fs::remove_dir_all(&place);
+        let _ = fs::remove_dir_all(&folder);
     }
-    Ok(ConformanceOutput { agent, rows, kept: (!is_good).then_some(place) })
+    Ok(ConformanceOutput { agent, rows, kept: (!is_good).then_some(folder) })
 }
 
-/// What is meant: what is configured here where it is of that kind, else that kind as it comes.
-fn choose(wanted: Option<ConformanceAgent>, here: Option<Executor>) -> ConformanceSubject {
+/// Chooses the configured agent if it is of the requested kind, or else that kind with its defaults.
+fn choose(requested: Option<ConformanceAgent>, configured: Option<Executor>) -> ConformanceSubject {
     let of_kind = |kind| Executor { kind, ..Executor::default() };
     let of_preset = |preset| Executor { preset: Some(preset), ..of_kind(ExecutorKind::Command) };
-    let usual = match wanted {
-        None => return here.filter(|here| here.kind != ExecutorKind::Script).map_or_else(played, asked),
-        Some(ConformanceAgent::Script) => return ConformanceSubject::Player(ExecutorKind::Script),
+    let default = match requested {
+        None => {
+            let agent = configured.filter(|configured| configured.kind != ExecutorKind::Script);
+            return agent.map_or(ConformanceSubject::Scripted(ExecutorKind::Script), agent_subject);
+        }
+        Some(ConformanceAgent::Script) => return ConformanceSubject::Scripted(ExecutorKind::Script),
         Some(ConformanceAgent::Command) => {
-            let own = here.filter(|here| here.kind == ExecutorKind::Command && here.preset.is_none());
-            return own.map_or(ConformanceSubject::Player(ExecutorKind::Command), asked);
+            let program = configured
+                .filter(|configured| configured.kind == ExecutorKind::Command && configured.preset.is_none());
+            return program.map_or(ConformanceSubject::Scripted(ExecutorKind::Command), agent_subject);
         }
         Some(ConformanceAgent::Codex) => of_kind(ExecutorKind::Codex),
         Some(ConformanceAgent::Claude) => of_kind(ExecutorKind::Claude),
@@ -96,200 +96,171 @@ fn choose(wanted: Option<ConformanceAgent>, here: Option<Executor>) -> Conforman
         Some(ConformanceAgent::Copilot) => of_preset(Preset::Copilot),
         Some(ConformanceAgent::Pi) => of_preset(Preset::Pi),
     };
-    let own = here.filter(|here| (here.kind, here.preset) == (usual.kind, usual.preset));
-    asked(own.unwrap_or(usual))
+    let configured = configured
+        .filter(|configured| configured.kind == default.kind && configured.preset == default.preset);
+    agent_subject(configured.unwrap_or(default))
 }
 
-fn asked(executor: Executor) -> ConformanceSubject {
+fn agent_subject(executor: Executor) -> ConformanceSubject {
     ConformanceSubject::Agent(Box::new(executor))
 }
 
-fn played() -> ConformanceSubject {
-    ConformanceSubject::Player(ExecutorKind::Script)
-}
-
-/// Plays every session.
-fn play(place: &Path, kind: ExecutorKind, out: &Ui) -> Result<Vec<ConformanceRow>, CommandError> {
-    let told = |error| CommandError::from_host(WHAT, error);
+/// Runs every scripted session.
+fn run_scripted(folder: &Path, kind: ExecutorKind, ui: &Ui) -> Result<Vec<ConformanceRow>, CommandError> {
+    let failed = |error| CommandError::from_host(WHAT, error);
     let mut rows = Vec::new();
     for session in PLAYED {
-        let scenario = place.join(format!("{}.toml", session.name));
-        fs::write(&scenario, session.scenario).map_err(|error| {
-            CommandError::new("conformance", CommandExit::FAILURE, WHAT)
-                .cause(format!("`{}`: {error}", scenario.display()))
-        })?;
+        let scenario = folder.join(format!("{}.toml", session.name));
+        fs::write(&scenario, session.scenario).map_err(|error| CommandError::io(WHAT, &scenario, &error))?;
         let executor = match kind {
             ExecutorKind::Command => {
-                format!("kind = \"command\"\ncommand = {}\n", json!(player(&scenario).map_err(told)?))
+                format!("kind = \"command\"\ncommand = {}\n", json!(player(&scenario).map_err(failed)?))
             }
             ExecutorKind::Script | ExecutorKind::Codex | ExecutorKind::Claude => {
                 format!("kind = \"script\"\nscenario = {}\n", json!(scenario.display().to_string()))
             }
         };
-        let exercise = ConformanceTask {
+        let task = ConformanceTask {
             goal: PLAYED_GOAL,
             guard: PLAYED_GUARD,
             keys: session.keys.to_owned(),
             executor,
             iterations: session.expected.len(),
         };
-        let found = run_task(&place.join(session.name), &exercise).map_err(told)?;
-        let row = played_row(&session, &found);
-        out.print_unless_json(&row);
+        let result = run_task(&folder.join(session.name), &task).map_err(failed)?;
+        let row = session_row(session.name, session.what, outcome_words(session.expected), &result);
+        ui.print_unless_json(&row);
         rows.push(row);
-        if found.outcomes.contains(&Outcome::Interrupted) {
+        if result.outcomes.contains(&Outcome::Interrupted) {
             break;
         }
     }
     Ok(rows)
 }
 
-fn played_row(session: &ScriptedCase, found: &ConformanceResult) -> ConformanceRow {
+/// The check of one session: its outcomes, and what must hold whatever the agent does.
+fn session_row(
+    session: &'static str,
+    what: &str,
+    expected: String,
+    result: &ConformanceResult,
+) -> ConformanceRow {
     let mut row = ConformanceRow {
-        session: session.name,
-        what: session.what.to_owned(),
-        expected: words(session.expected),
-        found: words(&found.outcomes),
-        verdict: CheckVerdict::Good,
-        notes: faults(found),
+        session,
+        what: what.to_owned(),
+        expected,
+        actual: outcome_words(&result.outcomes),
+        verdict: CheckVerdict::Ok,
+        notes: result.audit.iter().map(|finding| format!("verify failed: {finding}")).collect(),
     };
-    if row.expected != row.found || !row.notes.is_empty() {
-        row.verdict = CheckVerdict::Bad;
-        row.notes.extend(found.notes.iter().cloned());
+    if result.processes_alive > 0 {
+        let count = counted(result.processes_alive, "process is", "processes are");
+        row.notes.push(format!("{count} still running after the session"));
+    }
+    if row.expected != row.actual || !row.notes.is_empty() {
+        row.verdict = CheckVerdict::Problem;
+        row.notes.extend(result.notes.iter().cloned());
     }
     row
 }
 
-/// What must never be, whatever the agent does.
-fn faults(found: &ConformanceResult) -> Vec<String> {
-    let alive =
-        (found.processes_alive > 0).then(|| format!("{} processes outlived it", found.processes_alive));
-    found.audit.iter().map(|fault| format!("the proof fails: {fault}")).chain(alive).collect()
-}
-
-fn words(outcomes: &[Outcome]) -> String {
+fn outcome_words(outcomes: &[Outcome]) -> String {
     outcomes.iter().map(|outcome| outcome.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// Asks a real agent for every task, and looks at what it left.
-fn ask(
-    place: &Path,
+/// Gives a real agent every task and checks the results.
+fn run_agent(
+    folder: &Path,
     executor: &Executor,
-    limit_secs: u32,
-    out: &Ui,
+    timeout_secs: u32,
+    ui: &Ui,
 ) -> Result<Vec<ConformanceRow>, CommandError> {
     let mut rows = Vec::new();
-    let mut tell = |row: ConformanceRow| {
-        out.print_unless_json(&row);
-        let is_bad = row.verdict == CheckVerdict::Bad;
-        rows.push(row);
-        is_bad
-    };
-    let point = program(place, executor);
-    let is_missing = tell(ConformanceRow {
+    let check = program(folder, executor);
+    let is_missing = check.verdict == CheckVerdict::Problem;
+    let row = ConformanceRow {
         session: "program",
-        what: "is on this machine, at a version that was tried, with a login".to_owned(),
+        what: "is installed in a known version and logged in".to_owned(),
         expected: "found".to_owned(),
-        found: point.found,
-        verdict: point.verdict,
-        notes: point.fix.into_iter().collect(),
-    });
+        actual: check.found,
+        verdict: check.verdict,
+        notes: check.fix.into_iter().collect(),
+    };
+    ui.print_unless_json(&row);
+    rows.push(row);
     if is_missing {
         return Ok(rows);
     }
-    for task in TASKS {
-        let never_ends = task.expected == Outcome::TimedOut;
-        let keys =
-            if never_ends { format!("iteration_timeout_secs = {limit_secs}\n") } else { String::new() };
-        let exercise = ConformanceTask {
-            goal: task.goal,
-            guard: task.guard,
+    for case in TASKS {
+        let hangs = case.expected == Outcome::TimedOut;
+        let keys = if hangs { format!("iteration_timeout_secs = {timeout_secs}\n") } else { String::new() };
+        let task = ConformanceTask {
+            goal: case.goal,
+            guard: case.guard,
             keys,
             executor: executor.table(),
             iterations: 1,
         };
-        let found = run_task(&place.join(task.name), &exercise)
-            .map_err(|error| CommandError::from_host(WHAT, error))?;
-        let is_over = found.outcomes.iter().any(|outcome| {
+        let result =
+            run_task(&folder.join(case.name), &task).map_err(|error| CommandError::from_host(WHAT, error))?;
+        for row in task_rows(&case, &result, timeout_secs) {
+            ui.print_unless_json(&row);
+            rows.push(row);
+        }
+        let cannot_continue = result.outcomes.iter().any(|outcome| {
             matches!(outcome, Outcome::Interrupted | Outcome::NotLoggedIn | Outcome::AgentNotStarted)
         });
-        for row in task_rows(&task, &found, limit_secs) {
-            tell(row);
-        }
-        if is_over {
+        if cannot_continue {
             break;
         }
     }
     Ok(rows)
 }
 
-fn task_rows(task: &LiveCase, found: &ConformanceResult, limit_secs: u32) -> Vec<ConformanceRow> {
-    let mut row = ConformanceRow {
-        session: task.name,
-        what: task.what.to_owned(),
-        expected: task.expected.as_str().to_owned(),
-        found: words(&found.outcomes),
-        verdict: CheckVerdict::Good,
-        notes: faults(found),
-    };
-    if row.expected != row.found || !row.notes.is_empty() {
-        row.verdict = CheckVerdict::Bad;
-        row.notes.extend(found.notes.iter().cloned());
+fn task_rows(case: &LiveCase, result: &ConformanceResult, timeout_secs: u32) -> Vec<ConformanceRow> {
+    let mut rows = vec![session_row(case.name, case.what, case.expected.as_str().to_owned(), result)];
+    if case.expected == Outcome::Passed {
+        rows.push(usage_row(result));
     }
-    let mut rows = vec![row];
-    if task.expected == Outcome::Passed {
-        rows.push(usage_row(found));
-    }
-    if task.expected == Outcome::TimedOut {
-        rows.push(time_row(found, limit_secs));
+    if case.expected == Outcome::TimedOut {
+        rows.push(time_row(result, timeout_secs));
     }
     rows
 }
 
-/// Without tokens no budget holds, which is to know, and no fault.
-fn usage_row(found: &ConformanceResult) -> ConformanceRow {
-    let (read, written) = (found.usage.input_tokens, found.usage.output_tokens);
-    let told = match (read, written) {
-        (Some(read), Some(written)) => Some(format!("{read} tokens read, {written} written")),
-        _ => None,
-    };
-    ConformanceRow {
+/// An agent that reports no usage is worth a warning, because budgets cannot be enforced, but it is not a problem.
+fn usage_row(result: &ConformanceResult) -> ConformanceRow {
+    let mut row = ConformanceRow {
         session: "usage",
-        what: "reports what it used".to_owned(),
+        what: "reports its usage".to_owned(),
         expected: "reported".to_owned(),
-        verdict: if told.is_some() { CheckVerdict::Good } else { CheckVerdict::Doubtful },
-        notes: if told.is_some() {
-            Vec::new()
-        } else {
-            vec!["budgets of tokens or money cannot hold".to_owned()]
-        },
-        found: told.unwrap_or_else(|| "nothing".to_owned()),
+        actual: "not reported".to_owned(),
+        verdict: CheckVerdict::Warning,
+        notes: vec!["budgets of tokens or money cannot be enforced".to_owned()],
+    };
+    if let (Some(input), Some(output)) = (result.usage.input_tokens, result.usage.output_tokens) {
+        row.actual = format!("{input} input tokens, {output} output tokens");
+        row.verdict = CheckVerdict::Ok;
+        row.notes = Vec::new();
     }
+    row
 }
 
-/// The end must be near the limit, with everything that the session had started.
-fn time_row(found: &ConformanceResult, limit_secs: u32) -> ConformanceRow {
-    let at_most = u64::from(limit_secs) + GRACE_SECS;
-    let is_late = found.took.as_secs() > at_most;
-    let left = match found.processes_left {
+/// The session and all its processes must end soon after the time limit.
+fn time_row(result: &ConformanceResult, timeout_secs: u32) -> ConformanceRow {
+    let max_secs = u64::from(timeout_secs) + GRACE_SECS;
+    let is_late = result.took.as_secs() > max_secs;
+    let killed = match result.processes_left {
         0 => String::new(),
-        left => format!(", {left} processes of it ended by the runner"),
+        count => format!(", the runner killed {}", counted(count, "process", "processes")),
     };
     ConformanceRow {
         session: "end",
-        what: "is over in time, and so is everything it started".to_owned(),
-        expected: format!("within {at_most} s"),
-        found: format!("{:.1} s{left}", found.took.as_secs_f64()),
-        verdict: if is_late { CheckVerdict::Bad } else { CheckVerdict::Good },
+        what: "stops in time, with all its processes".to_owned(),
+        expected: format!("within {max_secs} s"),
+        actual: format!("{:.1} s{killed}", result.took.as_secs_f64()),
+        verdict: if is_late { CheckVerdict::Problem } else { CheckVerdict::Ok },
         notes: Vec::new(),
-    }
-}
-
-fn verdict_word(verdict: CheckVerdict) -> &'static str {
-    match verdict {
-        CheckVerdict::Good => "good",
-        CheckVerdict::Doubtful => "doubtful",
-        CheckVerdict::Bad => "bad",
     }
 }
 
@@ -305,80 +276,77 @@ impl CommandOutput for ConformanceHeader<'_> {
         Vec::new()
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        let head = format!("  {:13} {:30} {:30}", "session", "expected", "found");
-        format!("{}\n{}\n", pen.paint(TextRole::Strong, self.0), pen.paint(TextRole::Faint, head.trim_end()))
+    fn human(&self, styler: &Styler) -> String {
+        let head = format!("  {:13} {:30} {:30}", "session", "expected", "actual");
+        format!(
+            "{}\n{}\n",
+            styler.paint(TextRole::Strong, self.0),
+            styler.paint(TextRole::Faint, head.trim_end())
+        )
     }
 }
 
 impl CommandOutput for ConformanceRow {
     fn json(&self) -> Value {
         json!({
-            "session": self.session, "what": self.what, "expected": self.expected, "found": self.found,
+            "session": self.session, "what": self.what, "expected": self.expected, "actual": self.actual,
             "verdict": verdict_word(self.verdict), "notes": self.notes,
         })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
         let line = KeyValueLine::new().with("session", self.session).with("expected", &self.expected);
-        let line = line.with("found", &self.found).with("verdict", verdict_word(self.verdict));
+        let line = line.with("actual", &self.actual).with("verdict", verdict_word(self.verdict));
         vec![self.notes.iter().fold(line, |line, note| line.with("note", note))]
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        let (glyph, ink) = match self.verdict {
-            CheckVerdict::Good => (Glyph::Passed, TextRole::Good),
-            CheckVerdict::Doubtful => (Glyph::Open, TextRole::Warn),
-            CheckVerdict::Bad => (Glyph::Failed, TextRole::Bad),
-        };
-        let mark = pen.paint(ink, pen.glyph(glyph));
-        let mut text = format!("{mark} {:13} {:30} {}\n", self.session, self.expected, self.found);
-        text.push_str(&format!("  {:13} {}\n", "", pen.paint(TextRole::Faint, &self.what)));
+    fn human(&self, styler: &Styler) -> String {
+        let glyph = verdict_glyph(self.verdict, styler);
+        let mut text = format!("{glyph} {:13} {:30} {}\n", self.session, self.expected, self.actual);
+        text.push_str(&format!("  {:13} {}\n", "", styler.paint(TextRole::Faint, &self.what)));
         for note in &self.notes {
-            text.push_str(&format!("  {:13} {} {note}\n", "", pen.glyph(Glyph::Arrow)));
+            text.push_str(&format!("  {:13} {} {note}\n", "", styler.glyph(Glyph::Arrow)));
         }
         text
     }
 }
 
 impl ConformanceOutput {
-    fn bad(&self) -> usize {
-        self.rows.iter().filter(|row| row.verdict == CheckVerdict::Bad).count()
+    fn problems(&self) -> usize {
+        self.rows.iter().filter(|row| row.verdict == CheckVerdict::Problem).count()
     }
 }
 
 impl CommandOutput for ConformanceOutput {
     fn json(&self) -> Value {
-        let rows: Vec<Value> = self.rows.iter().map(CommandOutput::json).collect();
+        let checks: Vec<Value> = self.rows.iter().map(CommandOutput::json).collect();
         let kept = self.kept.as_ref().map(|path| path.display().to_string());
         json!({
-            "schema": "runner.conformance/1", "agent": self.agent, "rows": rows, "bad": self.bad(), "kept": kept,
+            "schema": "runner.conformance/1", "agent": self.agent, "checks": checks, "problems": self.problems(), "kept": kept,
         })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
         let line = KeyValueLine::new()
             .with("agent", &self.agent)
-            .with("rows", self.rows.len())
-            .with("bad", self.bad());
+            .with("checks", self.rows.len())
+            .with("problems", self.problems());
         vec![match &self.kept {
-            Some(place) => line.with("kept", place.display()),
+            Some(folder) => line.with("kept", folder.display()),
             None => line,
         }]
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        let verdict = match self.bad() {
-            0 => pen.paint(TextRole::Good, "everything is as it should be"),
-            1 => pen.paint(TextRole::Bad, "1 thing is not as it should be"),
-            n => pen.paint(TextRole::Bad, &format!("{n} things are not as they should be")),
+    fn human(&self, styler: &Styler) -> String {
+        let verdict = match self.problems() {
+            0 => styler.paint(TextRole::Good, "Conforms"),
+            count => styler.paint(TextRole::Bad, &counted(count, "problem", "problems")),
         };
-        let kept =
-            self.kept.as_ref().map(|place| format!("; look at {}", place.display())).unwrap_or_default();
-        format!("\n{verdict}{kept}\n")
+        let kept = self.kept.as_ref().map(|folder| format!("; the repositories are in {}", folder.display()));
+        format!("\n{verdict}{}\n", kept.unwrap_or_default())
     }
 
     fn exit(&self) -> CommandExit {
-        if self.bad() == 0 { CommandExit::SUCCESS } else { CommandExit::FAILURE }
+        if self.problems() == 0 { CommandExit::SUCCESS } else { CommandExit::FAILURE }
     }
 }

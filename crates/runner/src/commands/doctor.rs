@@ -3,82 +3,71 @@
 use std::path::Path;
 
 use runner_host::ops::doctor::{CheckVerdict, DoctorCheck, run_checks};
+use runner_term::format::counted;
 use runner_term::{CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
+use crate::render::verdict::{verdict_glyph, verdict_word};
+
 pub(crate) struct DoctorOutput {
-    points: Vec<DoctorCheck>,
+    checks: Vec<DoctorCheck>,
 }
 
 pub(crate) fn run(dir: &Path) -> DoctorOutput {
-    DoctorOutput { points: run_checks(dir) }
+    DoctorOutput { checks: run_checks(dir) }
 }
 
-fn word(verdict: CheckVerdict) -> &'static str {
-    match verdict {
-        CheckVerdict::Good => "good",
-        CheckVerdict::Doubtful => "doubtful",
-        CheckVerdict::Bad => "bad",
+impl DoctorOutput {
+    fn problems(&self) -> usize {
+        self.checks.iter().filter(|check| check.verdict == CheckVerdict::Problem).count()
     }
 }
 
 impl CommandOutput for DoctorOutput {
     fn json(&self) -> Value {
-        let points: Vec<Value> = self
-            .points
+        let checks: Vec<Value> = self
+            .checks
             .iter()
-            .map(|point| {
+            .map(|check| {
                 json!({
-                    "name": point.name, "verdict": word(point.verdict), "found": point.found, "fix": point.fix,
+                    "check": check.name, "verdict": verdict_word(check.verdict), "found": check.found,
+                    "fix": check.fix,
                 })
             })
             .collect();
-        json!({ "schema": "runner.doctor/1", "points": points })
+        json!({ "schema": "runner.doctor/1", "checks": checks, "problems": self.problems() })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        self.points
-            .iter()
-            .map(|point| {
-                let line = KeyValueLine::new().with("check", point.name).with("verdict", word(point.verdict));
-                let line = line.with("found", &point.found);
-                match &point.fix {
-                    Some(fix) => line.with("fix", fix),
-                    None => line,
-                }
-            })
-            .collect()
+        let mut lines = Vec::new();
+        for check in &self.checks {
+            let line = KeyValueLine::new().with("check", check.name);
+            let line = line.with("verdict", verdict_word(check.verdict)).with("found", &check.found);
+            lines.push(match &check.fix {
+                Some(fix) => line.with("fix", fix),
+                None => line,
+            });
+        }
+        lines
     }
 
-    fn human(&self, pen: &Styler) -> String {
+    fn human(&self, styler: &Styler) -> String {
         let mut text = String::new();
-        for point in &self.points {
-            let (glyph, ink) = match point.verdict {
-                CheckVerdict::Good => (Glyph::Passed, TextRole::Good),
-                CheckVerdict::Doubtful => (Glyph::Open, TextRole::Warn),
-                CheckVerdict::Bad => (Glyph::Failed, TextRole::Bad),
-            };
-            text.push_str(&format!(
-                "{} {:10}  {}\n",
-                pen.paint(ink, pen.glyph(glyph)),
-                point.name,
-                point.found
-            ));
-            if let Some(fix) = &point.fix {
-                text.push_str(&format!("  {:10}  {} {fix}\n", "", pen.glyph(Glyph::Arrow)));
+        for check in &self.checks {
+            let glyph = verdict_glyph(check.verdict, styler);
+            text.push_str(&format!("{glyph} {:10}  {}\n", check.name, check.found));
+            if let Some(fix) = &check.fix {
+                text.push_str(&format!("  {:10}  {} {fix}\n", "", styler.glyph(Glyph::Arrow)));
             }
         }
-        let bad = self.points.iter().filter(|point| point.verdict == CheckVerdict::Bad).count();
-        let verdict = match bad {
-            0 => pen.paint(TextRole::Good, "everything a run needs is here"),
-            1 => pen.paint(TextRole::Bad, "1 thing keeps a run from working"),
-            n => pen.paint(TextRole::Bad, &format!("{n} things keep a run from working")),
+        let verdict = match self.problems() {
+            0 => styler.paint(TextRole::Good, "Ready to run"),
+            count => styler.paint(TextRole::Bad, &counted(count, "problem", "problems")),
         };
         text + &format!("\n{verdict}\n")
     }
 
     fn exit(&self) -> CommandExit {
-        let bad = self.points.iter().any(|point| point.verdict == CheckVerdict::Bad);
-        if bad { CommandExit::FAILURE } else { CommandExit::SUCCESS }
+        if self.problems() == 0 { CommandExit::SUCCESS } else { CommandExit::FAILURE }
     }
 }

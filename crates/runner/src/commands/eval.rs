@@ -1,16 +1,16 @@
-//! `runner eval`: hands over to `runner-eval`, which is a program of its own.
+//! `runner eval`, which runs `runner-eval`
 
 use std::ffi::OsString;
 
 use runner_term::{CommandError, GlobalArgs};
 
-use super::ui::hand_over;
+use super::sibling_program::exec;
 use crate::args::EvalArgs;
 
-/// Becomes that program; comes back only if there is none.
-pub(crate) fn run(manner: &GlobalArgs, args: &EvalArgs) -> CommandError {
-    let mut given: Vec<OsString> = vec!["-C".into(), manner.directory.clone().into()];
-    given.extend(manner.words());
-    given.extend(args.rest.iter().cloned());
-    hand_over("runner-eval", "crates/runner-eval", &given)
+/// Returns only if `runner-eval` cannot be executed.
+pub(crate) fn run(global: &GlobalArgs, args: &EvalArgs) -> CommandError {
+    let mut program_args: Vec<OsString> = vec!["-C".into(), global.directory.clone().into()];
+    program_args.extend(global.to_args());
+    program_args.extend(args.rest.iter().cloned());
+    exec("runner-eval", &program_args)
 }

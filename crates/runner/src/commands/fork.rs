@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::args::ForkArgs;
 use crate::render::recovery::{recovered_json, recovered_line, recovered_text};
-use crate::target_arg::{is_iteration, iteration_of, seen};
+use crate::target_arg::{committed_iteration, is_iteration, resolve_iteration};
 
 const WHAT: &str = "could not fork the run";
 
@@ -20,23 +20,28 @@ pub(crate) struct ForkOutput {
 }
 
 pub(crate) fn run(dir: &Path, args: &ForkArgs) -> Result<ForkOutput, CommandError> {
-    let told = |error| CommandError::from_host(WHAT, error);
-    // A run's id holds no slash, so `RUN/57` cannot mean anything else; `api/57` could be a node.
-    let split = args.which.rsplit_once('/').filter(|(run, iter)| !run.contains('/') && is_iteration(iter));
-    let named = split
-        .filter(|_| args.run.is_none())
-        .and_then(|(run, iter)| RunView::at(dir, Some(run)).ok().map(|look| (look, iter)));
-    let (look, which) = match named {
-        Some(found) => found,
-        None => (RunView::at(dir, args.run.as_deref()).map_err(told)?, args.which.as_str()),
+    let failed = |error| CommandError::from_host(WHAT, error);
+    let (view, target) = match other_run(dir, args) {
+        Some(other) => other,
+        None => (RunView::at(dir, args.run.as_deref()).map_err(failed)?, args.target.as_str()),
     };
-    let iter = iteration_of(which, &look, WHAT)?;
-    let seen = seen(iter, &look, WHAT)?;
-    let run = seen.run().unwrap_or(&look.target.run).clone();
-    let from = ForkBase { run, iter, commit: seen.commit.clone() };
-    let forked = fork(dir, from, args.id.clone()).map_err(told)?;
+    let iter = resolve_iteration(target, &view, WHAT)?;
+    let iteration = committed_iteration(iter, &view, WHAT)?;
+    let run = iteration.run().unwrap_or(&view.target.run).clone();
+    let base = ForkBase { run, iter, commit: iteration.commit.clone() };
+    let forked = fork(dir, base, args.id.clone()).map_err(failed)?;
     let tree = super::tree::load(dir, WHAT)?;
     Ok(ForkOutput { forked, passed: tree.root().leaves().passed })
+}
+
+/// The run and iteration of `RUN/57`. A run's id has no slash, but `api/57` may also be a node of the current run, so
+/// that a run of that name has to exist.
+fn other_run<'a>(dir: &Path, args: &'a ForkArgs) -> Option<(RunView, &'a str)> {
+    let (run, iter) = args.target.rsplit_once('/')?;
+    if run.contains('/') || !is_iteration(iter) || args.run.name.is_some() {
+        return None;
+    }
+    RunView::at(dir, Some(run)).ok().map(|view| (view, iter))
 }
 
 impl CommandOutput for ForkOutput {
@@ -67,17 +72,17 @@ impl CommandOutput for ForkOutput {
         lines
     }
 
-    fn human(&self, pen: &Styler) -> String {
+    fn human(&self, styler: &Styler) -> String {
         let forked = &self.forked;
-        let tick = pen.paint(TextRole::Good, pen.glyph(Glyph::Passed));
+        let tick = styler.paint(TextRole::Good, styler.glyph(Glyph::Passed));
         let mut text = String::new();
         if let Some(recovered) = &forked.recovered {
             text.push_str(&format!("{tick} {}\n", recovered_text(recovered)));
         }
-        let leaves = counted(self.passed, "leaf", "leaves");
+        let tasks = counted(self.passed, "task", "tasks");
         text.push_str(&format!(
-            "{tick} run {} goes on from iteration {} of {}, on branch {}\n  what passed so far stays passed: {leaves}\n",
-            pen.paint(TextRole::Strong, forked.run.as_str()),
+            "{tick} run {} started from iteration {} of {}, on branch {}\n  {tasks} already passed\n",
+            styler.paint(TextRole::Strong, forked.run.as_str()),
             forked.from.iter.get(),
             forked.from.run,
             forked.run.branch(),

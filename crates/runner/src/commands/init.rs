@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 use crate::args::InitArgs;
 
 pub(crate) struct InitOutput {
-    fates: Vec<(Doc, InitAction)>,
+    files: Vec<(Doc, InitAction)>,
 }
 
 pub(crate) fn run(dir: &Path, args: &InitArgs) -> Result<InitOutput, CommandError> {
     let existing = if args.force { ExistingFiles::Replace } else { ExistingFiles::Keep };
-    let fates = init(dir, existing)
-        .map_err(|error| CommandError::from_host("could not set the repository up", error))?;
-    Ok(InitOutput { fates })
+    let files = init(dir, existing)
+        .map_err(|error| CommandError::from_host("could not set up the repository", error))?;
+    Ok(InitOutput { files })
 }
 
-fn word(fate: InitAction) -> &'static str {
-    match fate {
+fn word(action: InitAction) -> &'static str {
+    match action {
         InitAction::Created => "created",
         InitAction::Kept => "kept",
         InitAction::Replaced => "replaced",
@@ -30,37 +30,40 @@ fn word(fate: InitAction) -> &'static str {
 
 impl CommandOutput for InitOutput {
     fn json(&self) -> Value {
-        let files: Vec<Value> =
-            self.fates.iter().map(|(doc, fate)| json!({ "path": doc.path(), "fate": word(*fate) })).collect();
+        let files: Vec<Value> = self
+            .files
+            .iter()
+            .map(|(doc, action)| json!({ "path": doc.path(), "action": word(*action) }))
+            .collect();
         json!({ "schema": "runner.init/1", "files": files })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        self.fates
+        self.files
             .iter()
-            .map(|(doc, fate)| KeyValueLine::new().with("file", doc.path()).with("fate", word(*fate)))
+            .map(|(doc, action)| KeyValueLine::new().with("file", doc.path()).with("action", word(*action)))
             .collect()
     }
 
-    fn human(&self, pen: &Styler) -> String {
+    fn human(&self, styler: &Styler) -> String {
         let mut text = String::new();
-        for (doc, fate) in &self.fates {
-            let (glyph, ink) = match fate {
+        for (doc, action) in &self.files {
+            let (glyph, role) = match action {
                 InitAction::Created => (Glyph::Passed, TextRole::Good),
-                InitAction::Kept if pen.verbose => (Glyph::Open, TextRole::Faint),
+                InitAction::Kept if styler.verbose => (Glyph::Open, TextRole::Faint),
                 InitAction::Kept => continue,
                 InitAction::Replaced => (Glyph::Retried, TextRole::Warn),
             };
-            let line = format!("{} {:8}  {}\n", pen.paint(ink, pen.glyph(glyph)), word(*fate), doc.path());
-            text.push_str(&line);
+            let glyph = styler.paint(role, styler.glyph(glyph));
+            text.push_str(&format!("{glyph} {:8}  {}\n", word(*action), doc.path()));
         }
         if text.is_empty() {
-            text.push_str("everything is there already: nothing was changed\n");
+            text.push_str("Already set up: no file was changed.\n");
         }
         text + &format!(
             "\nNext: write your goal into {}, then run {}\n",
-            pen.paint(TextRole::Strong, Doc::Goal.path()),
-            pen.paint(TextRole::Strong, "runner start")
+            styler.paint(TextRole::Strong, Doc::Goal.path()),
+            styler.paint(TextRole::Strong, "runner start")
         )
     }
 }

@@ -4,143 +4,86 @@ use std::path::Path;
 use std::time::Duration;
 
 use runner_core::model::id::IterationNumber;
-use runner_core::step::{Outcome, OutcomeClass};
 use runner_core::text::lines;
-use runner_host::view::run_view::{IterationView, RunView, TextPattern};
-use runner_term::format::{clock, dollars};
-use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole, Ui};
+use runner_host::view::run_view::{IterationView, RunView, TextPattern, is_locked};
+use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
 
-use crate::args::LogArgs;
-use crate::target_arg::{TargetArg, which};
+use crate::args::{LogArgs, LogPart};
+use crate::render::iteration::{iteration_json, iteration_line, iteration_row, outcome_word, target_word};
+use crate::render::short;
+use crate::target_arg::{TargetArg, last_iteration_on, resolve};
 
 const WHAT: &str = "could not show the log";
 
-pub(crate) fn run(dir: &Path, args: &LogArgs, out: &Ui) -> Result<Box<dyn CommandOutput>, CommandError> {
-    let told = |error| CommandError::from_host(WHAT, error);
-    let look = RunView::at(dir, args.run.as_deref()).map_err(told)?;
-    let pattern = args.grep.as_deref().map(regex).transpose()?;
-    let Some(text) = &args.which else {
+/// How often `--follow` reads the run or the log again.
+const POLL: Duration = Duration::from_millis(250);
+/// How many of the guard's last lines `--errors` shows.
+const GUARD_LINES: usize = 60;
+
+pub(crate) fn run(dir: &Path, args: &LogArgs, ui: &Ui) -> Result<Box<dyn CommandOutput>, CommandError> {
+    let failed = |error| CommandError::from_host(WHAT, error);
+    let view = RunView::at(dir, args.run.as_deref()).map_err(failed)?;
+    let pattern = args.grep.as_deref().map(parse_pattern).transpose()?;
+    let Some(target) = &args.target else {
         if args.follow {
-            follow_run(dir, args, look, out).map_err(told)?;
+            follow_run(dir, args, view, ui).map_err(failed)?;
             return Ok(Box::new(NoOutput));
         }
-        let kept =
-            |seen: &IterationView| pattern.as_ref().is_none_or(|pattern| pattern.is_match(&whole(seen)));
-        let iterations = look.iterations.iter().filter(|seen| kept(seen)).cloned().collect();
-        return Ok(Box::new(LogOutput { run: look.target.run.to_string(), iterations }));
+        return Ok(Box::new(LogOutput::new(&view, pattern.as_ref(), args.limit)));
     };
-    let iter = match which(text, &look, WHAT)? {
+    let iter = match resolve(target, &view, WHAT)? {
         TargetArg::Iteration(iter) => iter,
-        TargetArg::Node(node) => {
-            let last = look.iterations.iter().rev().find(|seen| seen.node() == Some(&node));
-            let none = || {
-                CommandError::new("no_iteration", CommandExit::REFUSED, WHAT)
-                    .cause(format!("no iteration has worked on `{node}` yet"))
-                    .hint(format!("see it with 'runner show {node}'"))
-            };
-            last.map(|seen| seen.iter).ok_or_else(none)?
-        }
+        TargetArg::Node(node) => last_iteration_on(&node, &view).ok_or_else(|| {
+            CommandError::refused("no_iteration", WHAT)
+                .cause(format!("no iteration has worked on `{node}` yet"))
+                .hint(format!("run 'runner show {node}' to see the task"))
+        })?,
     };
     if args.follow {
-        follow_iteration(&look, iter, args, out).map_err(told)?;
+        follow_iteration(&view, iter, args.part(), ui).map_err(failed)?;
         return Ok(Box::new(NoOutput));
     }
-    let transcript = transcript(&look, iter, args, pattern.as_ref())?;
-    Ok(Box::new(transcript))
+    Ok(Box::new(LogTextOutput::read(&view, iter, args.part(), pattern.as_ref())?))
 }
 
-fn regex(text: &str) -> Result<TextPattern, CommandError> {
+fn parse_pattern(text: &str) -> Result<TextPattern, CommandError> {
     TextPattern::new(text).map_err(|cause| {
-        CommandError::new("regex", CommandExit::REFUSED, WHAT)
-            .cause(format!("`{}` is no regular expression: {cause}", crate::render::short(text)))
-            .hint("put a backslash before characters that are meant as they are: \\( \\[ \\*")
+        CommandError::refused("regex", WHAT)
+            .cause(format!("`{}` is not a regular expression: {cause}", short(text)))
+            .hint("escape special characters with a backslash: \\( \\[ \\*")
     })
 }
 
-fn whole(seen: &IterationView) -> String {
-    let node = seen.node().map(ToString::to_string).unwrap_or_default();
-    format!("{} {node} {} {}", seen.iter, seen.outcome.map_or("", Outcome::as_str), seen.body)
+/// The iterations of a run, one row each.
+struct LogOutput {
+    run: String,
+    iterations: Vec<IterationView>,
 }
 
-/// The iterations of a run, one line each.
-pub(crate) struct LogOutput {
-    pub(crate) run: String,
-    pub(crate) iterations: Vec<IterationView>,
-}
-
-/// How an outcome looks.
-pub(crate) fn look_of(outcome: Option<Outcome>) -> (Glyph, TextRole) {
-    match outcome {
-        Some(Outcome::Passed) => (Glyph::Passed, TextRole::Good),
-        Some(Outcome::Decomposed | Outcome::Repaired | Outcome::Replanned) => {
-            (Glyph::Branch, TextRole::Active)
-        }
-        Some(Outcome::Retry) => (Glyph::Retried, TextRole::Warn),
-        Some(outcome) if outcome.class() == OutcomeClass::Answered => (Glyph::Failed, TextRole::Bad),
-        Some(_) | None => (Glyph::Open, TextRole::Warn),
+impl LogOutput {
+    fn new(view: &RunView, pattern: Option<&TextPattern>, limit: Option<usize>) -> Self {
+        let mut iterations: Vec<IterationView> = view
+            .iterations
+            .iter()
+            .filter(|iteration| pattern.is_none_or(|pattern| pattern.is_match(&searched_text(iteration))))
+            .cloned()
+            .collect();
+        let first = first_shown(iterations.len(), limit);
+        Self { run: view.target.run.to_string(), iterations: iterations.split_off(first) }
     }
 }
 
-fn time(seen: &IterationView, key: &str) -> Option<String> {
-    seen.number(key).map(|ms| clock(Duration::from_millis(ms)))
+/// The index of the first of the last `limit` items.
+fn first_shown(count: usize, limit: Option<usize>) -> usize {
+    limit.map_or(0, |limit| count.saturating_sub(limit))
 }
 
-pub(crate) fn seen_json(seen: &IterationView) -> Value {
-    json!({
-        "iter": seen.iter, "commit": seen.commit, "node": seen.node(), "outcome": seen.outcome,
-        "committed": seen.committed, "agent_ms": seen.number("agent_ms"), "guard_ms": seen.number("guard_ms"),
-        "files": seen.files, "cost_microdollars": seen.cost(), "annotations": seen.annotations, "said": lines(&seen.body),
-    })
-}
-
-/// One iteration as a line of pairs; what is not on record is left out.
-pub(crate) fn seen_line(seen: &IterationView) -> KeyValueLine {
-    let mut line = KeyValueLine::new()
-        .with("iter", seen.iter.get())
-        .with("outcome", seen.outcome.map_or("unknown", Outcome::as_str))
-        .with("node", seen.node().map_or_else(|| "repair".to_owned(), ToString::to_string))
-        .with("files", seen.files)
-        .with("commit", &seen.commit);
-    for key in ["agent_ms", "guard_ms"] {
-        if let Some(ms) = seen.number(key) {
-            line = line.with(key, ms);
-        }
-    }
-    if let Some(cost) = seen.cost() {
-        line = line.with("cost_microdollars", cost);
-    }
-    line
-}
-
-pub(crate) fn seen_drawn(seen: &IterationView, pen: &Styler) -> String {
-    let (glyph, ink) = look_of(seen.outcome);
-    let glyph = pen.paint(ink, pen.glyph(glyph).trim_end_matches(['─', '-', ' ']));
-    let node = seen.node().map_or_else(|| "repair".to_owned(), ToString::to_string);
-    let agent = time(seen, "agent_ms").unwrap_or_default();
-    let guard = time(seen, "guard_ms").map(|time| format!("guard {time}")).unwrap_or_default();
-    let files = match seen.files {
-        0 => String::new(),
-        1 => "1 file".to_owned(),
-        n => format!("{n} files"),
-    };
-    let cost = seen.cost().map(dollars).unwrap_or_default();
-    let outcome = seen.outcome.map_or("unknown", Outcome::as_str);
-    let line = format!(
-        "#{:<5} {:<24} {outcome:<16} {agent:>7} {guard:>13} {files:>9} {cost:>7}",
-        seen.iter.get(),
-        pen.fit(&node, 24)
-    );
-    let line = pen.fit(line.trim_end(), pen.width.saturating_sub(2));
-    let marks = if seen.annotations.is_empty() || !pen.verbose {
-        String::new()
-    } else {
-        format!(
-            "         {}\n",
-            pen.fit(&crate::render::clean(&seen.annotations.join("; ")), pen.width.saturating_sub(9))
-        )
-    };
-    format!("{glyph} {line}\n{marks}")
+/// The text of an iteration that `--grep` searches.
+fn searched_text(iteration: &IterationView) -> String {
+    let node = iteration.node().map(|_| target_word(iteration)).unwrap_or_default();
+    let outcome = iteration.outcome.map_or("", |outcome| outcome_word(Some(outcome)));
+    format!("{} {node} {outcome} {}", iteration.iter, iteration.body)
 }
 
 impl CommandOutput for LogOutput {
@@ -148,19 +91,19 @@ impl CommandOutput for LogOutput {
         json!({
             "schema": "runner.log/1",
             "run_id": self.run,
-            "iterations": self.iterations.iter().map(seen_json).collect::<Vec<_>>(),
+            "iterations": self.iterations.iter().map(iteration_json).collect::<Vec<_>>(),
         })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        self.iterations.iter().map(seen_line).collect()
+        self.iterations.iter().map(iteration_line).collect()
     }
 
-    fn human(&self, pen: &Styler) -> String {
+    fn human(&self, styler: &Styler) -> String {
         if self.iterations.is_empty() {
-            return format!("run {} has no iteration yet: make one with 'runner step'\n", self.run);
+            return format!("run {} has no iteration yet\n\nNext: runner loop\n", self.run);
         }
-        self.iterations.iter().map(|seen| seen_drawn(seen, pen)).collect()
+        self.iterations.iter().map(|iteration| iteration_row(iteration, styler)).collect()
     }
 
     fn is_long(&self) -> bool {
@@ -168,24 +111,24 @@ impl CommandOutput for LogOutput {
     }
 }
 
-/// One new iteration of a run that is followed.
-struct FollowedIteration<'s>(&'s IterationView);
+/// A new iteration, printed by `--follow`.
+struct FollowedIteration<'i>(&'i IterationView);
 
 impl CommandOutput for FollowedIteration<'_> {
     fn json(&self) -> Value {
-        seen_json(self.0)
+        iteration_json(self.0)
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        vec![seen_line(self.0)]
+        vec![iteration_line(self.0)]
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        seen_drawn(self.0, pen)
+    fn human(&self, styler: &Styler) -> String {
+        iteration_row(self.0, styler)
     }
 }
 
-/// Everything was said already.
+/// The end of `--follow`, which printed everything already.
 struct NoOutput;
 
 impl CommandOutput for NoOutput {
@@ -206,62 +149,63 @@ impl CommandOutput for NoOutput {
     }
 }
 
-/// How often something that is followed is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
-
-/// Tells every iteration, and every new one, until nobody works on the run any more.
-fn follow_run(dir: &Path, args: &LogArgs, first: RunView, out: &Ui) -> Result<(), runner_host::Error> {
-    let mut told: Option<IterationNumber> = None;
-    let mut look = first;
+/// Prints the iterations, and every new one until no runner works on the run.
+fn follow_run(dir: &Path, args: &LogArgs, first: RunView, ui: &Ui) -> Result<(), runner_host::Error> {
+    let mut view = first;
+    let mut last_printed: Option<IterationNumber> = None;
+    let mut skip = first_shown(view.iterations.len(), args.limit);
     loop {
-        let known = told;
-        for seen in look.iterations.iter().filter(|seen| known.is_none_or(|known| seen.iter > known)) {
-            out.print_now(&FollowedIteration(seen));
-            told = Some(seen.iter);
+        let printed_before = last_printed;
+        let is_new =
+            |iteration: &&IterationView| printed_before.is_none_or(|printed| iteration.iter > printed);
+        for iteration in view.iterations.iter().filter(is_new).skip(skip) {
+            ui.print_now(&FollowedIteration(iteration));
+            last_printed = Some(iteration.iter);
         }
-        if !runner_host::view::run_view::is_locked(dir)? {
+        if !is_locked(dir)? {
             return Ok(());
         }
-        std::thread::sleep(LOOK_EVERY);
-        look = RunView::at(dir, args.run.as_deref())?;
+        std::thread::sleep(POLL);
+        view = RunView::at(dir, args.run.as_deref())?;
+        skip = if last_printed.is_some() { 0 } else { skip };
     }
 }
 
-/// Tells what an iteration's agent and guard print while they do.
+/// Prints the output of an iteration's agent and guard while they run.
 fn follow_iteration(
-    look: &RunView,
+    view: &RunView,
     iter: IterationNumber,
-    args: &LogArgs,
-    out: &Ui,
+    part: LogPart,
+    ui: &Ui,
 ) -> Result<(), runner_host::Error> {
-    let names: &[&str] = match (args.guard, args.agent || args.raw) {
-        (true, _) => &["guard.log"],
-        (false, true) => &["executor.log"],
-        (false, false) => &["executor.log", "guard.log"],
+    let names: &[&str] = match part {
+        LogPart::Guard => &["guard.log"],
+        LogPart::Agent | LogPart::Raw => &["executor.log"],
+        LogPart::All | LogPart::Errors | LogPart::Prompt => &["executor.log", "guard.log"],
     };
-    let mut read = vec![0_usize; names.len()];
+    let mut printed = vec![0_usize; names.len()];
     loop {
-        let is_over = look.folder(iter).join("meta.json").exists();
-        for (name, read) in names.iter().zip(&mut read) {
-            let bytes = look.log(iter, name)?.unwrap_or_default();
-            let fresh = bytes.get(*read..).unwrap_or_default();
-            // Whole lines only, so that no character and no escape sequence is cut in two.
-            let end = fresh.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-            let end = if is_over { fresh.len() } else { end };
-            let part = fresh.get(..end).unwrap_or_default();
-            *read += part.len();
-            if !part.is_empty() {
-                out.print_now(&LogChunkOutput { name, text: lines(&String::from_utf8_lossy(part)) });
+        let is_over = view.iteration_dir(iter).join("meta.json").exists();
+        for (name, printed) in names.iter().zip(&mut printed) {
+            let bytes = view.log(iter, name)?.unwrap_or_default();
+            let new = bytes.get(*printed..).unwrap_or_default();
+            // Only whole lines, so that no character and no escape sequence is cut in two.
+            let line_end = new.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            let end = if is_over { new.len() } else { line_end };
+            let chunk = new.get(..end).unwrap_or_default();
+            *printed += chunk.len();
+            if !chunk.is_empty() {
+                ui.print_now(&LogChunkOutput { name, text: lines(&String::from_utf8_lossy(chunk)) });
             }
         }
-        if is_over || !runner_host::view::run_view::is_locked(&look.folder(iter))? {
+        if is_over || !is_locked(&view.iteration_dir(iter))? {
             return Ok(());
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(POLL);
     }
 }
 
-/// A part of a log that is followed.
+/// New lines of a log, printed by `--follow`.
 struct LogChunkOutput<'n> {
     name: &'n str,
     text: String,
@@ -281,109 +225,123 @@ impl CommandOutput for LogChunkOutput<'_> {
     }
 }
 
-/// What an iteration's logs say.
+/// The logs of one iteration.
 struct LogTextOutput {
     iter: IterationNumber,
-    /// What each part is called, and what it says.
-    parts: Vec<(&'static str, String)>,
-    raw: bool,
+    sections: Vec<LogSection>,
+    part: LogPart,
 }
 
-fn transcript(
-    look: &RunView,
-    iter: IterationNumber,
-    args: &LogArgs,
-    grep: Option<&TextPattern>,
-) -> Result<LogTextOutput, CommandError> {
-    let told = |error| CommandError::from_host(WHAT, error);
-    let wanted: &[(&str, &str)] = match (args.guard, args.agent, args.raw, args.errors, args.prompt) {
-        (true, ..) => &[("guard", "guard.log")],
-        (_, true, ..) => &[("agent", "executor.log")],
-        (_, _, true, ..) => &[("raw", "stream.jsonl")],
-        (_, _, _, true, _) => &[("errors", "error.log"), ("guard", "guard.log")],
-        (_, _, _, _, true) => &[("prompt", "prompt.md")],
-        (false, false, false, false, false) => {
-            &[("agent", "executor.log"), ("errors", "error.log"), ("guard", "guard.log")]
-        }
-    };
-    let mut parts = Vec::new();
-    for (name, file) in wanted {
-        if let Some(bytes) = look.log(iter, file).map_err(told)? {
-            let text = String::from_utf8_lossy(&bytes);
-            parts.push((*name, if args.raw { text.into_owned() } else { lines(&text) }));
-        }
-    }
-    if parts.is_empty() {
-        parts = on_record(look, iter, args)?;
-    }
-    if args.errors {
-        parts.iter_mut().filter(|(name, _)| *name == "guard").for_each(|(_, text)| *text = last_lines(text));
-    }
-    if let Some(grep) = grep {
-        for (_, text) in &mut parts {
-            let kept: String =
-                text.lines().filter(|line| grep.is_match(line)).map(|line| format!("{line}\n")).collect();
-            *text = kept;
-        }
-    }
-    parts.retain(|(_, text)| !text.is_empty());
-    Ok(LogTextOutput { iter, parts, raw: args.raw })
+struct LogSection {
+    name: &'static str,
+    text: String,
 }
 
-/// How many lines of a guard are shown among the errors.
-const GUARD_LINES: usize = 60;
+/// The sections of a part, with the file of each.
+fn section_files(part: LogPart) -> &'static [(&'static str, &'static str)] {
+    match part {
+        LogPart::All => &[("agent", "executor.log"), ("errors", "error.log"), ("guard", "guard.log")],
+        LogPart::Guard => &[("guard", "guard.log")],
+        LogPart::Agent => &[("agent", "executor.log")],
+        LogPart::Raw => &[("raw", "stream.jsonl")],
+        LogPart::Errors => &[("errors", "error.log"), ("guard", "guard.log")],
+        LogPart::Prompt => &[("prompt", "prompt.md")],
+    }
+}
+
+impl LogTextOutput {
+    fn read(
+        view: &RunView,
+        iter: IterationNumber,
+        part: LogPart,
+        pattern: Option<&TextPattern>,
+    ) -> Result<Self, CommandError> {
+        let mut sections = Vec::new();
+        for (name, file) in section_files(part) {
+            let bytes = view.log(iter, file).map_err(|error| CommandError::from_host(WHAT, error))?;
+            if let Some(bytes) = bytes {
+                let text = String::from_utf8_lossy(&bytes);
+                let text = if part == LogPart::Raw { text.into_owned() } else { lines(&text) };
+                sections.push(LogSection { name, text });
+            }
+        }
+        if sections.is_empty() {
+            sections = sections_from_git(view, iter, part)?;
+        }
+        for section in &mut sections {
+            if part == LogPart::Errors && section.name == "guard" {
+                section.text = last_lines(&section.text);
+            }
+            if let Some(pattern) = pattern {
+                section.text = matching_lines(&section.text, pattern);
+            }
+        }
+        sections.retain(|section| !section.text.is_empty());
+        Ok(Self { iter, sections, part })
+    }
+}
 
 fn last_lines(text: &str) -> String {
     let all: Vec<&str> = text.lines().collect();
     all.iter().skip(all.len().saturating_sub(GUARD_LINES)).map(|line| format!("{line}\n")).collect()
 }
 
-/// What git alone knows, where the iteration's folder is not here.
-fn on_record(
-    look: &RunView,
+fn matching_lines(text: &str, pattern: &TextPattern) -> String {
+    text.lines().filter(|line| pattern.is_match(line)).map(|line| format!("{line}\n")).collect()
+}
+
+/// What git has of an iteration whose log directory is not in this clone.
+fn sections_from_git(
+    view: &RunView,
     iter: IterationNumber,
-    args: &LogArgs,
-) -> Result<Vec<(&'static str, String)>, CommandError> {
-    let none = || {
-        CommandError::new("not_here", CommandExit::REFUSED, WHAT)
+    part: LogPart,
+) -> Result<Vec<LogSection>, CommandError> {
+    let missing = || {
+        CommandError::refused("not_here", WHAT)
             .cause(format!("the logs of iteration {} are not in this clone", iter.get()))
-            .hint("they lie in the work tree that the run was made in; git holds what 'runner show' tells")
+            .hint("they are in the work tree where the run was made; 'runner show' prints what git has")
     };
-    let seen = look.iterations.iter().find(|seen| seen.iter == iter).ok_or_else(none)?;
-    let state = look.state_after(seen).map_err(|error| CommandError::from_host(WHAT, error))?;
-    let lesson = state.as_ref().zip(seen.node()).and_then(|(state, node)| state.history_of(node));
-    let guard = lesson.and_then(|lesson| lesson.guard_output.clone());
-    let mut parts = Vec::new();
-    if !(args.guard || args.prompt || args.raw || seen.body.is_empty()) {
-        parts.push(("said", lines(&seen.body) + "\n"));
+    let iteration = view.iterations.iter().find(|iteration| iteration.iter == iter).ok_or_else(missing)?;
+    let state = view.state_after(iteration).map_err(|error| CommandError::from_host(WHAT, error))?;
+    let history = state.as_ref().zip(iteration.node()).and_then(|(state, node)| state.history_of(node));
+    let guard_output = history.and_then(|history| history.guard_output.clone());
+    let mut sections = Vec::new();
+    if matches!(part, LogPart::All | LogPart::Agent | LogPart::Errors) && !iteration.body.is_empty() {
+        sections.push(LogSection { name: "summary", text: lines(&iteration.body) + "\n" });
     }
-    if !(args.agent || args.prompt || args.raw) {
-        parts.extend(guard.map(|text| ("guard", lines(&text))));
+    if matches!(part, LogPart::All | LogPart::Guard | LogPart::Errors)
+        && let Some(output) = guard_output
+    {
+        sections.push(LogSection { name: "guard", text: lines(&output) });
     }
-    if parts.is_empty() { Err(none()) } else { Ok(parts) }
+    if sections.is_empty() { Err(missing()) } else { Ok(sections) }
 }
 
 impl CommandOutput for LogTextOutput {
     fn json(&self) -> Value {
         let parts: serde_json::Map<String, Value> =
-            self.parts.iter().map(|(name, text)| ((*name).to_owned(), json!(text))).collect();
+            self.sections.iter().map(|section| (section.name.to_owned(), json!(section.text))).collect();
         json!({ "schema": "runner.log/1", "iter": self.iter, "parts": parts })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        self.parts.iter().flat_map(|(_, text)| text.lines()).map(KeyValueLine::verbatim).collect()
+        self.sections.iter().flat_map(|section| section.text.lines()).map(KeyValueLine::verbatim).collect()
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        let heading = |name: &str| match (self.raw, self.parts.len()) {
-            (true, _) | (_, 1) => String::new(),
-            _ => format!("{}\n", pen.paint(TextRole::Strong, &format!("#{} {name}", self.iter.get()))),
-        };
-        let ended = |text: &str| if text.ends_with('\n') { "" } else { "\n" };
-        self.parts
-            .iter()
-            .map(|(name, text)| format!("{}{}{}", heading(name), lines(text), ended(text)))
-            .collect()
+    fn human(&self, styler: &Styler) -> String {
+        let has_headings = self.part != LogPart::Raw && self.sections.len() > 1;
+        let mut text = String::new();
+        for section in &self.sections {
+            if has_headings {
+                let heading = format!("#{} {}", self.iter.get(), section.name);
+                text.push_str(&format!("{}\n", styler.paint(TextRole::Strong, &heading)));
+            }
+            text.push_str(&lines(&section.text));
+            if !section.text.ends_with('\n') {
+                text.push('\n');
+            }
+        }
+        text
     }
 
     fn is_long(&self) -> bool {

@@ -1,4 +1,4 @@
-//! `runner node`: the user's own edits of the plan
+//! `runner node`
 
 use std::io::Read;
 use std::path::Path;
@@ -10,47 +10,46 @@ use runner_core::runs::edit::{NewNode, NodeChanges, SiblingPosition, SplitPart, 
 use runner_core::text::one_line;
 use runner_host::ops::edit::{CommittedEdit, EditSession};
 use runner_term::progress::bar;
-use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
+use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
 use crate::args::{AddArgs, EditArgs, MoveArgs, NodeArgs, NodeCommand, PositionArgs, SplitArgs};
 use crate::render::clean;
-use crate::target_arg::node;
+use crate::target_arg::resolve_node;
 
 const WHAT: &str = "could not edit the plan";
 
-/// An edit that was made.
 pub(crate) struct NodeEditOutput {
     edit: UserEdit,
-    edited: CommittedEdit,
-    /// Where the node is, or was.
+    committed: CommittedEdit,
+    /// The node's path after the edit, or before it if the node was removed.
     path: String,
 }
 
 pub(crate) fn run(dir: &Path, args: &NodeArgs) -> Result<NodeEditOutput, CommandError> {
-    let told = |error| CommandError::from_host(WHAT, error);
-    // What stands in a file is read before the lock is taken: standard input may be a person.
+    let failed = |error| CommandError::from_host(WHAT, error);
+    // Read the file before taking the lock: standard input may be a person who types.
     let steps = match &args.command {
-        NodeCommand::Split(args) => steps(args)?,
+        NodeCommand::Split(args) => read_steps(args)?,
         NodeCommand::Add(_)
         | NodeCommand::Edit(_)
         | NodeCommand::Remove(_)
         | NodeCommand::Move(_)
         | NodeCommand::Allow(_) => Vec::new(),
     };
-    let run = EditSession::open(dir).map_err(told)?;
+    let run = EditSession::open(dir).map_err(failed)?;
     let edit = NodeEditRequest { run: &run, steps }.edit(&args.command)?;
     let before = edit.node().and_then(|id| path_of(run.tree(), id));
-    let edited = run.commit(&edit).map_err(told)?;
-    let after = edit.node().and_then(|id| path_of(&edited.after.tree, id));
-    Ok(NodeEditOutput { edit, edited, path: after.or(before).unwrap_or_default() })
+    let committed = run.commit(&edit).map_err(failed)?;
+    let after = edit.node().and_then(|id| path_of(&committed.after.tree, id));
+    Ok(NodeEditOutput { edit, committed, path: after.or(before).unwrap_or_default() })
 }
 
 fn path_of(tree: &Tree, id: &NodeId) -> Option<String> {
     tree.path_to(id).map(|path| path_text(&path))
 }
 
-/// What was typed, on its way to an edit of this run.
+/// Turns the arguments of one command into an edit of a run.
 struct NodeEditRequest<'r> {
     run: &'r EditSession,
     steps: Vec<SplitPart>,
@@ -63,7 +62,7 @@ impl NodeEditRequest<'_> {
             NodeCommand::Edit(args) => self.reword(args)?,
             NodeCommand::Split(args) => UserEdit::Split { node: self.node(&args.node)?, into: self.parts() },
             NodeCommand::Remove(args) => UserEdit::Remove { node: self.node(&args.node)? },
-            NodeCommand::Move(args) => self.relocate(args)?,
+            NodeCommand::Move(args) => self.move_node(args)?,
             NodeCommand::Allow(args) => {
                 UserEdit::Allow { node: self.node(&args.node)?, more: args.more.unwrap_or(self.attempts()) }
             }
@@ -71,10 +70,10 @@ impl NodeEditRequest<'_> {
     }
 
     fn node(&self, text: &str) -> Result<NodeId, CommandError> {
-        node(text, self.run.tree(), WHAT)
+        resolve_node(text, self.run.tree(), WHAT)
     }
 
-    /// How many attempts a new node has.
+    /// The number of attempts of a new node.
     fn attempts(&self) -> u32 {
         u32::try_from(self.run.config().max_attempts_default.get()).unwrap_or(1)
     }
@@ -82,50 +81,51 @@ impl NodeEditRequest<'_> {
     fn add(&self, args: &AddArgs) -> Result<UserEdit, CommandError> {
         let under = self.node(&args.parent)?;
         let id = match &args.id {
-            Some(id) => NodeId::new(id.as_str()).map_err(|fault| {
-                let report =
-                    CommandError::new("node_id", CommandExit::REFUSED, WHAT).cause(fault.to_string());
-                report.hint("leave --id out, and one is made from the title")
+            Some(id) => NodeId::new(id.as_str()).map_err(|error| {
+                CommandError::refused("node_id", WHAT)
+                    .cause(error.to_string())
+                    .hint("omit --id to derive one from the title")
             })?,
             None => fresh_id(&args.title, |id| self.run.tree().path_to(id).is_some()),
         };
         let attempts = args.max_attempts.unwrap_or(self.attempts());
         let node = NewNode::new(id, &args.title, args.goal.as_deref(), &args.acceptance, attempts);
-        Ok(UserEdit::Add { under, node, place: self.place(&args.place)? })
+        Ok(UserEdit::Add { under, node, place: self.position(&args.position)? })
     }
 
     fn reword(&self, args: &EditArgs) -> Result<UserEdit, CommandError> {
-        let points: Vec<String> = args.acceptance.iter().map(|point| text_of(point)).collect();
-        let to = NodeChanges {
+        let criteria: Vec<String> = args.acceptance.iter().map(|criterion| text_of(criterion)).collect();
+        let changes = NodeChanges {
             title: args.title.as_deref().map(one_line),
             goal: args.goal.as_deref().map(text_of),
-            acceptance: (args.no_acceptance || !points.is_empty()).then_some(points),
+            acceptance: (args.no_acceptance || !criteria.is_empty()).then_some(criteria),
             max_attempts: args.max_attempts,
         };
-        Ok(UserEdit::Edit { node: self.node(&args.node)?, to })
+        Ok(UserEdit::Edit { node: self.node(&args.node)?, to: changes })
     }
 
-    /// The steps as nodes, each with an id that is new.
+    /// The steps as nodes, each with an unused id.
     fn parts(&self) -> Vec<NewNode> {
-        let mut made: Vec<NewNode> = Vec::new();
+        let mut nodes: Vec<NewNode> = Vec::new();
         for SplitPart { title, goal, acceptance } in &self.steps {
-            let is_taken =
-                |id: &NodeId| self.run.tree().path_to(id).is_some() || made.iter().any(|node| node.id == *id);
+            let is_taken = |id: &NodeId| {
+                self.run.tree().path_to(id).is_some() || nodes.iter().any(|node| node.id == *id)
+            };
             let id = fresh_id(title, is_taken);
-            made.push(NewNode::new(id, title, goal.as_deref(), acceptance, self.attempts()));
+            nodes.push(NewNode::new(id, title, goal.as_deref(), acceptance, self.attempts()));
         }
-        made
+        nodes
     }
 
-    fn relocate(&self, args: &MoveArgs) -> Result<UserEdit, CommandError> {
+    fn move_node(&self, args: &MoveArgs) -> Result<UserEdit, CommandError> {
         let id = self.node(&args.node)?;
         let path = self.run.tree().path_to(&id).unwrap_or_default();
         let parent = path.iter().rev().nth(1).map_or(&id, |parent| &parent.id);
         let under = args.under.as_deref().map_or_else(|| Ok(parent.clone()), |under| self.node(under))?;
-        Ok(UserEdit::Move { node: id, under, place: self.place(&args.place)? })
+        Ok(UserEdit::Move { node: id, under, place: self.position(&args.position)? })
     }
 
-    fn place(&self, args: &PositionArgs) -> Result<SiblingPosition, CommandError> {
+    fn position(&self, args: &PositionArgs) -> Result<SiblingPosition, CommandError> {
         Ok(match (&args.before, &args.after, args.order) {
             (Some(before), _, _) => SiblingPosition::Before(self.node(before)?),
             (_, Some(after), _) => SiblingPosition::After(self.node(after)?),
@@ -135,8 +135,8 @@ impl NodeEditRequest<'_> {
     }
 }
 
-/// The steps that a leaf is divided into, as they were typed or stand in a file.
-fn steps(args: &SplitArgs) -> Result<Vec<SplitPart>, CommandError> {
+/// The steps of a split, from the arguments or from a file.
+fn read_steps(args: &SplitArgs) -> Result<Vec<SplitPart>, CommandError> {
     let Some(path) = &args.from else {
         return Ok(args
             .into
@@ -145,13 +145,8 @@ fn steps(args: &SplitArgs) -> Result<Vec<SplitPart>, CommandError> {
             .collect());
     };
     let name = path.display().to_string();
-    let unreadable = |why: String| {
-        CommandError::new(
-            "steps_file",
-            CommandExit::REFUSED,
-            format!("could not read the steps from `{name}`"),
-        )
-        .cause(why)
+    let unreadable = |cause: String| {
+        CommandError::refused("steps_file", format!("could not read the steps from `{name}`")).cause(cause)
     };
     let text = if name == "-" {
         let mut text = String::new();
@@ -159,10 +154,10 @@ fn steps(args: &SplitArgs) -> Result<Vec<SplitPart>, CommandError> {
     } else {
         std::fs::read_to_string(path)
     };
-    let text = text.map_err(|error| unreadable(error.to_string()).hint("name a text file in UTF-8"))?;
+    let text = text.map_err(|error| unreadable(error.to_string()).hint("pass a UTF-8 text file"))?;
     parts(&text).map_err(|line| {
-        unreadable(format!("line {line} is indented, and no title stands before it"))
-            .hint("begin every step with its title, at the margin")
+        unreadable(format!("line {line} is indented, but no title precedes it"))
+            .hint("start each step with an unindented title")
     })
 }
 
@@ -175,24 +170,25 @@ impl NodeEditOutput {
             UserEdit::Remove { .. } => "removed",
             UserEdit::Move { .. } => "moved",
             UserEdit::Allow { .. } => "allowed",
-            UserEdit::Answer { .. } | UserEdit::Note { .. } => "said",
+            UserEdit::Answer { .. } => "answered",
+            UserEdit::Note { .. } => "noted",
         }
     }
 
-    /// The node as it is now.
+    /// The node after the edit.
     fn node(&self) -> Option<&Node> {
-        self.edited.after.tree.path_to(self.edit.node()?).and_then(|path| path.last().copied())
+        self.committed.after.tree.path_to(self.edit.node()?).and_then(|path| path.last().copied())
     }
 
-    /// What the edit came to, beside itself.
+    /// Consequences of the edit that the user should know.
     fn notes(&self) -> Vec<String> {
-        let tree = &self.edited.after.tree;
+        let tree = &self.committed.after.tree;
         let mut notes = Vec::new();
         if let Some(node) = self.node().filter(|node| node.is_leaf() && node.is_exhausted()) {
-            notes.push(format!("its attempts are spent: 'runner node allow {}' gives it more", node.id));
+            notes.push(format!("it has no attempts left: allow more with 'runner node allow {}'", node.id));
         }
         if tree.root().passes {
-            notes.push("every leaf passes now: the run is complete".to_owned());
+            notes.push("every task has passed: the run is complete".to_owned());
         }
         notes
     }
@@ -202,43 +198,42 @@ impl CommandOutput for NodeEditOutput {
     fn json(&self) -> Value {
         json!({
             "schema": "runner.edit/1",
-            "run_id": self.edited.run,
+            "run_id": self.committed.run,
             "edit": self.edit,
             "node": self.path,
-            "commit": self.edited.commit,
-            "leaves": self.edited.after.tree.root().leaves(),
+            "commit": self.committed.commit,
+            "leaves": self.committed.after.tree.root().leaves(),
             "notes": self.notes(),
         })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
         let line = KeyValueLine::new().with("edit", self.verb()).with("node", &self.path);
-        let line = line.with("commit", &self.edited.commit);
-        let lines = [line].into_iter();
-        lines.chain(self.notes().iter().map(|note| KeyValueLine::new().with("note", note))).collect()
+        let line = line.with("commit", &self.committed.commit);
+        let mut lines = vec![line];
+        lines.extend(self.notes().iter().map(|note| KeyValueLine::new().with("note", note)));
+        lines
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        let tick = pen.paint(TextRole::Good, pen.glyph(Glyph::Passed));
-        let mut text = format!("{tick} {} {}\n", self.verb(), pen.paint(TextRole::Strong, &self.path));
+    fn human(&self, styler: &Styler) -> String {
+        let tick = styler.paint(TextRole::Good, styler.glyph(Glyph::Passed));
+        let mut text = format!("{tick} {} {}\n", self.verb(), styler.paint(TextRole::Strong, &self.path));
         let mut row =
-            |says: &str| text.push_str(&format!("  {}\n", pen.fit(says, pen.width.saturating_sub(2))));
+            |row: &str| text.push_str(&format!("  {}\n", styler.fit(row, styler.width.saturating_sub(2))));
         match (&self.edit, self.node()) {
             (UserEdit::Split { .. }, Some(node)) => {
                 node.children.iter().for_each(|child| row(&format!("{}  {}", child.id, clean(&child.title))));
             }
             (UserEdit::Allow { .. }, Some(node)) => {
-                row(&format!(
-                    "{} of {} attempts are left",
-                    node.max_attempts - node.attempts,
-                    node.max_attempts
-                ));
+                row(&format!("{} of {} attempts left", node.max_attempts - node.attempts, node.max_attempts));
             }
             (_, Some(node)) => row(&clean(&node.title)),
             (_, None) => {}
         }
-        self.notes().iter().for_each(|note| row(note));
-        let leaves = self.edited.after.tree.root().leaves();
-        text + &format!("\n  {}\n", bar(leaves, pen.width.saturating_sub(4), pen))
+        for note in self.notes() {
+            row(&note);
+        }
+        let leaves = self.committed.after.tree.root().leaves();
+        text + &format!("\n  {}\n", bar(leaves, styler.width.saturating_sub(4), styler))
     }
 }

@@ -1,4 +1,4 @@
-//! `runner questions`, `runner answer` and `runner note`
+//! `runner questions` and `runner answer`
 
 use std::path::Path;
 
@@ -8,18 +8,17 @@ use runner_host::ops::edit::{CommittedEdit, EditSession, questions as read_quest
 use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
-use crate::args::{AnswerArgs, NoteArgs, QuestionsArgs};
+use crate::args::{AnswerArgs, QuestionsArgs};
 use crate::render::clean;
 
-/// What agents asked.
 pub(crate) struct QuestionsOutput {
     questions: Vec<Question>,
     is_open_only: bool,
 }
 
 pub(crate) fn questions(dir: &Path, args: &QuestionsArgs) -> Result<QuestionsOutput, CommandError> {
-    let told = |error| CommandError::from_host("could not list the questions", error);
-    let mut questions = read_questions(dir).map_err(told)?;
+    let mut questions = read_questions(dir)
+        .map_err(|error| CommandError::from_host("could not list the questions", error))?;
     questions.retain(|question| !args.open || question.answers.is_empty());
     Ok(QuestionsOutput { questions, is_open_only: args.open })
 }
@@ -30,37 +29,34 @@ impl CommandOutput for QuestionsOutput {
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let line = |question: &Question| {
-            let line =
-                KeyValueLine::new().with("question", question.number).with("text", clean(&question.text));
-            question.answers.iter().fold(line, |line, answer| line.with("answer", clean(answer)))
-        };
-        self.questions.iter().map(line).collect()
+        let mut lines = Vec::new();
+        for question in &self.questions {
+            let mut line = KeyValueLine::new().with("question", question.number);
+            line = line.with("text", clean(&question.text));
+            for answer in &question.answers {
+                line = line.with("answer", clean(answer));
+            }
+            lines.push(line);
+        }
+        lines
     }
 
-    fn human(&self, pen: &Styler) -> String {
+    fn human(&self, styler: &Styler) -> String {
         if self.questions.is_empty() {
-            let what =
-                if self.is_open_only { "every question is answered" } else { "no agent has asked anything" };
-            return format!("{what}\n");
+            let text = if self.is_open_only { "no open questions" } else { "no questions yet" };
+            return format!("{text}\n");
         }
-        let room = pen.width.saturating_sub(6);
+        let width = styler.width.saturating_sub(6);
         let mut text = String::new();
         for question in &self.questions {
             let is_answered = !question.answers.is_empty();
-            let (glyph, ink) =
+            let (glyph, role) =
                 if is_answered { (Glyph::Passed, TextRole::Good) } else { (Glyph::Open, TextRole::Warn) };
-            let number = format!("{} {:<3}", pen.glyph(glyph), question.number);
-            text.push_str(&format!(
-                "{} {}\n",
-                pen.paint(ink, &number),
-                pen.fit(&clean(&question.text), room)
-            ));
+            let number = styler.paint(role, &format!("{} {:<3}", styler.glyph(glyph), question.number));
+            text.push_str(&format!("{number} {}\n", styler.fit(&clean(&question.text), width)));
             for answer in &question.answers {
-                text.push_str(&format!(
-                    "      {}\n",
-                    pen.paint(TextRole::Faint, &pen.fit(&clean(answer), room))
-                ));
+                let answer = styler.paint(TextRole::Faint, &styler.fit(&clean(answer), width));
+                text.push_str(&format!("      {answer}\n"));
             }
         }
         let open = self.questions.iter().find(|question| question.answers.is_empty());
@@ -75,45 +71,46 @@ impl CommandOutput for QuestionsOutput {
     }
 }
 
-/// Something that was said.
+/// The output of `runner answer` and `runner note`.
 pub(crate) struct MemoryEditOutput {
     edit: UserEdit,
-    edited: CommittedEdit,
+    committed: CommittedEdit,
 }
 
 pub(crate) fn answer(dir: &Path, args: &AnswerArgs) -> Result<MemoryEditOutput, CommandError> {
     let edit = UserEdit::Answer { question: args.number, text: text_of(&args.text) };
-    say(dir, "could not record the answer", edit)
+    commit_memory_edit(dir, "could not record the answer", edit)
 }
 
-pub(crate) fn note(dir: &Path, args: &NoteArgs) -> Result<MemoryEditOutput, CommandError> {
-    say(dir, "could not record the note", UserEdit::Note { text: text_of(&args.text) })
-}
-
-fn say(dir: &Path, what: &str, edit: UserEdit) -> Result<MemoryEditOutput, CommandError> {
-    let told = |error| CommandError::from_host(what, error);
-    let edited = EditSession::open(dir).and_then(|run| run.commit(&edit)).map_err(told)?;
-    Ok(MemoryEditOutput { edit, edited })
+pub(super) fn commit_memory_edit(
+    dir: &Path,
+    what: &str,
+    edit: UserEdit,
+) -> Result<MemoryEditOutput, CommandError> {
+    let committed = EditSession::open(dir)
+        .and_then(|run| run.commit(&edit))
+        .map_err(|error| CommandError::from_host(what, error))?;
+    Ok(MemoryEditOutput { edit, committed })
 }
 
 impl CommandOutput for MemoryEditOutput {
     fn json(&self) -> Value {
         json!({
             "schema": "runner.edit/1",
-            "run_id": self.edited.run,
+            "run_id": self.committed.run,
             "edit": self.edit,
-            "commit": self.edited.commit,
+            "commit": self.committed.commit,
         })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        vec![KeyValueLine::new().with("file", self.edit.doc().path()).with("commit", &self.edited.commit)]
+        vec![KeyValueLine::new().with("file", self.edit.doc().path()).with("commit", &self.committed.commit)]
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        let what = if self.edit.doc() == Doc::Questions { "answered" } else { "noted" };
-        let tick = pen.paint(TextRole::Good, pen.glyph(Glyph::Passed));
-        let place = pen.paint(TextRole::Faint, self.edit.doc().path());
-        format!("{tick} {what}: the next session reads it\n  {place}\n")
+    fn human(&self, styler: &Styler) -> String {
+        let noun = if self.edit.doc() == Doc::Questions { "answer" } else { "note" };
+        let tick = styler.paint(TextRole::Good, styler.glyph(Glyph::Passed));
+        let path = styler.paint(TextRole::Faint, self.edit.doc().path());
+        format!("{tick} {noun} recorded: the next session sees it\n  {path}\n")
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use runner_core::replay::{Recording, ReplayResult, replay};
 use runner_host::ops::replay::{read, record, write};
+use runner_term::format::counted;
 use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
@@ -12,98 +13,99 @@ use crate::render::short;
 
 pub(crate) struct ReplayOutput {
     run: String,
-    replayed: ReplayResult,
+    result: ReplayResult,
 }
 
 const WHAT: &str = "could not replay the run";
 
 pub(crate) fn run(dir: &Path, args: &ReplayArgs) -> Result<ReplayOutput, CommandError> {
-    let told = |error| CommandError::from_host(WHAT, error);
+    let failed = |error| CommandError::from_host(WHAT, error);
     let recording = recording(dir, args)?;
-    if let Some(path) = &args.export {
-        write(path, &recording).map_err(told)?;
+    if let Some(path) = &args.out {
+        write(path, &recording).map_err(failed)?;
     }
-    let replayed = replay(&recording);
-    if replayed.iterations == 0 && replayed.difference.is_none() {
-        return Err(CommandError::new("not_recorded", CommandExit::REFUSED, WHAT)
+    let result = replay(&recording);
+    if result.iterations == 0 && result.difference.is_none() {
+        return Err(CommandError::refused("not_recorded", WHAT)
             .cause(format!("no session of run `{}` is recorded here", recording.run_id))
             .hint(
-                "replay it where it was made, or from a file that 'runner replay --export FILE' wrote there",
+                "replay it in the work tree where it was made, or from a file of 'runner replay --out FILE'",
             ));
     }
-    Ok(ReplayOutput { run: recording.run_id.to_string(), replayed })
+    Ok(ReplayOutput { run: recording.run_id.to_string(), result })
 }
 
-/// A file if there is one of that name, else a run.
+/// Reads a recording from a file of that name, or else from a run.
 fn recording(dir: &Path, args: &ReplayArgs) -> Result<Recording, CommandError> {
-    let told = |error| CommandError::from_host(WHAT, error);
+    let failed = |error| CommandError::from_host(WHAT, error);
     if let Some(path) = args.target.as_deref().map(Path::new).filter(|path| path.is_file())
-        && let Some(read) = read(path).map_err(told)?
+        && let Some(recording) = read(path).map_err(failed)?
     {
-        return read.map_err(|why| {
-            CommandError::new("recording", CommandExit::REFUSED, WHAT)
-                .cause(format!("`{}` is no recording: {}", path.display(), short(&why)))
-                .hint("make one with 'runner replay --export FILE'")
+        return recording.map_err(|cause| {
+            CommandError::refused("recording", WHAT)
+                .cause(format!("`{}` is not a recording: {}", path.display(), short(&cause)))
+                .hint("create one with 'runner replay --out FILE'")
         });
     }
-    record(dir, args.target.as_deref()).map_err(told)
+    record(dir, args.target.as_deref().or(args.run.as_deref())).map_err(failed)
 }
 
 impl CommandOutput for ReplayOutput {
     fn json(&self) -> Value {
-        json!({ "schema": "runner.replay/1", "run_id": self.run, "same": self.replayed.difference.is_none(),
-                "iterations": self.replayed.iterations, "skipped": self.replayed.skipped,
-                "difference": self.replayed.difference })
+        json!({ "schema": "runner.replay/1", "run_id": self.run, "identical": self.result.difference.is_none(),
+                "iterations": self.result.iterations, "skipped": self.result.skipped,
+                "difference": self.result.difference })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
         let mut lines = Vec::new();
-        if let Some(found) = &self.replayed.difference {
-            let iter = found.iter.map_or_else(|| "none".to_owned(), |iter| iter.get().to_string());
+        if let Some(difference) = &self.result.difference {
+            let iter = difference.iter.map_or_else(|| "none".to_owned(), |iter| iter.get().to_string());
             let line = KeyValueLine::new()
-                .with("difference", found.what)
+                .with("difference", difference.what)
                 .with("iter", iter)
-                .with("line", found.line);
-            lines.push(line.with("recorded", short(&found.recorded)).with("now", short(&found.now)));
+                .with("line", difference.line);
+            let line = line.with("recorded", short(&difference.recorded));
+            lines.push(line.with("now", short(&difference.now)));
         }
-        lines
-            .extend(self.replayed.skipped.iter().map(|iter| KeyValueLine::new().with("skipped", iter.get())));
-        let same = self.replayed.difference.is_none();
+        for iter in &self.result.skipped {
+            lines.push(KeyValueLine::new().with("skipped", iter.get()));
+        }
         lines.push(
             KeyValueLine::new()
-                .with("same", same)
+                .with("identical", self.result.difference.is_none())
                 .with("run_id", &self.run)
-                .with("iterations", self.replayed.iterations),
+                .with("iterations", self.result.iterations),
         );
         lines
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        let made = self.replayed.iterations;
-        let mut text = match &self.replayed.difference {
+    fn human(&self, styler: &Styler) -> String {
+        let iterations = counted(self.result.iterations, "iteration", "iterations");
+        let mut text = match &self.result.difference {
             None => {
-                let tick = pen.paint(TextRole::Good, pen.glyph(Glyph::Passed));
-                format!("{tick} run {}: {made} iterations replayed, every byte the same\n", self.run)
+                let tick = styler.paint(TextRole::Good, styler.glyph(Glyph::Passed));
+                format!("{tick} run {}: {iterations} replayed, all identical\n", self.run)
             }
-            Some(found) => {
-                let cross = pen.paint(TextRole::Bad, pen.glyph(Glyph::Failed));
-                let iter = found.iter.map(|iter| format!(" of #{}", iter.get())).unwrap_or_default();
+            Some(difference) => {
+                let cross = styler.paint(TextRole::Bad, styler.glyph(Glyph::Failed));
+                let iter = difference.iter.map(|iter| format!(" of #{}", iter.get())).unwrap_or_default();
                 format!(
-                    "{cross} run {}: {made} iterations the same, then {}{iter} differs in line {}\n  recorded  {}\n  now       {}\n",
+                    "{cross} run {}: {iterations} identical, then {}{iter} differs in line {}\n  recorded  {}\n  now       {}\n",
                     self.run,
-                    found.what,
-                    found.line,
-                    short(&found.recorded),
-                    short(&found.now)
+                    difference.what,
+                    difference.line,
+                    short(&difference.recorded),
+                    short(&difference.now)
                 )
             }
         };
-        if !self.replayed.skipped.is_empty() {
+        if !self.result.skipped.is_empty() {
             let skipped: Vec<String> =
-                self.replayed.skipped.iter().map(|iter| iter.get().to_string()).collect();
+                self.result.skipped.iter().map(|iter| iter.get().to_string()).collect();
             text.push_str(&format!(
                 "  {} iterations {}\n",
-                pen.paint(TextRole::Warn, "not recorded:"),
+                styler.paint(TextRole::Warn, "not recorded:"),
                 skipped.join(", ")
             ));
         }
@@ -111,6 +113,6 @@ impl CommandOutput for ReplayOutput {
     }
 
     fn exit(&self) -> CommandExit {
-        if self.replayed.difference.is_none() { CommandExit::SUCCESS } else { CommandExit::FAILURE }
+        if self.result.difference.is_none() { CommandExit::SUCCESS } else { CommandExit::FAILURE }
     }
 }

@@ -1,109 +1,126 @@
-//! `runner step` and `runner loop`
+//! `runner loop`, and the code that it shares with `runner step`
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
-use std::sync::{Arc, OnceLock};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use runner_core::step::{self, Event, LoopWorld, NextAction, StepResult, StopReason};
+use runner_core::run_status::{LifecycleState, RunStatus};
+use runner_core::step::{self, Event, NextAction, RunStart, StepResult, StopReason};
+use runner_host::iteration::RepoWorld;
 use runner_host::iteration::iteration_dir::last_line;
-use runner_host::iteration::{Recovered, RepoWorld, recover};
+use runner_host::repo::locked_repo::UnrecoveredRepo;
+use runner_host::repo::recovery::Recovered;
 use runner_term::terminal::KeyReader;
 use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, Ui};
 use serde_json::{Value, json};
 
+use super::status::{self, StatusOutput, insert_status};
 use crate::args::LoopArgs;
 use crate::live_display::{DisplayPhase, LiveDisplay};
 use crate::render::cost::spent_text;
 use crate::render::recovery::{recovered_json, recovered_line, recovered_text};
-use crate::render::summary::{LoopSummary, why};
+use crate::render::summary::LoopSummary;
 
-/// How it ended.
+/// How often the key thread checks whether the loop is over.
+const KEY_POLL: Duration = Duration::from_millis(200);
+
+/// The end of a loop or a step.
 pub(crate) struct LoopOutput {
+    /// None if a step ended and the run can continue.
     stop: Option<StopReason>,
+    /// The status of the run after the stop.
+    status: Option<RunStatus>,
     summary: LoopSummary,
     took: Duration,
 }
 
-/// How much is to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RunMode {
+pub(super) enum RunMode {
     OneStep,
-    UntilItStops { at_most: Option<u32> },
+    UntilStopped { max_iterations: Option<u32> },
 }
 
-pub(crate) fn step(dir: &Path, out: &Ui) -> Result<LoopOutput, CommandError> {
-    run(dir, RunMode::OneStep, out)
+pub(crate) fn run(dir: &Path, args: &LoopArgs, ui: &Ui) -> Result<LoopOutput, CommandError> {
+    run_iterations(dir, RunMode::UntilStopped { max_iterations: args.max_iterations }, ui)
 }
 
-pub(crate) fn run_loop(dir: &Path, args: &LoopArgs, out: &Ui) -> Result<LoopOutput, CommandError> {
-    run(dir, RunMode::UntilItStops { at_most: args.max_iterations }, out)
-}
-
-fn run(dir: &Path, amount: RunMode, out: &Ui) -> Result<LoopOutput, CommandError> {
-    let told = |error| CommandError::from_host("could not make an iteration", error);
+/// Runs iterations and shows them live: a thread redraws the display, and one handles keys if there is a terminal.
+pub(super) fn run_iterations(dir: &Path, mode: RunMode, ui: &Ui) -> Result<LoopOutput, CommandError> {
     let root: OnceLock<PathBuf> = OnceLock::new();
-    let log_of = |stage| if stage == DisplayPhase::Guard { "guard.log" } else { "executor.log" };
-    let live =
-        LiveDisplay::new(out, Box::new(|run, iter, stage| last_line(root.get()?, run, iter, log_of(stage))));
-    let asked = Arc::new(AtomicBool::new(false));
-    let (pressed, presses) = channel();
-    let keys = out
-        .is_terminal()
-        .then(|| {
-            KeyReader::read(move |key| {
-                let _ = pressed.send(key);
-            })
-        })
-        .flatten();
+    let log_of = |phase| if phase == DisplayPhase::Guard { "guard.log" } else { "executor.log" };
+    let display =
+        LiveDisplay::new(ui, Box::new(|run, iter, phase| last_line(root.get()?, run, iter, log_of(phase))));
+    let stop_requested = AtomicBool::new(false);
+    let (key_sender, keys) = channel();
+    let on_key = move |key| {
+        let _ = key_sender.send(key);
+    };
+    let key_reader = if ui.is_terminal() { KeyReader::read(on_key) } else { None };
     std::thread::scope(|scope| {
-        let fresh = scope.spawn(|| live.keep_fresh());
-        let (live, wanted) = (&live, Arc::clone(&asked));
-        if keys.is_some() {
-            scope.spawn(move || listen_to_keys(&presses, live, &wanted));
+        let redrawing = scope.spawn(|| display.redraw_until_over());
+        if key_reader.is_some() {
+            scope.spawn(|| handle_keys(keys, &display, &stop_requested));
         }
-        let stop = work(dir, amount, live, (&asked, &root));
-        drop(keys);
-        let (summary, took) = live.end();
-        fresh.thread().unpark();
-        stop.map(|stop| LoopOutput { stop, summary, took }).map_err(told)
+        let stop = run_in_repo(dir, mode, &display, &stop_requested, &root);
+        drop(key_reader);
+        let (summary, took) = display.end();
+        redrawing.thread().unpark();
+        let stop = stop.map_err(|error| CommandError::from_host("cannot run the next iteration", error))?;
+        let status = stop.as_ref().map(|stop| status_after(dir, stop, &summary));
+        Ok(LoopOutput { stop, status, summary, took })
     })
 }
 
-/// `q` stops after the running iteration, `t` prints where things stand.
-fn listen_to_keys(presses: &std::sync::mpsc::Receiver<u8>, live: &LiveDisplay<'_>, asked: &AtomicBool) {
-    while !live.is_over() {
-        match presses.recv_timeout(Duration::from_millis(200)) {
-            Ok(b'q') => asked.store(true, Ordering::SeqCst),
-            Ok(b't') => live.snapshot(),
+/// The status of the run after the loop. The documents are read only where the summary shows something from them.
+fn status_after(dir: &Path, stop: &StopReason, summary: &LoopSummary) -> RunStatus {
+    let report = if summary.needs_documents(stop) { status::read(dir).ok() } else { None };
+    summary.status(stop, &report.as_ref().map(StatusOutput::facts).unwrap_or_default())
+}
+
+/// `q` stops after the current iteration, `t` prints a snapshot of the progress.
+#[expect(clippy::needless_pass_by_value, reason = "a receiver belongs to the thread that reads it")]
+fn handle_keys(keys: Receiver<u8>, display: &LiveDisplay<'_>, stop_requested: &AtomicBool) {
+    while !display.is_over() {
+        match keys.recv_timeout(KEY_POLL) {
+            Ok(b'q') => stop_requested.store(true, Ordering::SeqCst),
+            Ok(b't') => display.print_snapshot(),
             Ok(_) | Err(_) => {}
         }
     }
 }
 
-fn work(
+fn run_in_repo(
     dir: &Path,
-    amount: RunMode,
-    live: &LiveDisplay<'_>,
-    (asked, root): (&AtomicBool, &OnceLock<PathBuf>),
+    mode: RunMode,
+    display: &LiveDisplay<'_>,
+    stop_requested: &AtomicBool,
+    root: &OnceLock<PathBuf>,
 ) -> Result<Option<StopReason>, runner_host::Error> {
-    let mut audience = |event: &Event| live.tell(event);
-    let wants_stop = Box::new(|| asked.load(Ordering::SeqCst));
-    let mut workshop = RepoWorld::open(dir, &mut audience, wants_stop)?;
-    let _ = root.set(workshop.root().to_owned());
-    workshop.handle_signals()?;
-    if let Some(taken) = recover(&mut workshop)? {
-        live.say(&RecoveryOutput(taken));
+    let mut on_event = |event: &Event| display.print_event(event);
+    let wants_stop = Box::new(|| stop_requested.load(Ordering::SeqCst));
+    let repo = UnrecoveredRepo::lock(dir)?;
+    let _ = root.set(repo.root().to_owned());
+    let mut world = RepoWorld::new(repo, &mut on_event, wants_stop)?;
+    if let Some(recovered) = world.take_recovered() {
+        display.print(&RecoveryOutput(recovered));
     }
-    if let Some(stop) = surveyed(&mut workshop, amount)? {
-        return Ok(Some(stop));
-    }
-    match amount {
-        RunMode::UntilItStops { at_most } => step::run_loop(&mut workshop, at_most).map(Some),
-        RunMode::OneStep => Ok(match step::step(&mut workshop)? {
+    let start = match mode {
+        RunMode::OneStep => step::begin_step(&mut world)?,
+        RunMode::UntilStopped { .. } => step::begin_loop(&mut world)?,
+    };
+    let run = match start {
+        RunStart::Ready(run) => run,
+        RunStart::Stopped(stop) => return Ok(Some(stop)),
+    };
+    match mode {
+        RunMode::UntilStopped { max_iterations } => {
+            step::run_loop(&mut world, *run, max_iterations).map(Some)
+        }
+        RunMode::OneStep => Ok(match step::step(&mut world, &run)? {
             StepResult::Stopped(stop) => Some(stop),
-            StepResult::Iterated(it) => match it.transition.next {
+            StepResult::Iterated(iterated) => match iterated.transition.next {
                 NextAction::Stop(stop) => Some(stop),
                 NextAction::Go | NextAction::Wait(_) | NextAction::Unknown => None,
             },
@@ -111,16 +128,7 @@ fn work(
     }
 }
 
-/// Asks the guard before the first session, unless the run is paused or the user breaks in.
-fn surveyed(workshop: &mut RepoWorld<'_>, amount: RunMode) -> Result<Option<StopReason>, runner_host::Error> {
-    if !workshop.is_before_first() {
-        return Ok(None);
-    }
-    let stop = if amount == RunMode::OneStep { None } else { workshop.pause(None)? };
-    if stop.is_some() { Ok(stop) } else { step::baseline(workshop) }
-}
-
-/// What a crash had left and what became of it.
+/// What recovery finished after a crash.
 struct RecoveryOutput(Recovered);
 
 impl CommandOutput for RecoveryOutput {
@@ -139,7 +147,7 @@ impl CommandOutput for RecoveryOutput {
 
 impl CommandOutput for LoopOutput {
     fn json(&self) -> Value {
-        json!({
+        let mut document = json!({
             "schema": "runner.loop/1",
             "event": "end",
             "stop": self.stop,
@@ -147,10 +155,12 @@ impl CommandOutput for LoopOutput {
             "leaves": self.summary.leaves,
             "spent": self.summary.spent,
             "cost": self.summary.spent.basis(),
-            "why": self.stop.as_ref().map(why),
-            "next": self.stop.as_ref().map(|stop| self.summary.next(stop)),
             "exit": self.exit().0,
-        })
+        });
+        if let Some(status) = &self.status {
+            insert_status(&mut document, status);
+        }
+        document
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
@@ -160,18 +170,17 @@ impl CommandOutput for LoopOutput {
         if let Some(spent) = spent_text(&self.summary.spent, &self.summary.budget) {
             line = line.with("spent", spent);
         }
-        if let Some(stop) = self.stop.as_ref().filter(|stop| **stop != StopReason::Complete) {
-            line = self
-                .summary
-                .next(stop)
-                .iter()
-                .fold(line.with("why", why(stop)), |line, next| line.with("next", next));
+        if let Some(status) = self.status.as_ref().filter(|status| status.state != LifecycleState::Complete) {
+            line = line.with("headline", &status.headline);
+            for next in &status.next {
+                line = line.with("next", &next.command);
+            }
         }
         vec![line.with("exit", self.exit().0)]
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        self.stop.as_ref().map(|stop| self.summary.drawn(stop, self.took, pen)).unwrap_or_default()
+    fn human(&self, styler: &Styler) -> String {
+        self.status.as_ref().map(|status| self.summary.draw(status, self.took, styler)).unwrap_or_default()
     }
 
     fn ends_lines(&self) -> bool {

@@ -16,37 +16,44 @@ pub(crate) struct SelectOutput {
 }
 
 pub(crate) fn run(dir: &Path, args: &SelectArgs) -> Result<SelectOutput, CommandError> {
-    Ok(SelectOutput { tree: load(dir, "could not select the next leaf")?, explain: args.explain })
+    Ok(SelectOutput { tree: load(dir, "could not select the next task")?, explain: args.explain })
 }
 
-/// The reasons, from the root down, as sentences.
-fn reasons(selection: &Selection<'_>) -> Vec<(String, String)> {
+/// Why selection took the path it did.
+struct SelectionReason {
+    /// The path of the node where the choice was made.
+    node: String,
+    reason: String,
+}
+
+/// The reasons from the root down.
+fn reasons(selection: &Selection<'_>) -> Vec<SelectionReason> {
     let (Selection::Leaf(choice) | Selection::Stuck(choice)) = selection else { return Vec::new() };
-    let mut reasons: Vec<(String, String)> = choice
-        .turns()
-        .enumerate()
-        .map(|(level, turn)| {
-            let here = path_text(choice.path.get(..=level).unwrap_or_default());
-            let before = match turn.passed_before {
-                0 => "the first child".to_owned(),
-                1 => "the child before it passes".to_owned(),
-                n => format!("the {n} children before it pass"),
-            };
-            let behind = match turn.open_behind {
-                0 => String::new(),
-                1 => "; 1 open sibling waits behind it".to_owned(),
-                n => format!("; {n} open siblings wait behind it"),
-            };
-            (here, format!("takes `{}`: {before}{behind}", turn.taken.id))
-        })
-        .collect();
-    let (attempts, max) = (choice.leaf.attempts, choice.leaf.max_attempts);
-    let end = if attempts >= max {
-        format!("a leaf with all {max} attempts spent: stuck")
+    let mut reasons = Vec::new();
+    for (level, turn) in choice.turns().enumerate() {
+        let before = match turn.passed_before {
+            0 => "first child".to_owned(),
+            1 => "the child before it passed".to_owned(),
+            n => format!("the {n} children before it passed"),
+        };
+        let after = match turn.open_behind {
+            0 => String::new(),
+            1 => "; 1 open sibling follows".to_owned(),
+            n => format!("; {n} open siblings follow"),
+        };
+        reasons.push(SelectionReason {
+            node: path_text(choice.path.get(..=level).unwrap_or_default()),
+            reason: format!("selects `{}`: {before}{after}", turn.taken.id),
+        });
+    }
+    let attempts = choice.leaf.attempts;
+    let max = choice.leaf.max_attempts;
+    let reason = if attempts >= max {
+        format!("open task, {attempts} of {max} attempts used: stuck")
     } else {
-        format!("an open leaf, {attempts} of {max} attempts spent: this one is next")
+        format!("open task, {attempts} of {max} attempts used: next")
     };
-    reasons.push((path_text(&choice.path), end));
+    reasons.push(SelectionReason { node: path_text(&choice.path), reason });
     reasons
 }
 
@@ -60,7 +67,7 @@ impl CommandOutput for SelectOutput {
         };
         let reasons: Vec<Value> = reasons(&selection)
             .into_iter()
-            .map(|(node, reason)| json!({ "node": node, "reason": reason }))
+            .map(|SelectionReason { node, reason }| json!({ "node": node, "reason": reason }))
             .collect();
         json!({
             "schema": "runner.select/1",
@@ -94,36 +101,36 @@ impl CommandOutput for SelectOutput {
             KeyValueLine::new().with("title", clean(&choice.leaf.title)),
         ];
         if self.explain {
-            let told = reasons(&selection).into_iter();
-            lines.extend(
-                told.map(|(node, reason)| KeyValueLine::new().with("node", node).with("reason", reason)),
-            );
+            for SelectionReason { node, reason } in reasons(&selection) {
+                lines.push(KeyValueLine::new().with("node", node).with("reason", reason));
+            }
         }
         lines
     }
 
-    fn human(&self, pen: &Styler) -> String {
+    fn human(&self, styler: &Styler) -> String {
         let selection = select(&self.tree);
-        let (glyph, ink, choice) = match &selection {
+        let (glyph, role, choice) = match &selection {
             Selection::Complete => {
-                let tick = pen.paint(TextRole::Good, pen.glyph(Glyph::Passed));
-                return format!("{tick} complete: every leaf passes\n");
+                let tick = styler.paint(TextRole::Good, styler.glyph(Glyph::Passed));
+                return format!("{tick} complete: every task has passed\n");
             }
             Selection::Leaf(choice) => (Glyph::Next, TextRole::Active, choice),
             Selection::Stuck(choice) => (Glyph::Failed, TextRole::Bad, choice),
         };
-        let path = pen.paint(TextRole::Strong, &path_text(&choice.path));
-        let mut text = format!("{} {path}\n", pen.paint(ink, pen.glyph(glyph)));
+        let path = styler.paint(TextRole::Strong, &path_text(&choice.path));
+        let mut text = format!("{} {path}\n", styler.paint(role, styler.glyph(glyph)));
         let title = clean(&choice.leaf.title);
-        let (attempts, max) = (choice.leaf.attempts, choice.leaf.max_attempts);
-        text.push_str(&format!("  {}\n", pen.fit(&title, pen.width.saturating_sub(2))));
-        let spent = if attempts >= max { ": stuck" } else { "" };
-        text.push_str(&pen.paint(TextRole::Faint, &format!("  {attempts} of {max} attempts spent{spent}")));
+        let attempts = choice.leaf.attempts;
+        let max = choice.leaf.max_attempts;
+        text.push_str(&format!("  {}\n", styler.fit(&title, styler.width.saturating_sub(2))));
+        let stuck = if attempts >= max { ": stuck" } else { "" };
+        text.push_str(&styler.paint(TextRole::Faint, &format!("  {attempts} of {max} attempts used{stuck}")));
         text.push('\n');
         if self.explain {
             text.push('\n');
-            for (node, reason) in reasons(&selection) {
-                text.push_str(&format!("  {}: {reason}\n", pen.paint(TextRole::Faint, &node)));
+            for SelectionReason { node, reason } in reasons(&selection) {
+                text.push_str(&format!("  {}: {reason}\n", styler.paint(TextRole::Faint, &node)));
             }
         }
         text

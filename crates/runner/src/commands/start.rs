@@ -6,7 +6,7 @@ use runner_core::layout::Doc;
 use runner_core::model::id::RunId;
 use runner_core::runs::start::StartOptions;
 use runner_host::ops::start::{StartKind, StartResult, start};
-use runner_term::{CommandError, CommandExit, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
+use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
 use crate::args::StartArgs;
@@ -21,26 +21,22 @@ pub(crate) fn run(dir: &Path, args: &StartArgs) -> Result<StartOutput, CommandEr
         Some(path) => Some(read_goal(path)?),
         None => args.goal.clone(),
     };
-    let wish = StartOptions { goal, keep_plan: args.keep_plan, plan: None };
+    let options = StartOptions { goal, keep_plan: args.keep_plan, plan: None };
     let started =
-        start(dir, &wish).map_err(|error| CommandError::from_host("could not start the run", error))?;
+        start(dir, &options).map_err(|error| CommandError::from_host("could not start the run", error))?;
     Ok(StartOutput { started })
 }
 
 fn read_goal(path: &Path) -> Result<String, CommandError> {
     std::fs::read_to_string(path).map_err(|error| {
-        CommandError::new(
-            "goal_file",
-            CommandExit::REFUSED,
-            format!("could not read the goal from `{}`", path.display()),
-        )
-        .cause(error.to_string())
-        .hint("name a text file in UTF-8")
+        CommandError::refused("goal_file", format!("could not read the goal from `{}`", path.display()))
+            .cause(error.to_string())
+            .hint("pass a UTF-8 text file")
     })
 }
 
-fn word(how: StartKind) -> &'static str {
-    match how {
+fn word(kind: StartKind) -> &'static str {
+    match kind {
         StartKind::New => "started",
         StartKind::Updated => "updated",
         StartKind::Resumed => "resumed",
@@ -55,7 +51,7 @@ impl CommandOutput for StartOutput {
             "run_id": self.started.run,
             "branch": self.started.run.branch(),
             "commit": self.started.commit,
-            "how": word(self.started.kind),
+            "kind": word(self.started.kind),
             "goal_written": !self.started.goal_unwritten,
             "other_runs": self.started.other_runs,
             "recovered": recovered,
@@ -70,14 +66,14 @@ impl CommandOutput for StartOutput {
         lines.push(KeyValueLine::new().with("run_id", &self.started.run));
         lines.push(KeyValueLine::new().with("branch", self.started.run.branch()));
         lines.push(KeyValueLine::new().with("commit", &self.started.commit));
-        lines.push(KeyValueLine::new().with("how", word(self.started.kind)));
+        lines.push(KeyValueLine::new().with("kind", word(self.started.kind)));
         lines.push(KeyValueLine::new().with("goal_written", !self.started.goal_unwritten));
         lines
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        let run = pen.paint(TextRole::Strong, self.started.run.as_str());
-        let tick = pen.paint(TextRole::Good, pen.glyph(Glyph::Passed));
+    fn human(&self, styler: &Styler) -> String {
+        let run = styler.paint(TextRole::Strong, self.started.run.as_str());
+        let tick = styler.paint(TextRole::Good, styler.glyph(Glyph::Passed));
         let mut text = String::new();
         if let Some(recovered) = &self.started.recovered {
             text.push_str(&format!("{tick} {}\n", recovered_text(recovered)));
@@ -88,20 +84,24 @@ impl CommandOutput for StartOutput {
             self.started.run.branch()
         ));
         if self.started.goal_unwritten {
-            let warning = pen.paint(TextRole::Warn, "the goal is not written yet");
+            let warning = styler.paint(TextRole::Warn, "GOAL.md still holds the template.");
             text.push_str(&format!(
-                "\n{warning}: edit {}, then run 'runner start' again\n",
+                "\n{warning} Write your goal into {}, then run 'runner start' again.\n",
                 Doc::Goal.path()
             ));
         } else {
             text.push_str("\nNext: runner loop\n");
         }
-        if self.started.kind == StartKind::New && !self.started.other_runs.is_empty() {
-            let others: Vec<String> = self.started.other_runs.iter().map(RunId::branch).collect();
-            let (first, more) = (others.first().cloned().unwrap_or_default(), others.len() - 1);
-            let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
-            text.push_str(&format!("To go on with an earlier run instead: git switch {first}{more}\n"));
+        if self.started.kind == StartKind::New
+            && let Some(other) = self.started.other_runs.first()
+        {
+            text.push_str(&earlier_run_hint(other, self.started.other_runs.len() - 1));
         }
         text
     }
+}
+
+fn earlier_run_hint(run: &RunId, more: usize) -> String {
+    let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+    format!("To continue an earlier run instead: git switch {}{more}\n", run.branch())
 }

@@ -1,43 +1,42 @@
-//! `runner ui`, `runner export` and `runner watch`: hand over to `runner-ui`, which is a program of its own.
+//! `runner ui`, `runner watch` and `runner export`, which run `runner-ui`
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
-use std::path::Path;
 
-use runner_term::{CommandError, CommandExit, GlobalArgs};
-use supervise::executables::exec_sibling;
+use runner_term::{CommandError, GlobalArgs};
 
-use crate::args::UiArgs;
+use super::sibling_program::exec;
+use crate::args::{ExportArgs, UiArgs, WatchArgs};
 
 const PROGRAM: &str = "runner-ui";
-const PACKAGE: &str = "crates/runner-ui";
 
-/// Becomes that program; comes back only if there is none.
-pub(crate) fn run(dir: &Path, json: bool, args: &UiArgs) -> CommandError {
-    let mut given: Vec<OsString> = vec!["--project-dir".into(), dir.into()];
-    given.extend(json.then(|| "--json".into()));
-    given.extend(args.rest.iter().cloned());
-    hand_over(PROGRAM, PACKAGE, &given)
+/// Runs the server. Returns only if `runner-ui` cannot be executed, as do the other functions.
+pub(crate) fn serve(global: &GlobalArgs, args: &UiArgs) -> CommandError {
+    let mut program_args = common_args(global);
+    program_args.extend(args.rest.iter().cloned());
+    exec(PROGRAM, &program_args)
 }
 
-/// The same, for another command of it than the server.
-pub(crate) fn also(manner: &GlobalArgs, command: &str, rest: &[OsString]) -> CommandError {
-    let mut given: Vec<OsString> = vec!["--project-dir".into(), manner.directory.clone().into()];
-    given.extend(manner.json.then(|| "--json".into()));
-    given.push(command.into());
-    given.extend(rest.iter().cloned());
-    hand_over(PROGRAM, PACKAGE, &given)
+pub(crate) fn watch(global: &GlobalArgs, args: &WatchArgs) -> CommandError {
+    let mut program_args = common_args(global);
+    program_args.push("watch".into());
+    program_args.extend(global.color.to_args());
+    program_args.extend(args.run.name.iter().map(Into::into));
+    program_args.extend(args.rest.iter().cloned());
+    exec(PROGRAM, &program_args)
 }
 
-/// Becomes a program that ships with this one; comes back only if there is none.
-pub(super) fn hand_over(program: &str, package: &str, given: &[OsString]) -> CommandError {
-    let error = exec_sibling(program, given);
-    let cause = if error.kind() == ErrorKind::NotFound {
-        format!("`{program}` is neither beside `runner` nor on the PATH")
-    } else {
-        error.to_string()
-    };
-    CommandError::new("no_program", CommandExit::FAILURE, format!("could not hand over to `{program}`"))
-        .cause(cause)
-        .hint(format!("install it beside `runner`: cargo install --locked --path {package}"))
+pub(crate) fn export(global: &GlobalArgs, args: &ExportArgs) -> CommandError {
+    let mut program_args = common_args(global);
+    program_args.push("export".into());
+    // The run comes behind the format.
+    program_args.extend(args.rest.first().cloned());
+    program_args.extend(args.run.name.iter().map(Into::into));
+    program_args.extend(args.rest.iter().skip(1).cloned());
+    exec(PROGRAM, &program_args)
+}
+
+fn common_args(global: &GlobalArgs) -> Vec<OsString> {
+    let mut program_args: Vec<OsString> = vec!["--project-dir".into(), global.directory.clone().into()];
+    program_args.extend(global.json.then(|| "--json".into()));
+    program_args
 }

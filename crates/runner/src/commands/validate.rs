@@ -13,34 +13,35 @@ pub(crate) struct ValidateOutput {
     parts: Vec<ValidatedPart>,
 }
 
-/// One thing that was checked, with every problem in it.
+/// One document or aspect of the repository, with every problem in it.
 struct ValidatedPart {
     name: &'static str,
-    /// What to look at or change.
     file: &'static str,
     problems: Vec<String>,
 }
 
 pub(crate) fn run(dir: &Path) -> Result<ValidateOutput, CommandError> {
-    let found =
+    let inspection =
         inspect(dir).map_err(|error| CommandError::from_host("could not validate the repository", error))?;
-    Ok(ValidateOutput { parts: parts(&found) })
+    Ok(ValidateOutput { parts: parts(&inspection) })
 }
 
-fn parts(found: &Inspection) -> Vec<ValidatedPart> {
-    let told = |texts: Vec<String>| texts.iter().map(|text| clean(text)).collect();
-    let part = |name, file, problems| ValidatedPart { name, file, problems: told(problems) };
+fn parts(inspection: &Inspection) -> Vec<ValidatedPart> {
+    let part = |name, file, problems: Vec<String>| {
+        let problems = problems.iter().map(|problem| clean(problem)).collect();
+        ValidatedPart { name, file, problems }
+    };
     let mut parts = vec![
-        part("layout", RUNNER_DIR, layout(found)),
-        part("goal", Doc::Goal.path(), faults(&found.goal, |fault| vec![fault.to_string()])),
-        part("config", Doc::Config.path(), faults(&found.config, |all| texts(all))),
-        part("tree", Doc::Tree.path(), faults(&found.tree, |all| texts(all))),
-        part("state", Doc::RunState.path(), faults(&found.state, |all| texts(all))),
-        part("identity", "run", found.identity_faults().iter().map(ToString::to_string).collect()),
+        part("layout", RUNNER_DIR, layout(inspection)),
+        part("goal", Doc::Goal.path(), problems(&inspection.goal, |error| vec![error.to_string()])),
+        part("config", Doc::Config.path(), problems(&inspection.config, |all| texts(all))),
+        part("tree", Doc::Tree.path(), problems(&inspection.tree, |all| texts(all))),
+        part("state", Doc::RunState.path(), problems(&inspection.state, |all| texts(all))),
+        part("identity", "run", inspection.identity_faults().iter().map(ToString::to_string).collect()),
     ];
-    // Few have such files; who has none need not read about them.
-    if !found.tools.is_empty() {
-        parts.push(part("tools", NODES_DIR, found.tools.clone()));
+    // Most runs have no such files: leave the row out.
+    if !inspection.tools.is_empty() {
+        parts.push(part("tools", NODES_DIR, inspection.tools.clone()));
     }
     parts
 }
@@ -49,27 +50,24 @@ fn texts<T: ToString>(problems: &[T]) -> Vec<String> {
     problems.iter().map(ToString::to_string).collect()
 }
 
-fn faults<T, P>(read: &LoadedDoc<T, P>, tell: impl Fn(&P) -> Vec<String>) -> Vec<String> {
-    match read {
-        LoadedDoc::Invalid(problems) => tell(problems),
-        // What is missing or no file is a matter of the layout.
+fn problems<T, P>(doc: &LoadedDoc<T, P>, to_texts: impl Fn(&P) -> Vec<String>) -> Vec<String> {
+    match doc {
+        LoadedDoc::Invalid(problems) => to_texts(problems),
+        // A missing file is a problem of the layout.
         LoadedDoc::Missing | LoadedDoc::Valid(_) => Vec::new(),
     }
 }
 
-fn layout(found: &Inspection) -> Vec<String> {
-    let mut problems: Vec<String> = found.refused.iter().map(ToString::to_string).collect();
-    let is_told = |path: &str| found.refused.iter().any(|refusal| refusal.to_string().contains(path));
-    problems.extend(
-        found
-            .missing
-            .iter()
-            .map(|doc| doc.path())
-            .filter(|path| !is_told(path))
-            .map(|path| format!("`{path}` is missing (run 'runner start')")),
-    );
-    if found.interrupted {
-        problems.push("a start was interrupted and is not finished (run 'runner start')".to_owned());
+fn layout(inspection: &Inspection) -> Vec<String> {
+    let mut problems: Vec<String> = inspection.refused.iter().map(ToString::to_string).collect();
+    for path in inspection.missing.iter().map(|doc| doc.path()) {
+        let is_reported = inspection.refused.iter().any(|error| error.to_string().contains(path));
+        if !is_reported {
+            problems.push(format!("`{path}` is missing (run 'runner start')"));
+        }
+    }
+    if inspection.interrupted {
+        problems.push("a crash interrupted the last command (run 'runner start')".to_owned());
     }
     problems
 }
@@ -82,57 +80,49 @@ impl ValidateOutput {
 
 impl CommandOutput for ValidateOutput {
     fn json(&self) -> Value {
-        let problems: Vec<Value> = self
-            .parts
-            .iter()
-            .flat_map(|part| {
-                part.problems
-                    .iter()
-                    .map(|text| json!({ "part": part.name, "file": part.file, "message": text }))
-            })
-            .collect();
+        let mut problems: Vec<Value> = Vec::new();
+        for part in &self.parts {
+            for message in &part.problems {
+                problems.push(json!({ "part": part.name, "file": part.file, "message": message }));
+            }
+        }
         json!({ "schema": "runner.validate/1", "valid": problems.is_empty(), "problems": problems })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let mut lines: Vec<KeyValueLine> = self
-            .parts
-            .iter()
-            .flat_map(|part| {
-                part.problems.iter().map(|text| {
-                    KeyValueLine::new()
-                        .with("problem", part.name)
-                        .with("file", part.file)
-                        .with("message", text)
-                })
-            })
-            .collect();
+        let mut lines = Vec::new();
+        for part in &self.parts {
+            for message in &part.problems {
+                let line = KeyValueLine::new().with("problem", part.name).with("file", part.file);
+                lines.push(line.with("message", message));
+            }
+        }
         lines.push(KeyValueLine::new().with("valid", self.count() == 0).with("problems", self.count()));
         lines
     }
 
-    fn human(&self, pen: &Styler) -> String {
+    fn human(&self, styler: &Styler) -> String {
         let mut text = String::new();
         for part in &self.parts {
-            let (glyph, ink) = if part.problems.is_empty() {
+            let (glyph, role) = if part.problems.is_empty() {
                 (Glyph::Passed, TextRole::Good)
             } else {
                 (Glyph::Failed, TextRole::Bad)
             };
             text.push_str(&format!(
                 "{} {:8}  {}\n",
-                pen.paint(ink, pen.glyph(glyph)),
+                styler.paint(role, styler.glyph(glyph)),
                 part.name,
-                pen.paint(TextRole::Faint, part.file)
+                styler.paint(TextRole::Faint, part.file)
             ));
             for problem in &part.problems {
                 text.push_str(&format!("    {problem}\n"));
             }
         }
         let verdict = match self.count() {
-            0 => pen.paint(TextRole::Good, "valid"),
-            1 => pen.paint(TextRole::Bad, "1 problem"),
-            n => pen.paint(TextRole::Bad, &format!("{n} problems")),
+            0 => styler.paint(TextRole::Good, "valid"),
+            1 => styler.paint(TextRole::Bad, "1 problem"),
+            n => styler.paint(TextRole::Bad, &format!("{n} problems")),
         };
         text + &format!("\n{verdict}\n")
     }

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use runner_core::commit_message::{CommitKind, IterationTarget};
-use runner_core::model::id::IterationNumber;
-use runner_core::step::GuardExit;
+use runner_core::step::{GuardExit, Outcome};
 use runner_core::verify::{AuditFinding, CommitAudit};
 use runner_host::ops::guard_rerun::{GuardRerunOutcome, GuardRerunner};
 use runner_host::ops::verify::{AuditResult, PassingCommit, verify};
@@ -21,87 +20,96 @@ pub(crate) struct VerifyOutput {
     reruns: Vec<GuardRerunOutput>,
 }
 
-/// A guard that was run again.
+/// A run of the guard on a commit that passed.
 struct GuardRerunOutput {
     pass: PassingCommit,
-    how: GuardRerunOutcome,
+    outcome: GuardRerunOutcome,
     output: Vec<String>,
 }
 
 const WHAT: &str = "could not verify the run";
+const RERUN: &str = "could not run the guard again";
 
-pub(crate) fn run(dir: &Path, args: &VerifyArgs, out: &Ui) -> Result<VerifyOutput, CommandError> {
-    let told = |error| CommandError::from_host(WHAT, error);
+pub(crate) fn run(dir: &Path, args: &VerifyArgs, ui: &Ui) -> Result<VerifyOutput, CommandError> {
+    let failed = |error| CommandError::from_host(WHAT, error);
     let mut checked = Vec::new();
-    let audit = verify(dir, args.target.as_deref(), &mut |commit| {
-        out.print_unless_json(&CommitAuditOutput(commit));
+    let target = args.target.as_deref().or(args.run.as_deref());
+    let audit = verify(dir, target, &mut |commit| {
+        ui.print_unless_json(&CommitAuditOutput(commit));
         checked.push(commit.clone());
     })
-    .map_err(told)?;
+    .map_err(failed)?;
     let reruns = match args.rerun_guard {
-        Some(which) => rerun(dir, which, &audit, out)?,
+        Some(selection) => rerun_guard(dir, selection, &audit, ui)?,
         None => Vec::new(),
     };
     Ok(VerifyOutput { audit, checked, reruns })
 }
 
-fn rerun(
+fn rerun_guard(
     dir: &Path,
-    which: PassSelection,
+    selection: PassSelection,
     audit: &AuditResult,
-    out: &Ui,
+    ui: &Ui,
 ) -> Result<Vec<GuardRerunOutput>, CommandError> {
-    let wanted = |pass: &&PassingCommit| match which {
-        PassSelection::All => true,
-        PassSelection::One(iter) => pass.iter == iter,
-    };
-    let passes: Vec<&PassingCommit> = audit.passes.iter().filter(wanted).collect();
-    if let (PassSelection::One(iter), true) = (which, passes.is_empty()) {
-        let known: Vec<String> = audit.passes.iter().map(|pass| pass.iter.to_string()).collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        return Err(CommandError::new("not_a_pass", CommandExit::REFUSED, "could not run the guard again")
-            .cause(format!("iteration {iter} passed no node"))
-            .hint(format!("iterations that did: {known}")));
-    }
-    let failed = |error| CommandError::from_host("could not run the guard again", error);
-    let reruns = GuardRerunner::begin(dir).map_err(failed)?;
-    let mut all = Vec::new();
+    let failed = |error| CommandError::from_host(RERUN, error);
+    let passes = selected_passes(selection, audit)?;
+    let rerunner = GuardRerunner::begin(dir).map_err(failed)?;
+    let mut reruns = Vec::new();
     for pass in passes {
-        let under_way = out.status_line(&format!("the guard on #{}", pass.iter));
-        let (how, output) = reruns.run(pass).map_err(failed)?;
-        drop(under_way);
-        let is_stopped = matches!(how, GuardRerunOutcome::Stopped(_));
-        let rerunned = GuardRerunOutput { pass: pass.clone(), how, output };
-        out.print_unless_json(&rerunned);
-        all.push(rerunned);
+        let status_line = ui.status_line(&format!("running the guard on #{}", pass.iter));
+        let (outcome, output) = rerunner.run(pass).map_err(failed)?;
+        drop(status_line);
+        let is_stopped = matches!(outcome, GuardRerunOutcome::Stopped(_));
+        let rerun = GuardRerunOutput { pass: pass.clone(), outcome, output };
+        ui.print_unless_json(&rerun);
+        reruns.push(rerun);
         if is_stopped {
             break;
         }
     }
-    Ok(all)
+    Ok(reruns)
 }
 
-/// One commit, as it is checked.
+fn selected_passes(
+    selection: PassSelection,
+    audit: &AuditResult,
+) -> Result<Vec<&PassingCommit>, CommandError> {
+    let PassSelection::One(iter) = selection else { return Ok(audit.passes.iter().collect()) };
+    if let Some(pass) = audit.passes.iter().find(|pass| pass.iter == iter) {
+        return Ok(vec![pass]);
+    }
+    let passes: Vec<String> = audit.passes.iter().map(|pass| pass.iter.to_string()).collect();
+    let passes = if passes.is_empty() { "none".to_owned() } else { passes.join(", ") };
+    Err(CommandError::refused("not_a_pass", RERUN)
+        .cause(format!("no task passed in iteration {iter}"))
+        .hint(format!("iterations in which a task passed: {passes}")))
+}
+
+/// The audit of one commit, printed as soon as it is done.
 struct CommitAuditOutput<'c>(&'c CommitAudit);
 
 impl CommitAuditOutput<'_> {
-    /// What it is, in a word or two.
-    fn what(&self) -> (String, String) {
+    fn kind(&self) -> &'static str {
         match &self.0.kind {
-            CommitKind::Start { .. } => ("start".to_owned(), String::new()),
-            CommitKind::Iteration { iter, target, .. } => {
-                let target = match target {
-                    IterationTarget::Node(node) => node.to_string(),
-                    IterationTarget::Repair => "repair".to_owned(),
-                };
-                (format!("#{iter}"), target)
-            }
-            CommitKind::Baseline { guard, .. } => {
-                ("baseline".to_owned(), format!("guard {}", guard.as_str()))
-            }
-            CommitKind::Edit { edit, .. } => ("edit".to_owned(), edit.to_string()),
-            CommitKind::Malformed { subject } => ("malformed".to_owned(), short(subject)),
-            CommitKind::User { subject } => ("yours".to_owned(), short(subject)),
+            CommitKind::Start { .. } => "start",
+            CommitKind::Iteration { .. } => "iteration",
+            CommitKind::Baseline { .. } => "baseline",
+            CommitKind::Edit { .. } => "edit",
+            CommitKind::Malformed { .. } => "malformed",
+            CommitKind::User { .. } => "user",
+        }
+    }
+
+    /// The iteration's target, the edit, the guard's result, or the subject of the user's commit.
+    fn detail(&self) -> String {
+        match &self.0.kind {
+            CommitKind::Start { .. } => String::new(),
+            CommitKind::Iteration { target: IterationTarget::Node(node), .. } => node.to_string(),
+            CommitKind::Iteration { target: IterationTarget::Repair, .. } => "repair".to_owned(),
+            CommitKind::Baseline { guard, .. } => format!("guard {}", guard.as_str()),
+            CommitKind::Edit { edit, .. } => edit.to_string(),
+            CommitKind::Malformed { subject } | CommitKind::User { subject } => short(subject),
         }
     }
 }
@@ -112,40 +120,46 @@ impl CommandOutput for CommitAuditOutput<'_> {
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let (what, about) = self.what();
-        let outcome = self.0.outcome.map_or("none", runner_core::step::Outcome::as_str);
-        let mut lines = vec![
-            KeyValueLine::new()
-                .with("commit", &self.0.commit)
-                .with("what", what)
-                .with("about", about)
-                .with("outcome", outcome)
-                .with("ok", self.0.findings.is_empty()),
-        ];
+        let mut line = KeyValueLine::new().with("commit", &self.0.commit).with("kind", self.kind());
+        if let Some(iter) = self.0.kind.iter() {
+            line = line.with("iter", iter.get());
+        }
+        let outcome = self.0.outcome.map_or("none", Outcome::as_str);
+        let line = line.with("detail", self.detail()).with("outcome", outcome);
+        let mut lines = vec![line.with("ok", self.0.findings.is_empty())];
         lines.extend(self.0.findings.iter().map(finding_line));
         lines
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        let (what, about) = self.what();
-        let is_good = self.0.findings.is_empty();
-        let glyph = if is_good { Glyph::Passed } else { Glyph::Failed };
-        let glyph = pen.paint(if is_good { TextRole::Good } else { TextRole::Bad }, pen.glyph(glyph));
-        let outcome = self.0.outcome.map_or("", runner_core::step::Outcome::as_str);
+    fn human(&self, styler: &Styler) -> String {
+        let glyph = verdict_glyph(self.0.findings.is_empty(), styler);
+        let label = match self.0.kind.iter() {
+            Some(iter) if self.kind() == "iteration" => format!("#{iter}"),
+            Some(_) | None => self.kind().to_owned(),
+        };
+        let outcome = self.0.outcome.map_or("", Outcome::as_str);
         let commit: String = self.0.commit.chars().take(8).collect();
-        let marks: Vec<&str> = self.0.annotations.iter().map(String::as_str).collect();
-        let marks = if marks.is_empty() { String::new() } else { format!("  ({})", marks.join("; ")) };
-        let line = format!("{commit} {what:<8} {outcome:<15} {about}{marks}");
-        let mut text = format!("{glyph} {}\n", pen.fit(line.trim_end(), pen.width.saturating_sub(2)));
+        let annotations = match self.0.annotations.as_slice() {
+            [] => String::new(),
+            annotations => format!("  ({})", annotations.join("; ")),
+        };
+        let line = format!("{commit} {label:<8} {outcome:<15} {}{annotations}", self.detail());
+        let mut text = format!("{glyph} {}\n", styler.fit(line.trim_end(), styler.width.saturating_sub(2)));
         for finding in &self.0.findings {
-            text.push_str(&drawn_finding(finding, pen));
+            text.push_str(&render_finding(finding, styler));
         }
         text
     }
 }
 
-fn drawn_finding(finding: &AuditFinding, pen: &Styler) -> String {
-    let rule = pen.paint(TextRole::Bad, finding.rule.as_str());
+fn verdict_glyph(is_good: bool, styler: &Styler) -> String {
+    let (glyph, role) =
+        if is_good { (Glyph::Passed, TextRole::Good) } else { (Glyph::Failed, TextRole::Bad) };
+    styler.paint(role, styler.glyph(glyph))
+}
+
+fn render_finding(finding: &AuditFinding, styler: &Styler) -> String {
+    let rule = styler.paint(TextRole::Bad, finding.rule.as_str());
     let commit: String = finding.commit.chars().take(8).collect();
     format!(
         "    {rule} in {commit}: {}\n      expected  {}\n      found     {}\n",
@@ -165,16 +179,16 @@ fn finding_line(finding: &AuditFinding) -> KeyValueLine {
 }
 
 impl GuardRerunOutput {
-    fn is_green(&self) -> bool {
-        self.how == GuardRerunOutcome::Ended(GuardExit::Code(0))
+    fn has_passed(&self) -> bool {
+        self.outcome == GuardRerunOutcome::Ended(GuardExit::Code(0))
     }
 
     fn word(&self) -> String {
-        match &self.how {
-            GuardRerunOutcome::Ended(GuardExit::Code(0)) => "green".to_owned(),
-            GuardRerunOutcome::Ended(exit) => format!("red (exit {exit})"),
-            GuardRerunOutcome::TimedOut => "ran out of time".to_owned(),
-            GuardRerunOutcome::NotStarted(why) => format!("could not be started: {}", short(why)),
+        match &self.outcome {
+            GuardRerunOutcome::Ended(GuardExit::Code(0)) => "passed".to_owned(),
+            GuardRerunOutcome::Ended(exit) => format!("failed (exit {exit})"),
+            GuardRerunOutcome::TimedOut => "timed out".to_owned(),
+            GuardRerunOutcome::NotStarted(why) => format!("could not start: {}", short(why)),
             GuardRerunOutcome::Stopped(_) => "stopped".to_owned(),
         }
     }
@@ -184,22 +198,22 @@ impl CommandOutput for GuardRerunOutput {
     fn json(&self) -> Value {
         json!({
             "iter": self.pass.iter, "commit": self.pass.commit,
-            "green": self.is_green(), "result": self.word(), "output": self.output,
+            "passed": self.has_passed(), "result": self.word(), "output": self.output,
         })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
         let line = KeyValueLine::new().with("rerun", self.pass.iter.get()).with("commit", &self.pass.commit);
-        vec![line.with("green", self.is_green()).with("result", self.word())]
+        vec![line.with("passed", self.has_passed()).with("result", self.word())]
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        let (glyph, ink) =
-            if self.is_green() { (Glyph::Passed, TextRole::Good) } else { (Glyph::Failed, TextRole::Bad) };
-        let glyph = pen.paint(ink, pen.glyph(glyph));
-        let mut text = format!("{glyph} #{} guard again: {}\n", self.pass.iter, self.word());
-        for line in self.output.iter().filter(|_| !self.is_green()) {
-            text.push_str(&format!("    {}\n", pen.fit(line, pen.width.saturating_sub(4))));
+    fn human(&self, styler: &Styler) -> String {
+        let glyph = verdict_glyph(self.has_passed(), styler);
+        let mut text = format!("{glyph} #{} guard re-run: {}\n", self.pass.iter, self.word());
+        if !self.has_passed() {
+            for line in &self.output {
+                text.push_str(&format!("    {}\n", styler.fit(line, styler.width.saturating_sub(4))));
+            }
         }
         text
     }
@@ -207,7 +221,7 @@ impl CommandOutput for GuardRerunOutput {
 
 impl VerifyOutput {
     fn is_good(&self) -> bool {
-        self.audit.findings.is_empty() && self.reruns.iter().all(GuardRerunOutput::is_green)
+        self.audit.findings.is_empty() && self.reruns.iter().all(GuardRerunOutput::has_passed)
     }
 
     fn first(&self) -> Option<&AuditFinding> {
@@ -252,50 +266,46 @@ impl CommandOutput for VerifyOutput {
         lines
     }
 
-    fn human(&self, pen: &Styler) -> String {
+    fn human(&self, styler: &Styler) -> String {
         let audit = &self.audit;
         let mut text: String =
-            audit.ending.findings.iter().map(|finding| drawn_finding(finding, pen)).collect();
+            audit.ending.findings.iter().map(|finding| render_finding(finding, styler)).collect();
         text.push('\n');
-        let marked = self.checked.iter().filter(|commit| !commit.annotations.is_empty()).count();
         let counts = format!(
             "run {}: {}, {}, {} passed{}",
             audit.run(),
             counted(audit.commits, "commit", "commits"),
             counted(audit.ending.iterations, "iteration", "iterations"),
-            counted(audit.ending.passed.len(), "leaf", "leaves"),
+            counted(audit.ending.passed.len(), "task", "tasks"),
             if audit.ending.is_complete { ", complete" } else { "" }
         );
-        if self.is_good() {
-            let tick = pen.paint(TextRole::Good, pen.glyph(Glyph::Passed));
-            text.push_str(&format!("{tick} {} {counts}\n", pen.paint(TextRole::Good, "verified")));
-        } else {
-            let cross = pen.paint(TextRole::Bad, pen.glyph(Glyph::Failed));
-            text.push_str(&format!("{cross} {} {counts}\n", pen.paint(TextRole::Bad, "not verified")));
-        }
+        let (word, role) =
+            if self.is_good() { ("verified", TextRole::Good) } else { ("not verified", TextRole::Bad) };
+        let glyph = verdict_glyph(self.is_good(), styler);
+        text.push_str(&format!("{glyph} {} {counts}\n", styler.paint(role, word)));
         if let Some(first) = self.first() {
             let commit: String = first.commit.chars().take(12).collect();
             let iter = first.iter.map(|iter| format!(" (#{iter})")).unwrap_or_default();
-            let (all, rule) = (audit.findings.len(), first.rule);
+            let count = counted(audit.findings.len(), "violation", "violations");
             text.push_str(&format!(
-                "  first of {all}: {rule} in {commit}{iter}\n  look: git show {commit}\n"
+                "  {count}, the first: {} in {commit}{iter}\n\nNext: git show {commit}\n",
+                first.rule
             ));
         }
-        if marked > 0 {
-            text.push_str(&pen.paint(
-                TextRole::Warn,
-                &format!("  {marked} iterations carry marks, shown above in brackets"),
-            ));
-            text.push('\n');
+        let annotated = self.checked.iter().filter(|commit| !commit.annotations.is_empty()).count();
+        if annotated > 0 {
+            let count = counted(annotated, "iteration has", "iterations have");
+            let note = format!("  {count} annotations, shown above in parentheses");
+            text.push_str(&format!("{}\n", styler.paint(TextRole::Warn, &note)));
         }
         for note in &audit.unchecked {
-            text.push_str(&format!("  {} {note}\n", pen.paint(TextRole::Warn, "not checked:")));
+            text.push_str(&format!("  {} {note}\n", styler.paint(TextRole::Warn, "not checked:")));
         }
         text
     }
 
     fn exit(&self) -> CommandExit {
-        let stopped = self.reruns.iter().find_map(|rerun| match rerun.how {
+        let stopped = self.reruns.iter().find_map(|rerun| match rerun.outcome {
             GuardRerunOutcome::Stopped(code) => Some(CommandExit(code)),
             GuardRerunOutcome::Ended(_) | GuardRerunOutcome::TimedOut | GuardRerunOutcome::NotStarted(_) => {
                 None
@@ -303,14 +313,4 @@ impl CommandOutput for VerifyOutput {
         });
         stopped.unwrap_or(if self.is_good() { CommandExit::SUCCESS } else { CommandExit::FAILURE })
     }
-}
-
-/// Which passes the guard is run on again, as people write it.
-pub(crate) fn which_passes(text: &str) -> Result<PassSelection, String> {
-    if text == "all" {
-        return Ok(PassSelection::All);
-    }
-    let digits = text.strip_prefix('#').unwrap_or(text);
-    let iter: Result<IterationNumber, _> = digits.parse();
-    iter.map(PassSelection::One).map_err(|fault| format!("`{text}` {fault}; or say `all`"))
 }

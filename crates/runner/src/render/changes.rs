@@ -1,35 +1,40 @@
-//! Changed files, with how many lines came and went.
+//! Changed files with their numbers of added and removed lines.
 
 use runner_term::{KeyValueLine, Styler};
 use serde_json::{Value, json};
 
 use super::clean;
 
-/// A changed file, with lines added and removed; none of a binary one.
 pub(crate) struct FileDiffStat {
     path: String,
+    /// Added and removed lines; none for a binary file.
     lines: Option<(u64, u64)>,
 }
 
-/// The files in git's own list of numbers.
-pub(crate) fn files(numbers: &[u8]) -> Vec<FileDiffStat> {
-    let read = |line: &[u8]| {
-        let text = String::from_utf8_lossy(line).into_owned();
-        let mut fields = text.splitn(3, '\t');
-        let (added, removed, path) = (fields.next()?, fields.next()?, fields.next()?);
-        let lines = added.parse().ok().zip(removed.parse().ok());
-        Some(FileDiffStat { path: clean(path), lines })
-    };
-    numbers.split(|byte| *byte == 0).filter_map(read).collect()
+/// Parses the output of `git diff --numstat -z`.
+pub(crate) fn parse_numstat(numstat: &[u8]) -> Vec<FileDiffStat> {
+    numstat.split(|byte| *byte == 0).filter_map(parse_entry).collect()
 }
 
-/// The files, a line each.
-pub(crate) fn files_drawn(files: &[FileDiffStat], pen: &Styler) -> String {
-    let line = |FileDiffStat { path, lines }: &FileDiffStat| {
+fn parse_entry(entry: &[u8]) -> Option<FileDiffStat> {
+    let text = String::from_utf8_lossy(entry);
+    let mut fields = text.splitn(3, '\t');
+    let added = fields.next()?;
+    let removed = fields.next()?;
+    let path = clean(fields.next()?);
+    // git prints `-` for the counts of a binary file.
+    let lines = added.parse().ok().zip(removed.parse().ok());
+    Some(FileDiffStat { path, lines })
+}
+
+/// One row per file.
+pub(crate) fn render_files(files: &[FileDiffStat], styler: &Styler) -> String {
+    let mut text = String::new();
+    for FileDiffStat { path, lines } in files {
         let counts = lines.map_or("binary".to_owned(), |(added, removed)| format!("+{added} -{removed}"));
-        format!("  {counts:>12}  {}\n", pen.fit(path, pen.width.saturating_sub(16)))
-    };
-    files.iter().map(line).collect()
+        text.push_str(&format!("  {counts:>12}  {}\n", styler.fit(path, styler.width.saturating_sub(16))));
+    }
+    text
 }
 
 impl FileDiffStat {
@@ -37,7 +42,7 @@ impl FileDiffStat {
         json!({ "path": self.path, "added": self.lines.map(|l| l.0), "removed": self.lines.map(|l| l.1) })
     }
 
-    pub(crate) fn plain(&self) -> KeyValueLine {
+    pub(crate) fn line(&self) -> KeyValueLine {
         let (added, removed) = self.lines.unwrap_or_default();
         KeyValueLine::new().with("file", &self.path).with("added", added).with("removed", removed)
     }

@@ -1,17 +1,16 @@
-//! Tokens and money, for people.
+//! Tokens, money and budgets as people read them.
 
 use runner_core::config::Budget;
 use runner_core::model::cost::{BudgetLimit, RunSpending, number};
-use runner_core::step::{CostSource, StopReason};
-use runner_term::format::counted;
-use runner_term::format::{dollars, tokens};
+use runner_core::step::CostSource;
+use runner_term::format::{counted, dollars, tokens};
 
-/// An amount of what a limit is about.
+/// An amount in the unit of a limit.
 pub(crate) fn of_limit(limit: BudgetLimit, amount: u64) -> String {
     if limit.is_money() { dollars(amount) } else { format!("{} tokens", tokens(amount)) }
 }
 
-/// What a run has cost, against what it may cost. Nothing where nothing is known and nothing is limited.
+/// What a run has cost, with its limits; none if no cost is known and none is limited.
 pub(crate) fn spent_text(spent: &RunSpending, budget: &Budget) -> Option<String> {
     let against = |limit: BudgetLimit, amount: u64| {
         let max = limit.of(budget).map(|max| format!(" of {}", of_limit(limit, max)));
@@ -36,23 +35,18 @@ pub(crate) fn spent_text(spent: &RunSpending, budget: &Budget) -> Option<String>
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Limits that cannot hold.
+/// A warning about limits that cannot be enforced, because the agent does not report what they limit.
 pub(crate) fn blind_text(limits: &[BudgetLimit], agent: &str) -> String {
     let names: Vec<&str> = limits.iter().map(|limit| limit.as_str()).collect();
-    let what = if limits.iter().all(|limit| limit.is_money()) { "cost" } else { "use" };
-    format!(
-        "the budget cannot hold: `{}` is set, but {agent} does not say its {what}; add its price under [prices], or \
-         limit tokens",
-        names.join("`, `")
-    )
-}
-
-/// Why a limit of the budget stops the run.
-pub(crate) fn budget_why(stop: &StopReason) -> Option<String> {
-    let StopReason::Budget { limit, node, spent, max } = stop else { return None };
-    let leaf = node.as_ref().map(|node| format!(" on leaf `{node}`")).unwrap_or_default();
-    let (spent, max) = (of_limit(*limit, *spent), of_limit(*limit, *max));
-    Some(format!("the budget `{}` is reached: {spent} of {max} spent{leaf}", limit.as_str()))
+    let names = names.join(" and ");
+    if !limits.iter().all(|limit| limit.is_money()) {
+        return format!("{names} cannot be enforced: {agent} reports no usage");
+    }
+    let price = match agent.split_once(':') {
+        Some(("codex" | "claude", model)) => format!("[prices.\"{model}\"]"),
+        Some(_) | None => "its price under [prices]".to_owned(),
+    };
+    format!("{names} cannot be enforced: {agent} reports no cost. Add {price} or set run_tokens.")
 }
 
 #[cfg(test)]
@@ -62,7 +56,7 @@ mod tests {
     use runner_core::model::cost::{SessionCost, amount};
 
     #[test]
-    fn what_is_spent_stands_against_the_budget_and_says_how_it_is_known() {
+    fn spent_amounts_show_their_limit_and_how_reliable_they_are() {
         let mut budget = Budget::default();
         assert_eq!(spent_text(&RunSpending::default(), &budget), None);
         let spent =
@@ -70,7 +64,7 @@ mod tests {
         assert_eq!(spent_text(&spent, &budget).unwrap(), "15k tokens, $0.42");
         budget.run_usd = Some(Usd::of_microdollars(2_000_000));
         let unknown = SessionCost { tokens: None, microdollars: None, basis: CostSource::Unknown };
-        let told = spent_text(&spent.with(unknown), &budget).unwrap();
-        assert_eq!(told, "15k tokens, $0.42 of $2.00 (cost of 1 session unknown)");
+        let text = spent_text(&spent.with(unknown), &budget).unwrap();
+        assert_eq!(text, "15k tokens, $0.42 of $2.00 (cost of 1 session unknown)");
     }
 }

@@ -1,8 +1,9 @@
-//! What happens while iterations are made, told line by line.
+//! The events of a loop as JSON, `key=value` lines and terminal text.
 
 use std::time::Duration;
 
 use runner_core::config::CommandArgv;
+use runner_core::labels::annotation_text;
 use runner_core::model::id::IterationNumber;
 use runner_core::model::run_state::GuardResult;
 use runner_core::step::{Annotation, Event, Outcome};
@@ -15,37 +16,7 @@ use super::clean;
 use super::cost::blind_text;
 use super::wait::{countdown, in_utc, left_ms, on_the_wall, reason};
 
-/// An event to be told.
 pub(crate) struct EventOutput<'e>(pub(crate) &'e Event);
-
-fn look(outcome: Outcome) -> (Glyph, TextRole) {
-    match outcome {
-        Outcome::Passed | Outcome::Repaired | Outcome::Replanned => (Glyph::Passed, TextRole::Good),
-        Outcome::Decomposed => (Glyph::Next, TextRole::Active),
-        Outcome::Retry
-        | Outcome::Interrupted
-        | Outcome::RateLimited
-        | Outcome::Overloaded
-        | Outcome::Disconnected
-        | Outcome::UsageLimit => (Glyph::Retried, TextRole::Warn),
-        Outcome::GuardFailed
-        | Outcome::RuleViolation
-        | Outcome::InvalidTree
-        | Outcome::RepairFailed
-        | Outcome::RepairAbandoned
-        | Outcome::ReplanRefused
-        | Outcome::TimedOut
-        | Outcome::IdleTimeout
-        | Outcome::GuardTimedOut
-        | Outcome::AgentNotStarted
-        | Outcome::AgentCrashed
-        | Outcome::NoAnswer
-        | Outcome::ProviderRefused
-        | Outcome::NotLoggedIn
-        | Outcome::ContextFull
-        | Outcome::GuardNotStarted => (Glyph::Failed, TextRole::Bad),
-    }
-}
 
 impl CommandOutput for EventOutput<'_> {
     fn json(&self) -> Value {
@@ -58,8 +29,8 @@ impl CommandOutput for EventOutput<'_> {
             Event::Planned { iter, mode, path, attempt, agent: name, rung, .. } => {
                 let line = line.with("iter", iter).with("mode", mode.as_str()).with("node", path);
                 let line = line.with("attempt", format!("{}/{}", attempt.nth, attempt.of));
-                let climbs = rung.of > 1;
-                if climbs {
+                let has_ladder = rung.of > 1;
+                if has_ladder {
                     line.with("rung", format!("{}/{}", rung.nth, rung.of)).with("agent", name)
                 } else {
                     line
@@ -69,7 +40,7 @@ impl CommandOutput for EventOutput<'_> {
                 let Some(text) = agent_event_line::line(&activity.said) else { return Vec::new() };
                 line.with("iter", iter).with("kind", activity.said.kind()).with("text", text)
             }
-            Event::BaselineStarted { command } => line.with("guard", clean(&command.words().join(" "))),
+            Event::BaselineStarted { command } => line.with("command", command_text(command)),
             Event::BaselineEnded { guard, exit, .. } => line.with("guard", guard.as_str()).with("exit", exit),
             Event::Recovered { iter, .. }
             | Event::AgentEnded { iter, .. }
@@ -91,11 +62,11 @@ impl CommandOutput for EventOutput<'_> {
                 .with("reason", wait.outcome)
                 .with("agent", clean(&wait.agent))
                 .with("until", in_utc(*ends_unix_ms))
-                .with("left", countdown(left_ms(*ends_unix_ms))),
+                .with("remaining", countdown(left_ms(*ends_unix_ms))),
             Event::Paused => line.with("next", "runner resume"),
             Event::HookRan { hook, fault } => {
                 let line = line.with("hook", hook).with("ok", fault.is_none());
-                fault.iter().fold(line, |line, fault| line.with("fault", clean(fault)))
+                fault.iter().fold(line, |line, fault| line.with("error", clean(fault)))
             }
             Event::Resumed | Event::Unknown => line,
             Event::BudgetUnenforceable { limits, agent } => {
@@ -105,31 +76,26 @@ impl CommandOutput for EventOutput<'_> {
         }]
     }
 
-    fn human(&self, pen: &Styler) -> String {
+    fn human(&self, styler: &Styler) -> String {
         match self.0 {
-            Event::Checked { findings, .. } => noted(findings.iter().map(|finding| clean(finding)), pen),
+            Event::Checked { findings, .. } => {
+                indented_notes(findings.iter().map(|finding| clean(finding)), styler)
+            }
             Event::Waiting { wait, ends_unix_ms } => {
                 let until = on_the_wall(*ends_unix_ms);
-                noted([format!("waiting until {until}: {}", clean(&reason(wait)))], pen)
+                indented_notes([format!("waiting until {until} ({})", clean(&reason(wait)))], styler)
             }
             Event::BaselineStarted { command } => {
-                let guard = clean(&command.words().join(" "));
-                format!(
-                    "{}\n",
-                    pen.paint(
-                        TextRole::Faint,
-                        &pen.fit(&format!("asking the guard first: {guard}"), pen.width)
-                    )
-                )
+                let text = format!("Running the guard once before starting: {}", command_text(command));
+                format!("{}\n", styler.paint(TextRole::Faint, &styler.fit(&text, styler.width)))
             }
-            Event::BaselineEnded { guard, exit, command } => baseline_text(*guard, exit, command, pen),
-            Event::Paused => noted(["paused; 'runner resume' goes on".to_owned()], pen),
+            Event::BaselineEnded { guard, exit, command } => baseline_text(*guard, exit, command, styler),
+            Event::Paused => indented_notes(["paused ('runner resume' continues)".to_owned()], styler),
             Event::BudgetUnenforceable { limits, agent } => {
-                let text = blind_text(limits, &clean(agent));
-                format!("{} {}\n", pen.paint(TextRole::Bad, "warning:"), pen.paint(TextRole::Warn, &text))
+                warning_line(&blind_text(limits, &clean(agent)), styler)
             }
             Event::HookRan { hook, fault } => {
-                noted(fault.iter().map(|fault| format!("hook {hook}: {}", clean(fault))), pen)
+                indented_notes(fault.iter().map(|fault| format!("hook {hook}: {}", clean(fault))), styler)
             }
             Event::Planned { .. }
             | Event::Recovered { .. }
@@ -146,91 +112,67 @@ impl CommandOutput for EventOutput<'_> {
     }
 }
 
-/// What the guard said before the first session.
-fn baseline_text(guard: GuardResult, exit: &str, command: &CommandArgv, pen: &Styler) -> String {
-    let command = clean(&command.words().join(" "));
-    let text = match guard {
+fn command_text(command: &CommandArgv) -> String {
+    clean(&command.words().join(" "))
+}
+
+fn warning_line(text: &str, styler: &Styler) -> String {
+    format!("{} {}\n", styler.paint(TextRole::Bad, "warning:"), styler.paint(TextRole::Warn, text))
+}
+
+/// The result of the guard before the first session.
+fn baseline_text(guard: GuardResult, exit: &str, command: &CommandArgv, styler: &Styler) -> String {
+    let command = command_text(command);
+    let warning = match guard {
         GuardResult::Pass => {
-            let tick = pen.paint(TextRole::Good, pen.glyph(Glyph::Passed));
-            return format!("{tick} the guard is green before the first session\n");
+            let tick = styler.paint(TextRole::Good, styler.glyph(Glyph::Passed));
+            return format!("{tick} `{command}` succeeds before any agent ran\n");
         }
-        GuardResult::Fail => format!("`{command}` is red before any agent came (exit {exit})"),
-        GuardResult::Skipped => format!("`{command}` could not be asked before the first session"),
+        GuardResult::Fail => format!("`{command}` already fails (exit {exit}), before any agent ran."),
+        GuardResult::Skipped => format!("Could not run `{command}`."),
     };
-    let more = "  no leaf passes before it is green; see baseline.log in the run's iterations";
-    format!(
-        "{} {}\n{}\n",
-        pen.paint(TextRole::Bad, "warning:"),
-        pen.paint(TextRole::Warn, &text),
-        pen.paint(TextRole::Faint, &pen.fit(more, pen.width))
-    )
+    let consequence = "  No task can pass until it succeeds. Its output is in baseline.log.";
+    let consequence = styler.paint(TextRole::Faint, &styler.fit(consequence, styler.width));
+    format!("{}{consequence}\n", warning_line(&warning, styler))
 }
 
-/// Lines that belong to the iteration above or below them.
-fn noted(notes: impl IntoIterator<Item = String>, pen: &Styler) -> String {
-    let room = pen.width.saturating_sub(6);
-    notes
-        .into_iter()
-        .map(|note| format!("      {}\n", pen.paint(TextRole::Warn, &pen.fit(&note, room))))
-        .collect()
+/// Indented lines that belong to the iteration above or below them.
+fn indented_notes(notes: impl IntoIterator<Item = String>, styler: &Styler) -> String {
+    let width = styler.width.saturating_sub(6);
+    let mut text = String::new();
+    for note in notes {
+        text.push_str(&format!("      {}\n", styler.paint(TextRole::Warn, &styler.fit(&note, width))));
+    }
+    text
 }
 
-/// An iteration that is over, on one line, with what should be seen about it below.
-pub(crate) fn settled(
-    iter: IterationNumber,
-    path: &str,
-    end: (Outcome, &[Annotation]),
-    took: Duration,
-    pen: &Styler,
-) -> String {
-    let (outcome, marks) = end;
-    let (glyph, ink) = look(outcome);
-    let head = format!("{} #{:<4}", pen.glyph(glyph), iter.get());
-    let says = outcome.as_str().replace('_', " ");
-    let time = clock(took);
-    let room = pen.width.saturating_sub(head.chars().count() + 2 + 20 + 2 + time.len());
-    let path = if path.is_empty() { "repair of the tree" } else { path };
-    let shown = pen.fit(path, room);
-    let gap = " ".repeat(room.saturating_sub(shown.width()).min(40_usize.saturating_sub(shown.width())));
-    let line = format!(
-        "{} {shown}{gap}  {}  {}\n",
-        pen.paint(ink, &head),
-        pen.paint(ink, &format!("{says:20}")),
-        pen.paint(TextRole::Faint, &time)
-    );
-    line + &noted(marks.iter().map(mark_text), pen)
+/// A finished iteration: one line, and its annotations below.
+pub(crate) struct FinishedIteration<'a> {
+    pub(crate) iter: IterationNumber,
+    pub(crate) path: &'a str,
+    pub(crate) outcome: Outcome,
+    pub(crate) annotations: &'a [Annotation],
+    pub(crate) took: Duration,
 }
 
-/// A mark in words.
-pub(crate) fn mark_text(mark: &Annotation) -> String {
-    match mark {
-        Annotation::GuardFileRestored { path } => {
-            format!("the agent changed the guard's `{path}`: it was put back")
-        }
-        Annotation::GuardFileChanged { path } => {
-            format!("the agent changed the guard's `{path}`, which the policy lets pass")
-        }
-        Annotation::GuardFileCreated { path } => {
-            format!("the guard's `{path}` is new and is pinned from now on")
-        }
-        Annotation::PlanEdited { added, removed, moved, reordered, reworded } => {
-            let counts = [
-                ("added", added),
-                ("removed", removed),
-                ("moved", moved),
-                ("reordered", reordered),
-                ("reworded", reworded),
-            ];
-            let counts =
-                counts.iter().filter(|(_, count)| **count > 0).map(|(what, count)| format!("{count} {what}"));
-            format!("the plan was edited: {}", counts.collect::<Vec<_>>().join(", "))
-        }
-        Annotation::SelectedTaskEdited => "the agent changed what its own leaf asks for".to_owned(),
-        Annotation::GuardFilesOmitted { count } => format!("and {count} more files of the guard"),
-        Annotation::RepairAbandoned => {
-            "the tree could not be repaired: the run goes on from the last valid one".to_owned()
-        }
-        Annotation::NothingChanged => "the session changed nothing".to_owned(),
-        Annotation::Unknown => "an annotation of a newer runner".to_owned(),
+impl FinishedIteration<'_> {
+    pub(crate) fn render(&self, styler: &Styler) -> String {
+        let label = self.outcome.label();
+        let role = label.tone.into();
+        let head = format!("{} #{:<4}", styler.glyph(label.symbol.into()), self.iter.get());
+        let outcome = label.text;
+        let time = clock(self.took);
+        let free = styler.width.saturating_sub(head.chars().count() + 2 + 20 + 2 + time.len());
+        let path = if self.path.is_empty() { "repair of the tree" } else { self.path };
+        let path = styler.fit(path, free);
+        let used = path.width();
+        let gap = " ".repeat(free.saturating_sub(used).min(40_usize.saturating_sub(used)));
+        let line = format!(
+            "{} {path}{gap}  {}  {}\n",
+            styler.paint(role, &head),
+            styler.paint(role, &format!("{outcome:20}")),
+            styler.paint(TextRole::Faint, &time)
+        );
+        line + &indented_notes(self.annotations.iter().map(annotation_text), styler)
     }
 }

@@ -1,58 +1,50 @@
-//! What a command says when it finished something that a crash had left.
+//! The report of a command that recovered the run from a crash before its own work.
 
-use runner_core::step::StepResult;
-use runner_host::iteration::Recovered;
+use runner_host::repo::recovery::Recovered;
 use runner_term::KeyValueLine;
 use serde_json::{Value, json};
 
-pub(crate) fn recovered_text(taken: &Recovered) -> String {
-    match taken {
-        Recovered::Publish(it) => {
-            let kept =
-                it.found.as_ref().map(|found| format!("; what lay in the work tree is kept as {found}"));
-            format!("finished what was interrupted in run {}{}", it.run, kept.unwrap_or_default())
+pub(crate) fn recovered_text(recovered: &Recovered) -> String {
+    match recovered {
+        Recovered::Publish(publish) => {
+            let saved =
+                publish.saved.as_ref().map(|saved| format!("; files from the work tree are in {saved}"));
+            format!("recovered run {} from a crash{}", publish.run, saved.unwrap_or_default())
         }
-        Recovered::Iteration(end) => match end.as_ref() {
-            StepResult::Iterated(it) => {
-                let meta = &it.transition.meta;
-                format!(
-                    "finished the interrupted iteration {} of run {}: {}",
-                    meta.iter, meta.run_id, meta.outcome
-                )
-            }
-            StepResult::Stopped(stop) => format!("found an iteration that had not begun: {}", stop.as_str()),
-        },
+        Recovered::Iteration(completed) => {
+            let meta = &completed.transition.meta;
+            format!("recovered iteration {} of run {} from a crash: {}", meta.iter, meta.run_id, meta.outcome)
+        }
     }
 }
 
-pub(crate) fn recovered_line(taken: &Recovered) -> KeyValueLine {
-    match taken {
-        Recovered::Publish(it) => {
-            let line = KeyValueLine::new().with("recovered", &it.run);
-            it.found.iter().fold(line, |line, found| line.with("found", found))
+pub(crate) fn recovered_line(recovered: &Recovered) -> KeyValueLine {
+    match recovered {
+        Recovered::Publish(publish) => {
+            let line = KeyValueLine::new().with("recovered", &publish.run);
+            publish.saved.iter().fold(line, |line, saved| line.with("saved", saved))
         }
-        Recovered::Iteration(end) => match end.as_ref() {
-            StepResult::Iterated(it) => {
-                let meta = &it.transition.meta;
-                KeyValueLine::new()
-                    .with("recovered", &meta.run_id)
-                    .with("iter", meta.iter)
-                    .with("outcome", meta.outcome)
-            }
-            StepResult::Stopped(stop) => KeyValueLine::new().with("recovered", stop.as_str()),
-        },
+        Recovered::Iteration(completed) => {
+            let meta = &completed.transition.meta;
+            KeyValueLine::new()
+                .with("recovered", &meta.run_id)
+                .with("iter", meta.iter)
+                .with("outcome", meta.outcome)
+        }
     }
 }
 
-pub(crate) fn recovered_json(taken: &Recovered) -> Value {
-    match taken {
-        Recovered::Publish(it) => json!({ "run": it.run, "found": it.found }),
-        Recovered::Iteration(end) => match end.as_ref() {
-            StepResult::Iterated(it) => {
-                let meta = &it.transition.meta;
-                json!({ "run": meta.run_id, "iter": meta.iter, "outcome": meta.outcome, "commit": it.record.commit })
-            }
-            StepResult::Stopped(stop) => json!({ "stop": stop }),
-        },
+pub(crate) fn recovered_json(recovered: &Recovered) -> Value {
+    match recovered {
+        Recovered::Publish(publish) => json!({ "run": publish.run, "saved": publish.saved }),
+        Recovered::Iteration(completed) => {
+            let meta = &completed.transition.meta;
+            json!({
+                "run": meta.run_id,
+                "iter": meta.iter,
+                "outcome": meta.outcome,
+                "commit": completed.commit,
+            })
+        }
     }
 }

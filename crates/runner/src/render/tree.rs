@@ -1,21 +1,19 @@
-//! The task tree, drawn: one line a node, states by glyph and word and colour, numbers at the right edge.
+//! The drawing of the task tree: one line per node, its state as glyph, word and colour, counts at the right edge.
 
+use runner_core::labels::{NodeState, NodeStates};
 use runner_core::model::tree::{Node, Tree};
-use runner_term::node_state::{NodeState, NodeStates};
 use runner_term::{Glyph, Styler, TextRole};
 use unicode_width::UnicodeWidthStr;
 
 use super::clean;
 
-/// Lines get no wider than this: numbers far away from their names are hard to read.
+/// Lines are not wider than this: counts far away from their titles are hard to read.
 const WIDTH_MAX: usize = 100;
 
-/// Which part of the tree to show.
+/// The part of the tree to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TreeScope {
-    /// How many levels.
     pub(crate) levels: usize,
-    /// Only nodes that do not pass.
     pub(crate) only_open: bool,
 }
 
@@ -25,17 +23,16 @@ impl TreeScope {
     }
 }
 
-/// The whole drawing.
-pub(crate) fn draw(tree: &Tree, shown: TreeScope, pen: &Styler) -> String {
-    let mut drawing = TreeDrawing { states: NodeStates::new(tree), shown, pen, text: String::new() };
+pub(crate) fn draw(tree: &Tree, scope: TreeScope, styler: &Styler) -> String {
+    let mut drawing = TreeDrawing { states: NodeStates::new(tree), scope, styler, text: String::new() };
     drawing.node(tree.root(), "", "", 1);
     drawing.text
 }
 
 struct TreeDrawing<'a> {
     states: NodeStates<'a>,
-    shown: TreeScope,
-    pen: &'a Styler,
+    scope: TreeScope,
+    styler: &'a Styler,
     text: String,
 }
 
@@ -43,81 +40,79 @@ impl TreeDrawing<'_> {
     fn node(&mut self, node: &Node, trunk: &str, branch: &str, level: usize) {
         let below = match branch {
             "" => trunk.to_owned(),
-            branch if branch == self.pen.glyph(Glyph::LastBranch) => format!("{trunk}   "),
-            _ => format!("{trunk}{}", self.pen.glyph(Glyph::Trunk)),
+            branch if branch == self.styler.glyph(Glyph::LastBranch) => format!("{trunk}   "),
+            _ => format!("{trunk}{}", self.styler.glyph(Glyph::Trunk)),
         };
         self.line(node, &format!("{trunk}{branch}"), level);
-        let depth_left = level < self.shown.levels;
+        let has_more_levels = level < self.scope.levels;
         let children: Vec<&Node> =
-            node.children.iter().filter(|child| depth_left && self.shown.includes(child)).collect();
-        if self.pen.verbose {
-            let trunk = if children.is_empty() { "  " } else { self.pen.glyph(Glyph::Trunk) };
+            node.children.iter().filter(|child| has_more_levels && self.scope.includes(child)).collect();
+        if self.styler.verbose {
+            let trunk = if children.is_empty() { "  " } else { self.styler.glyph(Glyph::Trunk) };
             self.goal(node, &format!("{below}{trunk}"));
         }
         for (index, child) in children.iter().enumerate() {
             let last = index + 1 == children.len();
-            let branch = self.pen.glyph(if last { Glyph::LastBranch } else { Glyph::Branch });
+            let branch = self.styler.glyph(if last { Glyph::LastBranch } else { Glyph::Branch });
             self.node(child, &below, branch, level + 1);
         }
     }
 
-    /// What the node is for, below its line.
     fn goal(&mut self, node: &Node, lead: &str) {
-        let pen = self.pen;
-        let goal = pen.fit(&clean(&node.goal), pen.width.min(WIDTH_MAX).saturating_sub(lead.width()));
-        self.text.push_str(&pen.paint(TextRole::Faint, format!("{lead}{goal}").trim_end()));
+        let styler = self.styler;
+        let goal = styler.fit(&clean(&node.goal), styler.width.min(WIDTH_MAX).saturating_sub(lead.width()));
+        self.text.push_str(&styler.paint(TextRole::Faint, format!("{lead}{goal}").trim_end()));
         self.text.push('\n');
     }
 
     fn line(&mut self, node: &Node, lead: &str, level: usize) {
-        let pen = self.pen;
+        let styler = self.styler;
         let state = self.states.of(node);
-        let hidden = level >= self.shown.levels && !node.is_leaf();
-        let numbers = numbers(node, state, hidden, pen);
-        let width = pen.width.min(WIDTH_MAX);
-        // The lead, a glyph with its space, and two spaces before the numbers are always there.
-        let room = width.saturating_sub(lead.width() + 2 + 2 + numbers.width());
-        let id = pen.fit(node.id.as_str(), room);
+        let hidden = level >= self.scope.levels && !node.is_leaf();
+        let counts = counts(node, state, hidden, styler);
+        let width = styler.width.min(WIDTH_MAX);
+        // Besides the lead there are always a glyph with its space, and two spaces before the counts.
+        let free = width.saturating_sub(lead.width() + 2 + 2 + counts.width());
+        let id = styler.fit(node.id.as_str(), free);
         let title = clean(&node.title);
-        let title_room = room.saturating_sub(id.width() + 2);
-        let title = if title_room >= 8 { pen.fit(&title, title_room) } else { String::new() };
+        let title_width = free.saturating_sub(id.width() + 2);
+        let title = if title_width >= 8 { styler.fit(&title, title_width) } else { String::new() };
         let used = id.width() + if title.is_empty() { 0 } else { title.width() + 2 };
-        let gap = " ".repeat(room.saturating_sub(used) + 2);
-        let id_ink = if state == NodeState::Next || state == NodeState::Stuck {
-            state.role()
+        let gap = " ".repeat(free.saturating_sub(used) + 2);
+        let id_role = if state == NodeState::Next || state == NodeState::Stuck {
+            state.label().tone.into()
         } else {
             TextRole::Strong
         };
         let title = if title.is_empty() { title } else { format!("  {title}") };
         let line = format!(
             "{}{} {}{}{gap}{}",
-            pen.paint(TextRole::Faint, lead),
-            pen.paint(state.role(), pen.glyph(state.glyph())),
-            pen.paint(id_ink, &id),
-            if state == NodeState::Passed { pen.paint(TextRole::Faint, &title) } else { title },
-            pen.paint(if state == NodeState::Stuck { TextRole::Bad } else { TextRole::Faint }, &numbers),
+            styler.paint(TextRole::Faint, lead),
+            styler.label_glyph(state.label()),
+            styler.paint(id_role, &id),
+            if state == NodeState::Passed { styler.paint(TextRole::Faint, &title) } else { title },
+            styler.paint(if state == NodeState::Stuck { TextRole::Bad } else { TextRole::Faint }, &counts),
         );
         self.text.push_str(line.trim_end());
         self.text.push('\n');
     }
 }
 
-/// What stands at the right edge: the state where it needs a word, attempts where some were spent, leaves of an
-/// inner node.
-fn numbers(node: &Node, state: NodeState, hidden: bool, pen: &Styler) -> String {
+/// The text at the right edge: a leaf's state and used attempts as far as they matter, and the leaf counts of a parent.
+fn counts(node: &Node, state: NodeState, hidden: bool, styler: &Styler) -> String {
     if !node.is_leaf() {
         let leaves = node.leaves();
-        let more = if hidden { pen.glyph(Glyph::Cut) } else { "" };
+        let more = if hidden { styler.glyph(Glyph::Cut) } else { "" };
         return format!("{more}{}/{}", leaves.passed, leaves.total);
     }
     let attempts = format!("{}/{}", node.attempts, node.max_attempts);
     match state {
         NodeState::Stuck => format!("stuck {attempts}"),
         NodeState::Running | NodeState::Next if node.attempts > 0 => {
-            format!("{} {} {attempts}", state.word(), pen.glyph(Glyph::Retried))
+            format!("{} {} {attempts}", state.as_str(), styler.glyph(Glyph::Retried))
         }
-        NodeState::Running | NodeState::Next => state.word().to_owned(),
-        NodeState::Retried => format!("{} {attempts}", pen.glyph(Glyph::Retried)),
+        NodeState::Running | NodeState::Next => state.as_str().to_owned(),
+        NodeState::Retried => format!("{} {attempts}", styler.glyph(Glyph::Retried)),
         NodeState::Passed | NodeState::Open => String::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! Agents of the kinds "codex" and "claude", played by scripts that print what the real programs print.
+//! Agents of the kinds "codex" and "claude", emulated by scripts that print what the real programs print.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,13 +9,13 @@ use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 
-/// What both scripts can say in one word: `path FLAG` is the argument after a flag.
+/// A helper of both scripts: `path FLAG` prints the argument after a flag.
 const PRELUDE: &str = r#"
 [ "$1" = --version ] && { echo 'codex-cli 0.166.0'; exit; }
 path() { flag=$1; shift; while [ $# -gt 0 ]; do [ "$1" = "$flag" ] && { printf '%s\n' "$2"; return; }; shift; done; }
 "#;
 
-/// A session of Codex that does its work and leaves its answer in the file of its arguments.
+/// A Codex session that works and writes its answer to the file named by its arguments.
 const CODEX: &str = r#"
 echo '{"type":"thread.started","thread_id":"t-1"}'
 echo '{"type":"item.completed","item":{"id":"item_0","type":"command_execution","command":"make","aggregated_output":"ok","exit_code":0,"status":"completed"}}'
@@ -25,7 +25,7 @@ echo '{"status":"done","summary":"did it"}' > "$(path --output-last-message "$@"
 echo '{"type":"turn.completed","usage":{"input_tokens":20,"cached_input_tokens":5,"output_tokens":3,"reasoning_output_tokens":1}}'
 "#;
 
-/// A session of Claude Code that leaves its answer in its last event.
+/// A Claude Code session that works and prints its answer in its last event.
 const CLAUDE: &str = r#"
 echo '{"type":"system","subtype":"init","session_id":"s-1","model":"m-1","claude_code_version":"2.1.197","tools":[]}'
 path --json-schema "$@" > schema.txt
@@ -34,7 +34,7 @@ env > seen.txt
 echo '{"type":"result","subtype":"success","is_error":false,"total_cost_usd":0.0107,"usage":{"input_tokens":15,"cache_read_input_tokens":5,"output_tokens":3},"structured_output":{"status":"done","summary":"did it"}}'
 "#;
 
-/// Puts a program beside the work tree, and gives its path.
+/// Writes a program beside the work tree and returns its path.
 pub(crate) fn program(sandbox: &TestRepo, script: &str) -> String {
     let path = sandbox.outside().join("own-agent");
     fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -42,7 +42,7 @@ pub(crate) fn program(sandbox: &TestRepo, script: &str) -> String {
     path.display().to_string()
 }
 
-/// A run that was started with such an agent.
+/// A started run with such an agent.
 fn started(kind: &str, script: &str) -> TestRepo {
     let sandbox = TestRepo::empty(RUNNER);
     let path = program(&sandbox, &format!("{PRELUDE}{script}"));
@@ -56,19 +56,19 @@ fn step(sandbox: &TestRepo) -> testkit::test_repo::RunOutput {
 }
 
 fn agent_events(sandbox: &TestRepo) -> Vec<Value> {
-    let events = sandbox.logged(1, "events.jsonl");
+    let events = sandbox.iteration_file(1, "events.jsonl");
     let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     events.filter(|event| event["event"] == "agent").collect()
 }
 
 #[test]
-fn a_session_of_codex_is_understood_recorded_and_passed() {
+fn codex_session_is_parsed_recorded_and_passed() {
     let sandbox = started("codex", CODEX);
-    let told = step(&sandbox).ok();
+    let output = step(&sandbox).ok();
     assert!(
-        told.stdout.contains("event=agent iter=0001 kind=command text=\"$ make (exit 0)\""),
+        output.stdout.contains("event=agent iter=0001 kind=command text=\"$ make (exit 0)\""),
         "{}",
-        told.stdout
+        output.stdout
     );
     let meta = sandbox.meta(1);
     assert_eq!(meta["outcome"], "passed");
@@ -78,14 +78,14 @@ fn a_session_of_codex_is_understood_recorded_and_passed() {
     assert_eq!((&usage["cost_microdollars"], &usage["cost_source"]), (&Value::Null, &json!("unknown")));
     let kinds: Vec<Value> = agent_events(&sandbox).iter().map(|event| event["kind"].clone()).collect();
     assert_eq!(kinds, ["session", "command", "usage", "finished"]);
-    let raw = sandbox.logged(1, "stream.jsonl");
+    let raw = sandbox.iteration_file(1, "stream.jsonl");
     let first: Value = serde_json::from_str(raw.lines().next().unwrap()).unwrap();
     assert_eq!(first["raw"]["thread_id"], "t-1");
-    assert_eq!(sandbox.read("prompt.txt"), sandbox.logged(1, "prompt.md"));
+    assert_eq!(sandbox.read("prompt.txt"), sandbox.iteration_file(1, "prompt.md"));
 }
 
 #[test]
-fn a_session_of_claude_is_understood_recorded_and_passed() {
+fn claude_session_is_parsed_recorded_and_passed() {
     let sandbox = started("claude", CLAUDE);
     step(&sandbox).ok();
     let meta = sandbox.meta(1);
@@ -94,13 +94,13 @@ fn a_session_of_claude_is_understood_recorded_and_passed() {
     let usage = &meta["usage"];
     assert_eq!((&usage["input_tokens"], &usage["cached_input_tokens"]), (&json!(20), &json!(5)));
     assert_eq!((&usage["cost_microdollars"], &usage["cost_source"]), (&json!(10_700), &json!("reported")));
-    assert_eq!(sandbox.logged(1, "output.json"), r#"{"status":"done","summary":"did it"}"#);
+    assert_eq!(sandbox.iteration_file(1, "output.json"), r#"{"status":"done","summary":"did it"}"#);
     let schema: Value = serde_json::from_str(&sandbox.read("schema.txt")).unwrap();
     assert_eq!((&schema["$schema"], &schema["required"]), (&Value::Null, &json!(["status", "summary"])));
 }
 
 #[test]
-fn an_agent_sees_its_own_key_and_no_other_and_its_commands_see_none() {
+fn agent_gets_only_its_own_key_and_its_commands_get_none() {
     for (kind, script, own) in
         [("codex", CODEX, "CODEX_API_KEY=sk-1"), ("claude", CLAUDE, "ANTHROPIC_API_KEY=sk-2")]
     {
@@ -118,7 +118,7 @@ fn an_agent_sees_its_own_key_and_no_other_and_its_commands_see_none() {
 }
 
 #[test]
-fn a_usage_limit_costs_no_attempt_and_waits_until_it_ends() {
+fn usage_limit_uses_no_attempt_and_waits_for_the_reset() {
     let failed = r#"echo '{"type":"turn.failed","error":{"message":"You have none. You'"'"'ve hit your usage limit."}}'; exit 1"#;
     let limit = failed
         .replace("You have none. ", "")
@@ -128,32 +128,34 @@ fn a_usage_limit_costs_no_attempt_and_waits_until_it_ends() {
     let meta = sandbox.meta(1);
     assert_eq!((&meta["outcome"], &meta["charge"]), (&json!("usage_limit"), &json!("free")));
     assert_eq!(meta["next"]["until_unix_secs"], 1_900_000_020_u64);
-    // The same words further on are the provider's, and no limit.
+    // The same words elsewhere in the output are not a limit.
     let sandbox = started("codex", failed);
     step(&sandbox).ok();
     assert_eq!(sandbox.meta(1)["outcome"], "provider_refused");
 }
 
 #[test]
-fn an_agent_that_cannot_be_started_is_told_with_its_cure() {
+fn agent_that_cannot_start_is_reported_with_a_fix() {
     let sandbox = started("codex", "echo 'error: unexpected argument' >&2; exit 2");
-    let told = step(&sandbox).ok();
-    assert!(told.stdout.contains("error: unexpected argument"), "{}", told.stdout);
+    let output = step(&sandbox).ok();
+    assert!(output.stdout.contains("error: unexpected argument"), "{}", output.stdout);
     assert_eq!(sandbox.meta(1)["outcome"], "agent_crashed");
-    assert_eq!(sandbox.logged(1, "executor.err.log"), "error: unexpected argument\n");
+    assert_eq!(sandbox.iteration_file(1, "executor.err.log"), "error: unexpected argument\n");
     let missing =
         RunBuilder::new(RUNNER).executor("kind = \"claude\"\nprogram = \"/no/such/claude\"").start();
-    let told = missing.runner(&["step"]).ok();
+    let output = missing.runner(&["step"]).ok();
     assert!(
-        told.stdout.contains("`/no/such/claude` is no program: check [executor] program"),
+        output
+            .stdout
+            .contains("`/no/such/claude` does not exist or is not executable: check [executor] program"),
         "{}",
-        told.stdout
+        output.stdout
     );
     assert_eq!(missing.meta(1)["outcome"], "agent_not_started");
 }
 
 #[test]
-fn a_full_context_ends_the_session_and_is_named() {
+fn full_context_ends_the_session_with_its_own_outcome() {
     let full = "echo '{\"type\":\"thread.started\",\"thread_id\":\"t\"}'; echo {} > \"$RUNNER_CONTEXT_FULL\"; exit 1";
     let sandbox = started("codex", full);
     step(&sandbox).ok();
@@ -162,7 +164,7 @@ fn a_full_context_ends_the_session_and_is_named() {
 }
 
 #[test]
-fn a_preset_is_a_command_with_its_own_line() {
+fn preset_runs_its_command_line() {
     let sandbox = TestRepo::empty(RUNNER);
     let path = program(
         &sandbox,

@@ -1,5 +1,5 @@
 //! One session each of the real opencode, gemini, qwen, copilot and pi, at their pinned versions, against a scripted
-//! model on this machine. They are large, so they are no part of the check: `just agents-test` installs and runs them.
+//! model on this machine. They are large and not part of the normal tests: `just agents-test` installs and runs them.
 #![expect(clippy::indexing_slicing, reason = "here a fault is a failed test")]
 
 use testkit::agents;
@@ -18,15 +18,15 @@ do.shell = '''echo hello > hello.txt; printf '{"status": "done", "summary": "wro
 do.final = "I wrote it."
 "#;
 
-/// Whether the program says what it used.
+/// Whether the program reports its usage.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Tells {
+enum ReportedUsage {
     Tokens,
     Nothing,
 }
 
-/// A session that does its work inside the sandbox, is understood, and leaves nothing behind.
-fn works(preset: &str, model: &str, path: &str, tells: Tells) {
+/// Runs a session that works inside the sandbox, whose output is parsed, and that leaves no processes behind.
+fn works(preset: &str, model: &str, path: &str, reported: ReportedUsage) {
     let program = agents::program(preset);
     let server = model_of(SCRIPT);
     let keys = format!(
@@ -38,17 +38,21 @@ fn works(preset: &str, model: &str, path: &str, tells: Tells) {
     let setup = RunBuilder::new(RUNNER).executor(&keys).executor_keys("").guard("grep -qx hello hello.txt");
     let sandbox = started(&setup.keys("iteration_timeout_secs = 110"));
     let step = run(&mut command(&sandbox, &["step"]));
-    let log = format!("{}\n{}", sandbox.logged(1, "executor.log"), sandbox.logged(1, "executor.err.log"));
+    let log = format!(
+        "{}\n{}",
+        sandbox.iteration_file(1, "executor.log"),
+        sandbox.iteration_file(1, "executor.err.log")
+    );
     assert_eq!(sandbox.outcomes(), ["passed"], "{}{}{log}", step.stdout, step.stderr);
     let meta = sandbox.meta(1);
     assert_eq!(meta["sandbox"], "bubblewrap");
     assert_eq!(
         meta["usage"]["input_tokens"].as_u64() >= Some(1000),
-        tells == Tells::Tokens,
+        reported == ReportedUsage::Tokens,
         "{}",
         meta["usage"]
     );
-    let events = sandbox.logged(1, "events.jsonl");
+    let events = sandbox.iteration_file(1, "events.jsonl");
     for kind in ["session", "command", "message", "finished"] {
         assert!(events.contains(&format!("\"kind\":\"{kind}\"")), "{kind}: {events}");
     }
@@ -59,25 +63,25 @@ fn works(preset: &str, model: &str, path: &str, tells: Tells) {
 
 #[test]
 fn opencode_works() {
-    works("opencode", "scripted", "/v1", Tells::Tokens);
+    works("opencode", "scripted", "/v1", ReportedUsage::Tokens);
 }
 
 #[test]
 fn gemini_works() {
-    works("gemini", "gemini-2.5-flash", "", Tells::Tokens);
+    works("gemini", "gemini-2.5-flash", "", ReportedUsage::Tokens);
 }
 
 #[test]
 fn qwen_works() {
-    works("qwen", "scripted", "/v1", Tells::Tokens);
+    works("qwen", "scripted", "/v1", ReportedUsage::Tokens);
 }
 
 #[test]
 fn copilot_works() {
-    works("copilot", "scripted", "/v1", Tells::Nothing);
+    works("copilot", "scripted", "/v1", ReportedUsage::Nothing);
 }
 
 #[test]
 fn pi_works() {
-    works("pi", "scripted", "/v1", Tells::Tokens);
+    works("pi", "scripted", "/v1", ReportedUsage::Tokens);
 }

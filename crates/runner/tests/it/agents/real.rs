@@ -22,7 +22,7 @@ pub(crate) fn model_of(script: &str) -> ScriptedModel {
     ScriptedModel::start(ModelScript::parse(script).unwrap()).unwrap()
 }
 
-/// A run of an agent whose provider is at this address.
+/// A run with an agent whose provider has this address.
 pub(crate) fn setup(kind: &str, url: &str) -> RunBuilder {
     let program = agents::program(kind);
     let (url, model) =
@@ -34,7 +34,7 @@ pub(crate) fn setup(kind: &str, url: &str) -> RunBuilder {
     RunBuilder::new(RUNNER).executor(&keys).executor_keys("").guard(GUARD)
 }
 
-/// A repository on a disk: Codex's own sandbox hides what is in memory.
+/// A repository on disk: Codex's built-in sandbox hides /dev/shm.
 pub(crate) fn started(setup: &RunBuilder) -> TestRepo {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     setup.start_in(TestRepo::empty_in(RUNNER, folder))
@@ -54,7 +54,14 @@ fn whole_run(kind: &str) -> TestRepo {
     let model = model_of(WHOLE_RUN);
     let sandbox = started(&setup(kind, &model.url()));
     let ended = ran(&sandbox, &["loop"]);
-    assert_eq!(ended.code, Some(0), "{}{}{}", ended.stdout, ended.stderr, sandbox.logged(1, "executor.log"));
+    assert_eq!(
+        ended.code,
+        Some(0),
+        "{}{}{}",
+        ended.stdout,
+        ended.stderr,
+        sandbox.iteration_file(1, "executor.log")
+    );
     assert_eq!(sandbox.outcomes(), ["decomposed", "passed", "guard_failed", "passed"]);
     assert_eq!(sandbox.runner(&["validate"]).ok().value("valid"), Some("true problems=0"));
     assert_sound(&sandbox);
@@ -64,7 +71,7 @@ fn whole_run(kind: &str) -> TestRepo {
             usage["input_tokens"].as_u64() > Some(0) && usage["output_tokens"].as_u64() > Some(0),
             "{usage}"
         );
-        let events = sandbox.logged(iter, "events.jsonl");
+        let events = sandbox.iteration_file(iter, "events.jsonl");
         let is_agents = |line: &&str| serde_json::from_str::<Value>(line).unwrap()["event"] == "agent";
         assert!(events.lines().filter(is_agents).count() >= 2, "{events}");
     }
@@ -72,19 +79,19 @@ fn whole_run(kind: &str) -> TestRepo {
 }
 
 #[test]
-fn a_whole_run_with_codex() {
+fn codex_completes_a_run() {
     whole_run("codex");
 }
 
 #[test]
-fn a_whole_run_with_claude_and_what_it_cost() {
+fn claude_completes_a_run_and_reports_its_cost() {
     let sandbox = whole_run("claude");
     let usage = &sandbox.meta(1)["usage"];
     assert!(usage["cost_microdollars"].as_u64() > Some(0), "{usage}");
     assert!(usage.to_string().contains("reported"), "{usage}");
 }
 
-/// One step with a provider that fails like this from the first request on, and its outcome.
+/// Runs one step with a provider that fails like this from the first request on. Returns the outcome.
 fn outcome_of(kind: &str, fault: &str) -> String {
     let model = model_of(&format!("[[part]]\n[[part.step]]\nfault = [{fault}]\n"));
     let sandbox = started(&setup(kind, &model.url()));
@@ -95,7 +102,7 @@ fn outcome_of(kind: &str, fault: &str) -> String {
 }
 
 #[test]
-fn each_failure_of_a_provider_has_its_class() {
+fn provider_failures_are_classified() {
     let context = "{ what.event = { code = 'context_length_exceeded', type = 'invalid_request_error', message = 'too long' } }";
     let limit = "{ what.http = { status = 429, body = { error = { type = 'usage_limit_reached', message = 'over', resets_at = 1900000000 } } } }";
     for (kind, fault, class) in [
@@ -115,9 +122,9 @@ fn each_failure_of_a_provider_has_its_class() {
 }
 
 #[test]
-fn a_provider_that_is_not_there_ends_the_session() {
+fn unreachable_provider_ends_the_session() {
     for kind in BOTH {
-        // Nothing listens where something just did.
+        // A port that was just closed.
         let url = model_of("[[part]]\n[[part.step]]\ndo.final = 'x'\n").url();
         let sandbox = started(&setup(kind, &url));
         ran(&sandbox, &["step"]);
@@ -127,7 +134,7 @@ fn a_provider_that_is_not_there_ends_the_session() {
 }
 
 #[test]
-fn a_provider_that_says_nothing_is_given_up() {
+fn silent_provider_runs_into_the_idle_timeout() {
     for kind in BOTH {
         let model = model_of("[[part]]\n[[part.step]]\nfault = [{ what = 'hang' }]\n");
         let sandbox = started(&setup(kind, &model.url()).keys("idle_timeout_secs = 4"));
@@ -142,19 +149,24 @@ fn a_provider_that_says_nothing_is_given_up() {
 }
 
 #[test]
-fn an_answer_that_breaks_the_schema_is_none() {
+fn answer_that_violates_the_schema_is_no_answer() {
     for (kind, answer) in [("codex", "'Sure, done!'"), ("claude", "{ status = 'nonsense', summary = 7 }")] {
         let model = model_of(&format!("[[part]]\n[[part.step]]\ndo.final = {answer}\n"));
         let sandbox = started(&setup(kind, &model.url()));
         ran(&sandbox, &["step"]);
-        assert_eq!(sandbox.outcomes(), ["no_answer"], "{kind}: {}", sandbox.logged(1, "executor.log"));
+        assert_eq!(
+            sandbox.outcomes(),
+            ["no_answer"],
+            "{kind}: {}",
+            sandbox.iteration_file(1, "executor.log")
+        );
         assert_eq!(sandbox.tree()["root"]["attempts"], 0, "{kind}");
         assert_sound(&sandbox);
     }
 }
 
 #[test]
-fn a_usage_limit_of_a_subscription_of_claude_names_its_end() {
+fn claudes_subscription_limit_reports_its_reset_time() {
     let headers = "'anthropic-ratelimit-unified-status' = 'rejected', 'anthropic-ratelimit-unified-reset' = '1900000000', \
         'anthropic-ratelimit-unified-representative-claim' = 'five_hour', 'x-should-retry' = 'false'";
     let body = "{ type = 'error', error = { type = 'rate_limit_error', message = 'over' } }";
@@ -166,7 +178,7 @@ fn a_usage_limit_of_a_subscription_of_claude_names_its_end() {
     sandbox.write(".runner/state/config.toml", config);
     sandbox.runner(&["start"]).ok();
     run(command(&sandbox, &["step"]).env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-dummy")).ok();
-    assert_eq!(sandbox.outcomes(), ["usage_limit"], "{}", sandbox.logged(1, "executor.log"));
+    assert_eq!(sandbox.outcomes(), ["usage_limit"], "{}", sandbox.iteration_file(1, "executor.log"));
     assert_eq!(sandbox.meta(1)["exit"]["fault"]["resets_unix_secs"], 1_900_000_000);
     let state = sandbox.runner(&["status", "--json"]).ok().stdout;
     assert_eq!(serde_json::from_str::<Value>(&state).unwrap()["state"], "waiting");
@@ -176,10 +188,10 @@ fn a_usage_limit_of_a_subscription_of_claude_names_its_end() {
 const LEAVES_A_PROCESS: &str = "[[part]]\n[[part.step]]\n\
     do.shell = 'echo partial > partial.txt; setsid sleep 600 & sleep 600'\n";
 
-/// How long a session may live on.
+/// How long the processes of a session may live after its end.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
-/// A run whose session is in the middle of a command that started a process in a session of its own.
+/// A run whose agent runs a command that started a process in its own session.
 fn in_the_middle(kind: &str) -> (TestRepo, ScriptedModel, Child) {
     let model = model_of(LEAVES_A_PROCESS);
     let sandbox = started(&setup(kind, &model.url()));
@@ -201,7 +213,7 @@ fn assert_interrupted(sandbox: &TestRepo, kind: &str) {
 }
 
 #[test]
-fn nothing_of_a_session_outlives_its_time() {
+fn session_processes_end_at_the_time_limit() {
     for kind in BOTH {
         let model = model_of(LEAVES_A_PROCESS);
         let sandbox = started(&setup(kind, &model.url()).keys("iteration_timeout_secs = 12"));
@@ -213,7 +225,7 @@ fn nothing_of_a_session_outlives_its_time() {
 }
 
 #[test]
-fn nothing_of_a_session_outlives_the_runner() {
+fn session_processes_end_with_the_runner() {
     for kind in BOTH {
         let (sandbox, _model, mut child) = in_the_middle(kind);
         let killed = Instant::now();
@@ -226,7 +238,7 @@ fn nothing_of_a_session_outlives_the_runner() {
 }
 
 #[test]
-fn nothing_of_a_session_outlives_a_break() {
+fn session_processes_end_after_an_interrupt() {
     for kind in BOTH {
         let (sandbox, _model, mut child) = in_the_middle(kind);
         let asked = Instant::now();
@@ -238,7 +250,7 @@ fn nothing_of_a_session_outlives_a_break() {
 }
 
 #[test]
-fn what_a_killed_session_of_claude_had_used_is_read_from_what_it_said() {
+fn usage_of_a_killed_claude_session_is_read_from_its_output() {
     let (sandbox, _model, mut child) = in_the_middle("claude");
     child.kill().unwrap();
     child.wait().unwrap();
@@ -251,7 +263,7 @@ fn what_a_killed_session_of_claude_had_used_is_read_from_what_it_said() {
 }
 
 #[test]
-fn nothing_that_a_repository_plants_for_agents_is_run() {
+fn agents_run_nothing_that_the_repository_plants_for_them() {
     let trap = "sh -c 'touch sprung'";
     let claude = format!(
         r#"{{"hooks": {{"PreToolUse": [{{"matcher": "*", "hooks": [{{"type": "command", "command": "{trap}"}}]}}],

@@ -1,4 +1,4 @@
-//! What the real Codex and Claude Code cannot use, touch or reach, with the sandbox that each has here.
+//! Limits of the real Codex and Claude Code: tools, files and network, each with its sandbox.
 
 use scripted_model::ScriptedModel;
 use testkit::oracle::assert_sound;
@@ -6,12 +6,12 @@ use testkit::test_repo::TestRepo;
 
 use crate::agents::real::{BOTH, model_of, ran, setup, started};
 
-/// Ends a session without an answer that would be judged.
+/// Ends a session without an answer.
 const RETRY: &str = "[[part.step]]\ndo.final = { status = 'retry', summary = 'tried' }\n";
 
 const TOOLS: &str = ".runner/nodes/root/tools.json";
 
-/// One session that tries these steps, with this on what it may use.
+/// Runs one session that tries these steps under this tools.json.
 fn tried(kind: &str, tools: &str, steps: &str) -> (TestRepo, ScriptedModel) {
     let model = model_of(&format!("[[part]]\n{steps}{RETRY}"));
     let port = model.url().rsplit(':').next().unwrap().to_owned();
@@ -19,16 +19,22 @@ fn tried(kind: &str, tools: &str, steps: &str) -> (TestRepo, ScriptedModel) {
     sandbox.write(TOOLS, tools);
     sandbox.runner(&["start"]).ok();
     let step = ran(&sandbox, &["step"]);
-    assert_eq!(sandbox.outcomes(), ["retry"], "{kind}: {}{}", step.stdout, sandbox.logged(1, "executor.log"));
+    assert_eq!(
+        sandbox.outcomes(),
+        ["retry"],
+        "{kind}: {}{}",
+        step.stdout,
+        sandbox.iteration_file(1, "executor.log")
+    );
     assert_sound(&sandbox);
     (sandbox, model)
 }
 
-/// Connects to the model itself, which is on this machine, and to nothing else.
+/// Connects to the model on this machine and to nothing else.
 const CONNECT: &str = "[[part.step]]\ndo.shell = '(exec 3<>/dev/tcp/127.0.0.1/$(cat port.txt)) && \
     echo reached > net.txt || echo cut off > net.txt'\n";
 
-/// The tools that the model was offered, each once.
+/// The tools offered to the model, without duplicates.
 fn offered(model: &ScriptedModel) -> Vec<String> {
     let mut tools: Vec<String> = model.requests().iter().flat_map(|request| request.tools.clone()).collect();
     tools.sort();
@@ -37,20 +43,20 @@ fn offered(model: &ScriptedModel) -> Vec<String> {
 }
 
 #[test]
-fn what_a_node_may_not_use_claude_does_not_get() {
+fn claude_gets_only_the_tools_that_the_node_allows() {
     let (sandbox, model) = tried("claude", r#"{"deny": ["NotebookEdit"], "network": false}"#, CONNECT);
     let tools = offered(&model);
     assert!(tools.contains(&"Bash".to_owned()), "{tools:?}");
     for denied in ["NotebookEdit", "WebFetch", "WebSearch"] {
         assert!(!tools.contains(&denied.to_owned()), "{denied} among {tools:?}");
     }
-    assert_eq!(sandbox.read("net.txt"), "cut off\n", "{}", sandbox.logged(1, "executor.log"));
+    assert_eq!(sandbox.read("net.txt"), "cut off\n", "{}", sandbox.iteration_file(1, "executor.log"));
     let (_, model) = tried("claude", r#"{"allow": ["Read", "Bash"], "deny": ["Bash"]}"#, "");
     assert_eq!(offered(&model), ["Read", "StructuredOutput"]);
 }
 
 #[test]
-fn what_a_node_may_not_use_codex_does_not_get() {
+fn codex_gets_only_the_tools_that_the_node_allows() {
     let (sandbox, model) = tried("codex", r#"{"deny": ["view_image"], "network": false}"#, CONNECT);
     let tools = offered(&model);
     assert!(tools.contains(&"exec_command".to_owned()), "{tools:?}");
@@ -62,22 +68,22 @@ fn what_a_node_may_not_use_codex_does_not_get() {
     assert!(!offered(&model).contains(&"exec_command".to_owned()));
 }
 
-/// Writes to four places, and says of each whether that went well.
+/// Writes to four paths and reports for each whether it succeeded.
 const PLACES: &str = "[[part.step]]\ndo.shell = 'for place in $HOME/x .git/x inside.txt ../cache/x; do \
     (echo x > $place) && echo could || echo could not; done > tried.txt'\n";
 
 #[test]
-fn the_commands_of_both_agents_are_kept_in() {
+fn commands_of_both_agents_stay_inside_the_sandbox() {
     for (kind, level) in [("codex", "own"), ("claude", "bubblewrap")] {
         let (sandbox, _) = tried(kind, "{}", PLACES);
-        let log = sandbox.logged(1, "executor.log");
+        let log = sandbox.iteration_file(1, "executor.log");
         assert_eq!(sandbox.read("tried.txt"), "could not\ncould not\ncould\ncould not\n", "{kind}: {log}");
         assert_eq!(sandbox.meta(1)["sandbox"], level);
     }
 }
 
 #[test]
-fn a_node_gives_folders_to_both_agents_and_without_a_sandbox_all_are_theirs() {
+fn both_agents_write_to_the_nodes_folders_and_anywhere_without_a_sandbox() {
     for kind in BOTH {
         let model = model_of(&format!("[[part]]\n{PLACES}{RETRY}"));
         let sandbox = started(&setup(kind, &model.url()));
@@ -86,7 +92,7 @@ fn a_node_gives_folders_to_both_agents_and_without_a_sandbox_all_are_theirs() {
         sandbox.write(TOOLS, format!("{{\"writable\": [\"{}\"]}}", cache.display()));
         sandbox.runner(&["start"]).ok();
         ran(&sandbox, &["step"]);
-        let log = sandbox.logged(1, "executor.log");
+        let log = sandbox.iteration_file(1, "executor.log");
         assert_eq!(sandbox.read("tried.txt"), "could not\ncould not\ncould\ncould\n", "{kind}: {log}");
 
         let off = started(&setup(kind, &model.url()).executor_keys("sandbox = \"off\""));
@@ -97,7 +103,7 @@ fn a_node_gives_folders_to_both_agents_and_without_a_sandbox_all_are_theirs() {
 }
 
 #[test]
-fn claude_changes_no_file_outside_by_its_own_tools() {
+fn claudes_own_tools_change_no_file_outside_the_repository() {
     let write = |path: &std::path::Path| {
         let path = path.display();
         format!(
@@ -111,7 +117,7 @@ fn claude_changes_no_file_outside_by_its_own_tools() {
     sandbox.write(".runner/state/config.toml", config);
     sandbox.runner(&["start"]).ok();
     ran(&sandbox, &["step"]);
-    let log = sandbox.logged(1, "executor.log");
+    let log = sandbox.iteration_file(1, "executor.log");
     assert_eq!((outside.exists(), inside.exists()), (false, true), "{log}");
-    assert!(log.contains("lies outside of what this session may write to"), "{log}");
+    assert!(log.contains("this session may not write"), "{log}");
 }

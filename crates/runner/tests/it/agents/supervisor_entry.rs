@@ -1,11 +1,11 @@
-//! The hidden word that makes the shipped binary a supervisor.
+//! The hidden argument that makes the binary a supervisor.
 
 use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 
 #[test]
-fn it_is_in_no_help_and_does_nothing_for_people() {
+fn supervisor_entry_is_hidden_and_does_nothing_without_a_runner() {
     let sandbox = TestRepo::empty(RUNNER);
     assert!(!sandbox.runner(&["--help"]).ok().stdout.contains("supervise"));
     let ran = run(&mut sandbox.runner_command(&["__supervise"]));

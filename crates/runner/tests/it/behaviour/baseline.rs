@@ -1,4 +1,4 @@
-//! The guard on the untouched repository, before a run's first session.
+//! The baseline: the guard's run before the first session.
 
 use std::process::Stdio;
 
@@ -14,11 +14,17 @@ use crate::security::forged_runs::{Forgery, assert_found};
 
 const STATE: &str = ".runner/state/run_state.json";
 
-/// The points at which a first guard, or its record, may die.
-pub(crate) const POINTS: [&str; 6] =
-    ["baseline.guard", "baseline.commit", "move.journal", "move.branch", "move.documents", "move.index"];
+/// The failpoints of a baseline.
+pub(crate) const POINTS: [&str; 6] = [
+    "baseline.guard",
+    "baseline.commit",
+    "publish.journal",
+    "publish.branch",
+    "publish.documents",
+    "publish.index",
+];
 
-/// A run whose guard is asked before the first session.
+/// A run with a baseline.
 fn with_baseline() -> RunBuilder {
     RunBuilder::new(RUNNER).guard_keys("baseline = true")
 }
@@ -28,46 +34,50 @@ fn subject(sandbox: &TestRepo, back: u32) -> String {
 }
 
 #[test]
-fn a_guard_that_is_red_before_the_first_session_is_told_at_once_and_to_later_sessions() {
+fn failing_baseline_is_reported_at_once_and_in_later_prompts() {
     let agent = r#"[ "$RUNNER_ITER" = 0002 ] && echo 1 > ok; answer done"#;
     let sandbox = with_baseline().agent(agent).guard("echo the door is open; test -e ok").start();
-    let told = sandbox.runner(&["loop"]).ok().stdout;
-    let first: Vec<&str> = told.lines().take(3).collect();
+    let output = sandbox.runner(&["loop"]).ok().stdout;
+    let first: Vec<&str> = output.lines().take(3).collect();
     assert_eq!(
         first[..2],
-        ["event=baseline_started guard=\"sh guard.sh\"", "event=baseline_ended guard=fail exit=1"]
+        ["event=baseline_started command=\"sh guard.sh\"", "event=baseline_ended guard=fail exit=1"]
     );
-    assert!(first[2].starts_with("event=planned iter=0001"), "{told}");
+    assert!(first[2].starts_with("event=planned iter=0001"), "{output}");
     assert_eq!(subject(&sandbox, 2), "chore(loop): run demo baseline guard=fail");
     let status = sandbox.runner(&["status"]).ok().stdout;
-    assert!(status.contains("baseline=\"the guard was red before any agent came (exit 1)\""), "{status}");
-    assert!(!sandbox.logged(1, "prompt.md").contains("the door is open"));
-    let prompt = sandbox.logged(2, "prompt.md");
+    assert!(
+        status.contains("baseline=\"the guard already failed before the first session (exit 1)\""),
+        "{status}"
+    );
+    assert!(!sandbox.iteration_file(1, "prompt.md").contains("the door is open"));
+    let prompt = sandbox.iteration_file(2, "prompt.md");
     assert!(
         prompt.contains("The guard printed exactly this before the first session of the run, too."),
         "{prompt}"
     );
     assert_eq!(sandbox.read(&format!(".runner/iterations/{RUN}/baseline.log")), "the door is open\n");
-    assert!(sandbox.runner(&["verify"]).ok().stdout.contains("what=baseline about=\"guard fail\""));
+    assert!(sandbox.runner(&["verify"]).ok().stdout.contains("kind=baseline detail=\"guard fail\""));
     assert_sound(&sandbox);
 }
 
 #[test]
-fn what_was_red_in_another_way_is_shown_beside_what_is_red_now() {
+fn prompt_shows_a_baseline_failure_that_differs_from_the_current_one() {
     let agent = r#"echo "$RUNNER_ITER" > step; [ "$RUNNER_ITER" = 0002 ] && echo 1 > ok; answer done"#;
     let sandbox = with_baseline().agent(agent).guard("echo at $(cat step 2>&1); test -e ok").start();
     sandbox.runner(&["loop"]).ok();
-    let prompt = sandbox.logged(2, "prompt.md");
-    let told = prompt.split_once("at 0001").unwrap().1;
+    let prompt = sandbox.iteration_file(2, "prompt.md");
+    let output = prompt.split_once("at 0001").unwrap().1;
     assert!(
-        told.contains("red before the first session of the run, too. What it printed then:\n\nat cat: step"),
-        "{told}"
+        output
+            .contains("red before the first session of the run, too. What it printed then:\n\nat cat: step"),
+        "{output}"
     );
     assert_sound(&sandbox);
 }
 
 #[test]
-fn a_green_guard_is_recorded_once_and_a_run_without_it_has_none() {
+fn passing_baseline_is_recorded_once_and_only_if_enabled() {
     let sandbox = with_baseline().guard("echo x >> $(dirname $HOME)/asked").start();
     sandbox.runner(&["step"]).ok();
     assert_eq!(subject(&sandbox, 1), "chore(loop): run demo baseline guard=pass");
@@ -80,20 +90,20 @@ fn a_green_guard_is_recorded_once_and_a_run_without_it_has_none() {
 }
 
 #[test]
-fn a_guard_that_cannot_be_asked_stops_nothing() {
+fn baseline_guard_that_cannot_start_does_not_stop_the_run() {
     let sandbox = with_baseline().start();
     let config =
         sandbox.read(".runner/state/config.toml").replace("\"sh\", \"guard.sh\"", "\"no-such-guard\"");
     sandbox.write(".runner/state/config.toml", config);
     sandbox.runner(&["start"]).ok();
-    let told = sandbox.runner(&["step"]).stdout;
-    assert!(told.contains("event=baseline_ended guard=skipped exit=none"), "{told}");
+    let output = sandbox.runner(&["step"]).stdout;
+    assert!(output.contains("event=baseline_ended guard=skipped exit=none"), "{output}");
     assert_eq!(sandbox.outcomes(), ["guard_not_started"]);
     assert_sound(&sandbox);
 }
 
 #[test]
-fn what_the_first_guard_changes_is_put_back_and_kept_aside() {
+fn files_that_the_baseline_guard_changes_are_restored_and_saved() {
     let sandbox = with_baseline()
         .agent("test ! -e made && answer done")
         .guard("echo x > made; echo more >> README.md")
@@ -106,7 +116,7 @@ fn what_the_first_guard_changes_is_put_back_and_kept_aside() {
 }
 
 #[test]
-fn a_first_guard_that_dies_with_the_runner_is_asked_again() {
+fn baseline_runs_again_after_the_runner_was_killed() {
     for point in POINTS {
         let sandbox = with_baseline().guard("echo x > made").start();
         let ran = run(sandbox.runner_command(&["loop"]).env("RUNNER_TEST_CRASH_AT", point));
@@ -121,7 +131,7 @@ fn a_first_guard_that_dies_with_the_runner_is_asked_again() {
 }
 
 #[test]
-fn a_first_guard_can_be_broken_off() {
+fn baseline_can_be_interrupted() {
     let sandbox = with_baseline().guard("echo x > made; touch $(dirname $HOME)/begun; sleep 60").start();
     let mut child = sandbox.runner_command(&["loop"]).stdout(Stdio::null()).spawn().unwrap();
     wait_for("the guard", || sandbox.outside().join("begun").exists());
@@ -132,14 +142,14 @@ fn a_first_guard_can_be_broken_off() {
     assert_sound(&sandbox);
 }
 
-/// Place 0 is the start, 1 the baseline, 2 and 3 are iterations.
+/// Index 0 is the start, 1 the baseline, 2 and 3 are iterations.
 const FORGERIES: &[(Forgery, Rule, u32)] = &[
     (Message(1, "guard=fail", "guard=pass"), Rule::Guard, 0),
     (Message(1, "guard=fail", "guard=red"), Rule::Message, 0),
     (Message(1, "Guard-Exit: 1", "Guard-Exit: 0"), Rule::GuardExit, 0),
     (Message(1, "Runner-State: ", "Runner-State: 0"), Rule::StateDigest, 0),
     (Message(1, "run demo", "run other"), Rule::Identity, 0),
-    (Trailer(1, "Runner-Guard-Mark: restored guard.sh"), Rule::Annotations, 0),
+    (Trailer(1, "Runner-Annotation: guard-file-restored guard.sh"), Rule::Annotations, 0),
     (Mended(1, STATE, "\"guard\": \"fail\"", "\"guard\": \"pass\""), Rule::Baseline, 0),
     (Mended(1, STATE, "\"exit\": \"1\"", "\"exit\": \"0\""), Rule::Baseline, 0),
     (Mended(1, STATE, "\"next_iter\": 1", "\"next_iter\": 2"), Rule::RunState, 0),
@@ -152,7 +162,7 @@ const FORGERIES: &[(Forgery, Rule, u32)] = &[
 ];
 
 #[test]
-fn every_forged_baseline_is_found_and_named() {
+fn verify_names_the_rule_that_a_forged_baseline_violates() {
     let agent = r#"[ "$RUNNER_ITER" = 0002 ] && echo 1 > ok; answer done"#;
     let sandbox = with_baseline().agent(agent).guard("echo looked; test -e ok").start();
     sandbox.runner(&["loop"]).ok();

@@ -1,4 +1,4 @@
-//! The same run in other surroundings is the same run, byte for byte.
+//! The same run in another environment is identical, byte for byte.
 
 use testkit::oracle::assert_sound;
 use testkit::run_builder::{BRANCH, RunBuilder};
@@ -6,7 +6,7 @@ use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 
-/// A run with a bit of everything: a decomposition, a broken rule, a red guard, a broken tree, a repair, passes.
+/// A run with many outcomes: a decomposition, a rule violation, a failed guard, an invalid tree, a repair, passes.
 const SCENARIO: &str = r#"
     [[session]]
     when = { node = "root" }
@@ -36,7 +36,7 @@ const SCENARIO: &str = r#"
 
     [[session]]
     when = { mode = "repair" }
-    answer = { status = "retry", summary = "mended" }
+    answer = { status = "retry", summary = "fixed" }
     [[session]]
     when = { node = "a", attempts = 0 }
     answer = { status = "done", summary = "broken" }
@@ -59,7 +59,7 @@ const OUTCOMES: [&str; 8] = [
     "passed",
 ];
 
-/// What surrounds a run.
+/// The environment of a run.
 struct Surroundings {
     zone: &'static str,
     locale: &'static str,
@@ -68,10 +68,10 @@ struct Surroundings {
     hour: &'static str,
 }
 
-/// Everything that must be the same: of each commit the tree, the message, and what is in it.
-fn told(sandbox: &TestRepo) -> Vec<String> {
+/// Everything that must be identical: the tree, the message and the files of each commit.
+fn history_of(sandbox: &TestRepo) -> Vec<String> {
     let commits = sandbox.git(&["log", "--reverse", "-9", "--format=%T%n%B%n--", BRANCH]);
-    let prompts = (1..=8).map(|iter| sandbox.logged(iter, "prompt.md"));
+    let prompts = (1..=8).map(|iter| sandbox.iteration_file(iter, "prompt.md"));
     let files = ["tree.json", "run_state.json"].map(|name| sandbox.read(&format!(".runner/state/{name}")));
     std::iter::once(commits).chain(prompts).chain(files).collect()
 }
@@ -80,7 +80,7 @@ fn run_in(surroundings: &Surroundings) -> (TestRepo, Vec<String>) {
     let setup = RunBuilder::new(RUNNER)
         .scenario(SCENARIO)
         .guard("date > ignored/date; pwd > /dev/null; echo red; test -f ok");
-    // The agent's place is part of the configuration, so it must be the same for all.
+    // The agent's path is part of the configuration, so it must be the same for all.
     let sandbox = setup.keys("max_iterations = 50").start();
     let play = sandbox.outside().join("play.toml");
     let config =
@@ -106,12 +106,12 @@ fn run_in(surroundings: &Surroundings) -> (TestRepo, Vec<String>) {
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
     assert_eq!(sandbox.outcomes(), OUTCOMES);
     assert_sound(&sandbox);
-    let told = told(&sandbox);
-    (sandbox, told)
+    let history = history_of(&sandbox);
+    (sandbox, history)
 }
 
 #[test]
-fn the_same_run_in_other_surroundings_is_the_same() {
+fn run_is_identical_in_another_environment() {
     let [here, there, elsewhere] = [
         Surroundings {
             zone: "UTC",
@@ -137,8 +137,8 @@ fn the_same_run_in_other_surroundings_is_the_same() {
     ];
     let (_first, expected) = run_in(&here);
     for surroundings in [there, elsewhere] {
-        let (_sandbox, told) = run_in(&surroundings);
-        for (one, other) in expected.iter().zip(&told) {
+        let (_sandbox, history) = run_in(&surroundings);
+        for (one, other) in expected.iter().zip(&history) {
             assert_eq!(one, other, "{}", surroundings.zone);
         }
     }

@@ -1,11 +1,11 @@
-//! Every wrong tree of the corpus, in the place of a run's tree.
+//! `runner validate` on every invalid tree of the corpus.
 
 use testkit::bad_trees::bad_trees;
 
 use crate::started;
 
 #[test]
-fn every_wrong_tree_is_told_whole_and_left_as_it_is() {
+fn every_problem_of_an_invalid_tree_is_listed_and_the_file_kept() {
     let sandbox = started();
     let trees = bad_trees();
     assert!(trees.len() >= 60, "{}", trees.len());
@@ -14,9 +14,9 @@ fn every_wrong_tree_is_told_whole_and_left_as_it_is() {
         for command in ["validate", "select", "start"] {
             let ran = sandbox.runner(&[command]);
             assert_eq!(ran.code, Some(2), "{} {command}: {}{}", tree.name, ran.stdout, ran.stderr);
-            let told = format!("{}{}", ran.stdout, ran.stderr);
-            assert!(!told.contains("panicked"), "{} {command}: {told}", tree.name);
-            assert!(told.contains("tree") || told.contains("bytes"), "{} {command}: {told}", tree.name);
+            let output = format!("{}{}", ran.stdout, ran.stderr);
+            assert!(!output.contains("panicked"), "{} {command}: {output}", tree.name);
+            assert!(output.contains("tree") || output.contains("bytes"), "{} {command}: {output}", tree.name);
         }
         assert!(sandbox.read_bytes(".runner/state/tree.json") == tree.bytes, "{} was changed", tree.name);
     }

@@ -1,16 +1,16 @@
-//! Eight scenes in which other runners went wrong, each of which must end as a user would wish.
+//! Eight scenarios in which other runners fail.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use testkit::oracle::{assert_nothing_runs, assert_sound};
+use testkit::oracle::{assert_idle, assert_sound};
 use testkit::processes::wait_for;
 use testkit::run_builder::{BRANCH, RunBuilder};
 use testkit::test_repo::TestRepo;
 
 use crate::RUNNER;
 
-/// A red guard until the file `ok` is there.
+/// A guard that fails until the file `ok` exists.
 const NEEDS_OK: &str = "test -f ok";
 
 fn trailers(sandbox: &TestRepo, revision: &str, key: &str) -> String {
@@ -18,7 +18,7 @@ fn trailers(sandbox: &TestRepo, revision: &str, key: &str) -> String {
 }
 
 #[test]
-fn a_liar_gets_nothing_but_its_attempts_counted() {
+fn false_done_claims_only_use_attempts() {
     let sandbox =
         RunBuilder::new(RUNNER).agent("echo lie >> claims; answer done 'all green'").guard(NEEDS_OK).start();
     let main = sandbox.git(&["rev-parse", "main"]);
@@ -35,7 +35,7 @@ fn a_liar_gets_nothing_but_its_attempts_counted() {
 }
 
 #[test]
-fn a_self_marker_passes_nothing() {
+fn agent_cannot_mark_its_own_task_as_passed() {
     let mark = r#"sed -i 's/"passes": false/"passes": true/; s/"max_attempts": 3/"max_attempts": 99/; s/"attempts": [0-9]*/"attempts": 0/' "$RUNNER_TREE""#;
     let sandbox = RunBuilder::new(RUNNER).agent(&format!("{mark}\nanswer done")).guard(NEEDS_OK).start();
     assert_eq!(sandbox.runner(&["loop"]).code, Some(3));
@@ -46,7 +46,7 @@ fn a_self_marker_passes_nothing() {
     );
     assert_sound(&sandbox);
 
-    // New nodes that say they passed are open like any others.
+    // New nodes that claim to have passed are open like any others.
     let sandbox = RunBuilder::new(RUNNER)
         .agent(&format!("split\n{}", mark.replace("false/", "false/g; s/\"passes\": false/")))
         .start();
@@ -58,7 +58,7 @@ fn a_self_marker_passes_nothing() {
 }
 
 #[test]
-fn a_vandals_guard_is_put_back_before_it_is_asked() {
+fn changed_guard_is_restored_before_it_runs() {
     let sandbox = RunBuilder::new(RUNNER)
         .agent("echo true > guard.sh; echo x > work; answer done")
         .guard(NEEDS_OK)
@@ -66,21 +66,21 @@ fn a_vandals_guard_is_put_back_before_it_is_asked() {
     sandbox.runner(&["step"]).ok();
     assert_eq!(sandbox.outcomes(), ["guard_failed"]);
     assert_eq!(sandbox.read("guard.sh"), "test -f ok\n");
-    assert_eq!(trailers(&sandbox, BRANCH, "Runner-Guard-Mark"), "restored guard.sh");
+    assert_eq!(trailers(&sandbox, BRANCH, "Runner-Annotation"), "guard-file-restored guard.sh");
     assert_eq!(sandbox.git(&["show", "--format=", "--name-only", BRANCH, "--", ":!.runner"]), "work");
     assert_sound(&sandbox);
 
-    // The next session is told.
-    sandbox.new_agent("rm guard.sh; ln -s /bin/true guard.sh; answer done");
+    // The next prompt mentions it.
+    sandbox.replace_agent("rm guard.sh; ln -s /bin/true guard.sh; answer done");
     sandbox.runner(&["step"]).ok();
-    assert!(sandbox.logged(2, "prompt.md").contains("`guard.sh` is protected"));
+    assert!(sandbox.iteration_file(2, "prompt.md").contains("`guard.sh` is protected"));
     assert_eq!(sandbox.read("guard.sh"), "test -f ok\n");
     assert_eq!(sandbox.outcomes(), ["guard_failed"; 2]);
     assert_sound(&sandbox);
 }
 
 #[test]
-fn a_vandals_answer_is_rejected_where_the_policy_says_so() {
+fn changed_guard_rejects_the_answer_under_policy_reject() {
     let agent = "echo true > guard.sh; echo x > work; answer done";
     let setup = RunBuilder::new(RUNNER).agent(agent).guard(NEEDS_OK).guard_keys("protect = \"reject\"");
     let sandbox = setup.start();
@@ -94,19 +94,19 @@ fn a_vandals_answer_is_rejected_where_the_policy_says_so() {
 }
 
 #[test]
-fn a_vandals_guard_counts_with_a_mark_where_the_policy_says_so() {
+fn changed_guard_is_annotated_under_policy_flag() {
     let agent = "echo true > guard.sh; answer done";
     let setup = RunBuilder::new(RUNNER).agent(agent).guard(NEEDS_OK).guard_keys("protect = \"flag\"");
     let sandbox = setup.start();
     assert_eq!(sandbox.runner(&["loop"]).ok().code, Some(0));
     assert_eq!(sandbox.outcomes(), ["passed"]);
     assert_eq!(sandbox.read("guard.sh"), "true\n");
-    assert_eq!(trailers(&sandbox, BRANCH, "Runner-Guard-Mark"), "changed guard.sh");
+    assert_eq!(trailers(&sandbox, BRANCH, "Runner-Annotation"), "guard-file-changed guard.sh");
     assert_sound(&sandbox);
 }
 
 #[test]
-fn an_eraser_finishes_nothing_by_forgetting() {
+fn removing_tasks_completes_nothing() {
     let scenario = r#"
         [[session]]
         when = { node = "root" }
@@ -126,20 +126,20 @@ fn an_eraser_finishes_nothing_by_forgetting() {
     let ran = sandbox.runner(&["step"]).ok();
     assert!(ran.stdout.contains("root/b: is open and may not be removed"), "{}", ran.stdout);
     assert_eq!(sandbox.tree()["root"]["children"].as_array().unwrap().len(), 2);
-    // Whoever is honest then finishes both: `b` erases nothing, for there is nothing left to erase but itself.
+    // An honest agent then finishes both tasks.
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["decomposed", "rule_violation", "passed", "rule_violation", "passed"]);
     assert_sound(&sandbox);
 }
 
 #[test]
-fn a_hanger_is_ended_in_time_with_everything_it_started() {
+fn hanging_agent_is_killed_in_time_with_all_its_processes() {
     let agent = "echo half > work; (trap '' TERM; setsid sleep 999) & setsid -f sleep 998; sleep 997";
     let sandbox = RunBuilder::new(RUNNER).agent(agent).keys("iteration_timeout_secs = 3").start();
     let begun = Instant::now();
     let ran = sandbox.runner(&["loop"]);
     let took = begun.elapsed();
-    assert_nothing_runs(&sandbox);
+    assert_idle(&sandbox);
     assert_eq!(ran.code, Some(4), "{}{}", ran.stdout, ran.stderr);
     assert!(took >= Duration::from_secs(3) && took < Duration::from_secs(13), "{took:?}");
     assert_eq!(sandbox.outcomes(), ["timed_out"]);
@@ -147,19 +147,19 @@ fn a_hanger_is_ended_in_time_with_everything_it_started() {
     assert_eq!(sandbox.tree()["root"]["attempts"], 0);
     assert!(sandbox.meta(1)["processes_left"].as_u64() >= Some(2), "those that tried to stay");
     assert_sound(&sandbox);
-    sandbox.new_agent("answer done");
+    sandbox.replace_agent("answer done");
     sandbox.runner(&["loop"]).ok();
 }
 
 #[test]
-fn an_agent_dies_with_its_runner_and_its_work_is_kept() {
+fn agent_dies_with_the_runner_and_its_work_is_kept() {
     let agent = "echo half > work; setsid -f sleep 998; answer done; touch $AROUND/begun; sleep 999";
     let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     sandbox.kill_when(&["loop"], "begun");
     wait_for("the agent's death", || testkit::oracle::processes_of(sandbox.outside()).is_empty());
-    sandbox.new_agent("cat work > seen; answer done");
+    sandbox.replace_agent("cat work > seen; answer done");
     let ran = sandbox.runner(&["loop"]).ok();
-    assert!(ran.stdout.contains("event=resumed iter=0001"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("event=recovered iter=0001"), "{}", ran.stdout);
     assert_eq!(sandbox.outcomes(), ["interrupted", "passed"]);
     assert_eq!(sandbox.git(&["show", &format!("{BRANCH}~1:work")]), "half");
     assert_eq!(sandbox.read("seen"), "half\n");
@@ -168,7 +168,7 @@ fn an_agent_dies_with_its_runner_and_its_work_is_kept() {
 }
 
 #[test]
-fn a_flooders_log_is_cut_between_characters_and_the_run_goes_on() {
+fn flooding_agents_log_is_cut_between_characters() {
     let agent = "echo beginning; yes 'aä€🦀' | head -c 3000001; echo end; echo err >&2; answer done";
     let sandbox = RunBuilder::new(RUNNER).agent(agent).keys("executor_output_limit_bytes = 65536").start();
     sandbox.runner(&["loop"]).ok();
@@ -176,13 +176,13 @@ fn a_flooders_log_is_cut_between_characters_and_the_run_goes_on() {
     assert!(log.len() <= 65536, "{}", log.len());
     let log = String::from_utf8(log[..log.len() - 20].to_vec()).expect("whole characters");
     assert!(log.starts_with("beginning\n") && log.contains("bytes dropped here]"), "{log}");
-    assert!(sandbox.logged(1, "executor.log").contains("end\nerr\n"));
+    assert!(sandbox.iteration_file(1, "executor.log").contains("end\nerr\n"));
     assert!(sandbox.read_bytes(".runner/iterations/demo/0001/stream.jsonl").len() <= 65536);
     assert_sound(&sandbox);
 }
 
 #[test]
-fn of_many_runners_at_once_one_works_and_the_others_say_so() {
+fn one_of_many_concurrent_runners_works_and_the_others_report_the_lock() {
     let agent = "echo $$ >> $AROUND/sessions; while ! test -e $AROUND/go; do sleep 0.01; done; echo x >> work; answer done";
     let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     let spawn = || {
@@ -198,9 +198,9 @@ fn of_many_runners_at_once_one_works_and_the_others_say_so() {
     });
     std::fs::write(sandbox.outside().join("go"), "").unwrap();
     for refused in ended {
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert_eq!(refused.status.code(), Some(1), "{said}");
-        assert!(said.contains("another runner"), "{said}");
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains("another runner"), "{stderr}");
     }
     let winner = running.pop().unwrap().wait_with_output().unwrap();
     assert!(winner.status.success(), "{}", String::from_utf8_lossy(&winner.stderr));
@@ -211,16 +211,16 @@ fn of_many_runners_at_once_one_works_and_the_others_say_so() {
     assert_sound(&sandbox);
 }
 
-/// The first thing that anyone tries.
+/// The first command that new users try.
 #[test]
-fn the_demo_reaches_its_goal_and_its_run_can_be_proven() {
+fn demo_completes_and_verifies() {
     let sandbox = TestRepo::empty(RUNNER);
-    let told =
+    let output =
         testkit::test_repo::run(sandbox.runner_command(&["demo"]).env("TMPDIR", sandbox.outside())).ok();
     for outcome in ["decomposed", "passed", "guard_failed"] {
-        assert!(told.stdout.contains(&format!("outcome={outcome}")), "{}", told.stdout);
+        assert!(output.stdout.contains(&format!("outcome={outcome}")), "{}", output.stdout);
     }
-    let root = told.value("repository").unwrap();
+    let root = output.value("repository").unwrap();
     let proof = sandbox.runner(&["-C", root, "verify"]).ok().stdout;
     assert!(proof.contains("verified=true"), "{proof}");
 }

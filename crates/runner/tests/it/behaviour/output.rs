@@ -1,39 +1,61 @@
-//! How answers look: JSON, plain lines, a terminal, a reader that goes away.
+//! Output formats: JSON, `key=value` lines, terminals of several widths, closed pipes, help pages.
 
 use std::process::Stdio;
 
+use insta::assert_snapshot;
 use testkit::test_repo::run;
 
-use crate::ready;
-use crate::started;
+use crate::fixtures::{json, on_terminal, ready, redacted, snapshot, started};
+
+const PLAN: &str = include_str!("../plan.json");
 
 #[test]
-fn every_answer_is_one_json_document_with_a_schema_of_its_own() {
+fn json_output_is_one_document_with_a_schema() {
     let sandbox = ready();
     for command in ["init", "start", "validate", "select", "status", "tree", "doctor", "man"] {
-        let told = sandbox.runner(&[command, "--json"]).stdout;
-        let document: serde_json::Value = serde_json::from_str(&told).unwrap();
-        assert_eq!(document["schema"], format!("runner.{command}/1"), "{told}");
+        let document = json(&sandbox.runner(&[command, "--json"]));
+        assert_eq!(document["schema"], format!("runner.{command}/1"), "{document}");
     }
     sandbox.write("dirt", "x");
-    let refused = sandbox.runner(&["start", "--json"]);
-    let error: serde_json::Value = serde_json::from_str(&refused.stderr).unwrap();
-    assert_eq!((&error["code"], &error["exit"], refused.code), (&"dirty".into(), &2.into(), Some(2)));
-    assert_eq!(error["details"], serde_json::json!(["dirt"]));
+    assert_snapshot!("start_refused_json", snapshot(&sandbox, &sandbox.runner(&["start", "--json"])));
 }
 
 #[test]
-fn quiet_says_nothing_but_errors() {
+fn output_without_a_terminal_is_key_values() {
+    let sandbox = ready();
+    for command in ["init", "start", "validate", "select", "tree"] {
+        assert_snapshot!(format!("{command}_key_values"), snapshot(&sandbox, &sandbox.runner(&[command])));
+    }
+}
+
+#[test]
+fn quiet_prints_only_errors() {
     let sandbox = ready();
     for command in ["start", "validate", "status"] {
         assert_eq!(sandbox.runner(&[command, "-q"]).ok().stdout, "");
     }
     sandbox.write("dirt", "x");
-    assert!(sandbox.runner(&["start", "--quiet"]).refused(2).starts_with("error: could not start the run\n"));
+    assert_snapshot!("start_refused", snapshot(&sandbox, &sandbox.runner(&["start", "--quiet"])));
 }
 
 #[test]
-fn colour_is_for_terminals_and_for_those_who_ask() {
+fn errors_name_the_failure_the_cause_and_a_hint() {
+    let sandbox = started();
+    for (name, args) in [
+        ("unknown_iteration", &["show", "9"][..]),
+        ("unknown_task", &["node", "allow", "rot"]),
+        ("unknown_run", &["log", "--run", "nope"]),
+        ("invalid_pattern", &["log", "--grep", "("]),
+        ("nothing_to_change", &["node", "edit", "root", "--title", "Port it"]),
+        ("goal_exists", &["start", "--goal", "Something else"]),
+        ("demo_folder_exists", &["demo", "--dir", "."]),
+    ] {
+        assert_snapshot!(format!("error_{name}"), snapshot(&sandbox, &sandbox.runner(args)));
+    }
+}
+
+#[test]
+fn colour_is_used_on_terminals_or_on_request() {
     let sandbox = ready();
     sandbox.write("dirt", "x");
     let escapes = |command: &mut std::process::Command| run(command).stderr.contains('\u{1b}');
@@ -44,7 +66,7 @@ fn colour_is_for_terminals_and_for_those_who_ask() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn closed_pipe_is_not_an_error() {
     let sandbox = started();
     for command in ["tree", "validate", "status", "completions bash", "--help"] {
         let args: Vec<&str> = command.split(' ').collect();
@@ -57,41 +79,48 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn wrong_usage_exits_with_two_and_says_what_is_right() {
+fn usage_error_exits_with_two_and_shows_the_usage() {
     let sandbox = ready();
-    for args in [
-        &["star"][..],
-        &["start", "--gaol", "x"],
-        &[],
-        &["tree", "--depth", "0"],
-        &["start", "--goal", "a", "--goal-file", "b"],
+    for (name, args) in [
+        ("misspelt_command", &["star"][..]),
+        ("misspelt_option", &["start", "--gaol", "x"]),
+        ("value_out_of_range", &["tree", "--depth", "0"]),
+        ("conflicting_options", &["start", "--goal", "a", "--goal-file", "b"]),
     ] {
-        let told = sandbox.runner(args);
-        assert_eq!(told.code, Some(2), "{args:?}");
-        assert!(told.stderr.contains("Usage") || told.stderr.contains("--help"), "{}", told.stderr);
+        assert_snapshot!(format!("usage_{name}"), snapshot(&sandbox, &sandbox.runner(args)));
     }
-    assert!(sandbox.runner(&["star"]).stderr.contains("start"));
+    let no_command = sandbox.runner(&[]);
+    assert!(
+        no_command.code == Some(2) && no_command.stderr.contains("Usage: runner"),
+        "{}",
+        no_command.stderr
+    );
     assert_eq!(sandbox.runner(&["--version"]).ok().stdout, format!("runner {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
-fn every_command_has_help_with_an_example() {
+fn help_pages_show_usage_and_examples() {
     let sandbox = ready();
-    for command in ["init", "start", "validate", "select", "status", "tree", "doctor", "completions", "man"] {
-        let help = sandbox.runner(&[command, "--help"]).ok().stdout;
-        assert!(
-            help.contains("Examples:") && help.contains(&format!("runner {command}")) || command == "status",
-            "{help}"
-        );
+    for (name, command) in [
+        ("help_runner", "--help"),
+        ("help_loop", "loop --help"),
+        ("help_log", "log -h"),
+        ("help_node", "node --help"),
+        ("help_node_add", "node add --help"),
+    ] {
+        assert_snapshot!(name, snapshot(&sandbox, &on_terminal(&sandbox, 80, command)));
     }
 }
 
 #[test]
-fn completions_and_manual_pages_are_whole() {
+fn completions_and_manual_pages_are_generated() {
     let sandbox = ready();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = sandbox.runner(&["completions", shell]).ok().stdout;
-        assert!(script.contains("validate") && script.ends_with('\n'), "{shell}");
+        assert!(
+            script.contains("validate") && script.contains("no-pager") && script.ends_with('\n'),
+            "{shell}"
+        );
     }
     assert!(sandbox.runner(&["man"]).ok().stdout.contains(".TH runner 1"));
     let folder = sandbox.outside().join("man");
@@ -101,38 +130,38 @@ fn completions_and_manual_pages_are_whole() {
     assert!(folder.join("runner-start.1").exists());
 }
 
-/// What a terminal of a given width shows.
-fn on_terminal(sandbox: &testkit::test_repo::TestRepo, columns: u32, command: &str) -> String {
-    let mut script = sandbox.command("script");
-    let line = format!("stty cols {columns} rows 24; {} {command}", crate::RUNNER);
-    script.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm-256color").env("NO_COLOR", "1");
-    run(&mut script).ok().stdout.replace("\r\n", "\n")
+#[test]
+fn bash_completes_eval_like_the_evaluations_own_program() {
+    let sandbox = ready();
+    let script = format!(
+        "source <({} completions bash)
+         _runner-eval() {{ COMPREPLY=(\"${{COMP_WORDS[*]}}, word $COMP_CWORD\"); }}
+         COMP_WORDS=(runner eval run --ta) COMP_CWORD=3; _runner_with_eval runner --ta run; echo \"${{COMPREPLY[*]}}\"
+         COMP_WORDS=(runner sta) COMP_CWORD=1; _runner_with_eval runner sta runner; echo \"${{COMPREPLY[*]}}\"",
+        crate::RUNNER
+    );
+    let output = run(sandbox.command("bash").args(["-c", &script])).ok().stdout;
+    assert_eq!(output, "runner-eval run --ta, word 2\nstart status\n");
 }
 
-const PLAN: &str = include_str!("../plan.json");
-
 #[test]
-fn the_tree_and_the_status_are_drawn_for_a_terminal() {
+fn tree_status_and_select_are_drawn_for_the_terminal_width() {
     let sandbox = started();
     sandbox.write(".runner/state/tree.json", PLAN);
-    sandbox.commit_all("as if some iterations had been");
-    insta::assert_snapshot!("tree_80", on_terminal(&sandbox, 80, "tree"));
-    insta::assert_snapshot!("tree_40", on_terminal(&sandbox, 40, "tree"));
-    insta::assert_snapshot!("tree_verbose", on_terminal(&sandbox, 80, "tree -v --depth 2"));
-    insta::assert_snapshot!("tree_open", on_terminal(&sandbox, 80, "tree --open --depth 2"));
-    let hidden = |text: String| {
-        let branch = sandbox.git(&["branch", "--show-current"]).replace("runner/", "");
-        text.replace(&branch, "run-00000000")
-            .replace(&sandbox.git(&["rev-parse", "--short=8", "HEAD"]), "11111111")
-    };
-    insta::assert_snapshot!("status_80", hidden(on_terminal(&sandbox, 80, "status")));
-    insta::assert_snapshot!("status_48", hidden(on_terminal(&sandbox, 48, "status")));
-    insta::assert_snapshot!("select_80", on_terminal(&sandbox, 80, "select --explain"));
-    insta::assert_snapshot!("validate_80", on_terminal(&sandbox, 80, "validate"));
+    sandbox.commit_all("as after some iterations");
+    let drawn = |columns, command: &str| redacted(&sandbox, &on_terminal(&sandbox, columns, command).stdout);
+    assert_snapshot!("tree_80", drawn(80, "tree"));
+    assert_snapshot!("tree_40", drawn(40, "tree"));
+    assert_snapshot!("tree_verbose", drawn(80, "tree -v --depth 2"));
+    assert_snapshot!("tree_open", drawn(80, "tree --open --depth 2"));
+    assert_snapshot!("status_80", drawn(80, "status"));
+    assert_snapshot!("status_48", drawn(48, "status"));
+    assert_snapshot!("select_80", drawn(80, "select --explain"));
+    assert_snapshot!("validate_80", drawn(80, "validate"));
 }
 
 #[test]
-fn without_unicode_the_same_is_drawn_in_ascii() {
+fn tree_is_drawn_in_ascii_without_a_unicode_locale() {
     let sandbox = started();
     sandbox.write(".runner/state/tree.json", PLAN);
     let mut script = sandbox.command("script");

@@ -1,4 +1,4 @@
-//! Much of everything: output, prompt, files.
+//! Large amounts of output, prompt text and files.
 
 use testkit::oracle::assert_sound;
 use testkit::processes::{kilobytes, wait_for};
@@ -7,7 +7,7 @@ use testkit::run_builder::RunBuilder;
 use crate::RUNNER;
 
 #[test]
-fn three_hundred_megabytes_of_output_are_cut_to_the_cap() {
+fn three_hundred_megabytes_of_output_are_cut_to_the_limit() {
     let line = "0123456789abcde ".repeat(512);
     let agent = format!(
         "echo beginning; yes '{line}' | head -c 300000000; echo; echo end; touch $AROUND/printed
@@ -20,7 +20,7 @@ fn three_hundred_megabytes_of_output_are_cut_to_the_cap() {
     std::fs::write(sandbox.outside().join("go"), "").unwrap();
     assert!(child.wait().unwrap().success());
     assert!(peak > 0 && peak < 100_000, "{peak} kilobytes");
-    let log = sandbox.logged(1, "executor.log");
+    let log = sandbox.iteration_file(1, "executor.log");
     assert!(log.len() <= 8_388_608 && log.len() > 8_000_000, "{}", log.len());
     assert!(log.starts_with("beginning\n") && log.ends_with("\nend\n"));
     let (kept, rest) = log.split_once("[runner: ").unwrap();
@@ -36,9 +36,9 @@ fn three_hundred_megabytes_of_output_are_cut_to_the_cap() {
 }
 
 #[test]
-fn a_prompt_of_nine_hundred_kilobytes_arrives_whole() {
+fn prompt_of_nine_hundred_kilobytes_arrives_complete() {
     let goal: String = (0..24_800).map(|nth| format!("- requirement number {nth} ä€🦀\n")).collect();
-    // It talks before it listens, and then listens to everything.
+    // It writes before it reads its prompt, and then reads all of it.
     let agent =
         "head -c 1000000 /dev/zero; cat > $AROUND/stdin; cmp $AROUND/stdin $RUNNER_PROMPT && answer done";
     let setup = RunBuilder::new(RUNNER).agent(agent).keys("prompt_budget_bytes = 1000000");
@@ -49,13 +49,13 @@ fn a_prompt_of_nine_hundred_kilobytes_arrives_whole() {
     assert!(prompt.contains("requirement number 24799 ä€🦀"));
     assert_sound(&sandbox);
 
-    // An agent that never listens hangs nothing.
+    // An agent that never reads its prompt does not block the runner.
     let setup = RunBuilder::new(RUNNER).agent("answer done").keys("prompt_budget_bytes = 1000000");
     setup.goal(&format!("# Much\n\n{goal}")).start().runner(&["loop"]).ok();
 }
 
 #[test]
-fn a_known_file_that_grows_beyond_all_bounds_comes_back_as_it_was() {
+fn document_that_grows_too_large_is_restored() {
     let agent = "head -c 60000000 /dev/zero > README.md; echo more > new.txt; answer done";
     let guard = "test $(cat README.md | wc -c) -lt 100";
     let sandbox = RunBuilder::new(RUNNER).agent(agent).guard(guard).start();
@@ -68,11 +68,11 @@ fn a_known_file_that_grows_beyond_all_bounds_comes_back_as_it_was() {
 }
 
 #[test]
-fn thousands_of_files_are_one_iteration_like_any_other() {
+fn thousands_of_files_are_committed_in_one_iteration() {
     let agent = "mkdir many; for n in $(seq 2000); do echo $n > many/$n; done; answer retry";
     let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     sandbox.runner(&["step"]).ok();
-    sandbox.new_agent("rm -r many; answer done");
+    sandbox.replace_agent("rm -r many; answer done");
     sandbox.runner(&["loop"]).ok();
     assert_eq!(
         sandbox.git(&["show", "--format=", "--shortstat", "HEAD", "--", "many"]),

@@ -1,6 +1,6 @@
-//! Recorded runs, one for every way to end, through today's rules: a change of behaviour is a change of a stored file.
+//! Recorded runs, one for each outcome, replayed by this version: a change of behaviour changes a stored file.
 //!
-//! `just record` makes them anew.
+//! `just record` records them again.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 
-/// How a run is made to end: its name, and its making.
+/// A recorded run: its name and how to make it.
 type Ending = (&'static str, fn() -> TestRepo);
 
 const ENDINGS: &[Ending] = &[
@@ -65,12 +65,12 @@ esac"#;
     }),
     ("timed_out", || looped(&RunBuilder::new(RUNNER).agent("sleep 60").keys("iteration_timeout_secs = 1"))),
     ("failures", || looped(&RunBuilder::new(RUNNER).agent("exit 3"))),
-    ("no_agent", || looped(&RunBuilder::new(RUNNER).no_agent())),
+    ("no_agent", || looped(&RunBuilder::new(RUNNER).missing_agent())),
     ("interrupted", || {
         let sandbox =
             RunBuilder::new(RUNNER).agent("echo 1 > begun.txt; touch \"$AROUND/begun\"; sleep 60").start();
         sandbox.kill_when(&["loop"], "begun");
-        sandbox.new_agent("answer done");
+        sandbox.replace_agent("answer done");
         sandbox.runner(&["loop"]).ok();
         sandbox
     }),
@@ -87,7 +87,7 @@ fn file(name: &str) -> PathBuf {
 }
 
 #[test]
-fn recorded_runs_are_the_same_today() {
+fn recorded_runs_replay_identically() {
     for (name, _) in ENDINGS {
         let path = file(name);
         let bytes =
@@ -101,17 +101,17 @@ fn recorded_runs_are_the_same_today() {
     assert_eq!(stored, ENDINGS.len(), "no recording without its making");
 }
 
-/// What is made today is recorded and replayed; with UPDATE_RECORDED=1 it is kept.
+/// Makes, records and replays each run; with UPDATE_RECORDED=1 also stores the recordings.
 #[test]
-fn every_ending_can_be_recorded_and_replayed() {
+fn every_outcome_can_be_recorded_and_replayed() {
     for (name, make) in ENDINGS {
         let sandbox = make();
         let exported = sandbox.outside().join("run.json");
-        let told = sandbox.runner(&["replay", "--export", exported.to_str().unwrap()]).ok();
-        assert!(told.stdout.contains("same=true"), "{name}: {}", told.stdout);
+        let output = sandbox.runner(&["replay", "--out", exported.to_str().unwrap()]).ok();
+        assert!(output.stdout.contains("identical=true"), "{name}: {}", output.stdout);
         let again =
             run(sandbox.runner_command(&["replay", exported.to_str().unwrap()]).current_dir("/")).ok();
-        assert_eq!(again.stdout, told.stdout, "a recording needs no repository");
+        assert_eq!(again.stdout, output.stdout, "a recording needs no repository");
         if std::env::var_os("UPDATE_RECORDED").is_some() {
             let text = fs::read_to_string(&exported).unwrap();
             let text = text.replace(sandbox.outside().to_str().unwrap(), "/somewhere");
@@ -122,23 +122,25 @@ fn every_ending_can_be_recorded_and_replayed() {
 }
 
 #[test]
-fn a_difference_is_named_with_its_line() {
+fn replay_names_the_differing_line() {
     let sandbox = looped(&RunBuilder::new(RUNNER).agent("answer retry"));
     let exported = sandbox.outside().join("run.json");
-    sandbox.runner(&["replay", "--export", exported.to_str().unwrap()]).ok();
+    sandbox.runner(&["replay", "--out", exported.to_str().unwrap()]).ok();
     let forged =
         fs::read_to_string(&exported).unwrap().replace("Runner-Attempt: charged", "Runner-Attempt: free");
     fs::write(&exported, forged).unwrap();
-    let told = sandbox.runner(&["replay", exported.to_str().unwrap()]);
-    assert_eq!(told.code, Some(1));
-    assert!(told.stdout.starts_with("difference=message iter=1 line="), "{}", told.stdout);
+    let output = sandbox.runner(&["replay", exported.to_str().unwrap()]);
+    assert_eq!(output.code, Some(1));
+    assert!(output.stdout.starts_with("difference=message iter=1 line="), "{}", output.stdout);
     assert!(
-        told.stdout.contains("recorded=\"Runner-Attempt: free\" now=\"Runner-Attempt: charged\""),
+        output.stdout.contains("recorded=\"Runner-Attempt: free\" now=\"Runner-Attempt: charged\""),
         "{}",
-        told.stdout
+        output.stdout
     );
     fs::remove_dir_all(sandbox.path(".runner/iterations")).unwrap();
     assert!(sandbox.runner(&["replay"]).refused(2).contains("no session of run `demo` is recorded here"));
     fs::write(&exported, "{}").unwrap();
-    assert!(sandbox.runner(&["replay", exported.to_str().unwrap()]).refused(2).contains("is no recording"));
+    assert!(
+        sandbox.runner(&["replay", exported.to_str().unwrap()]).refused(2).contains("is not a recording")
+    );
 }

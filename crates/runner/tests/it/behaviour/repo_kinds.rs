@@ -1,4 +1,4 @@
-//! Repositories of every shape.
+//! Kinds of repositories: work trees, submodules, object formats, clones, sparse checkouts.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -9,23 +9,23 @@ use crate::GOAL;
 use crate::RUNNER;
 use crate::ready;
 
-/// Starts, starts again, and looks at everything, from the root and from a folder below it.
+/// Starts twice and runs the read-only commands, from the root and from a folder below it.
 fn works_here(sandbox: &TestRepo) {
     sandbox.runner(&["init"]).ok();
     sandbox.write(".runner/GOAL.md", GOAL);
     let started = sandbox.runner(&["start"]).ok();
-    assert_eq!(started.value("how"), Some("started"));
+    assert_eq!(started.value("kind"), Some("started"));
     std::fs::create_dir_all(sandbox.path("deep/er")).unwrap();
     let below = run(sandbox.runner_command(&["start"]).current_dir(sandbox.path("deep/er"))).ok();
-    assert_eq!((below.value("how"), below.value("commit")), (Some("resumed"), started.value("commit")));
+    assert_eq!((below.value("kind"), below.value("commit")), (Some("resumed"), started.value("commit")));
     assert_eq!(sandbox.runner(&["validate"]).ok().value("valid"), Some("true problems=0"));
-    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("ready"));
+    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("stopped"));
     assert_eq!(sandbox.git(&["status", "--porcelain", "-uall"]), "");
     assert_eq!(sandbox.git(&["fsck", "--strict"]), "");
 }
 
 #[test]
-fn a_path_with_spaces_and_bytes_that_are_no_text() {
+fn path_with_spaces_and_invalid_utf8_works() {
     let sandbox = TestRepo::empty(RUNNER);
     let odd = sandbox.outside().join(OsStr::from_bytes(b"a b\xff'\"$x"));
     std::fs::create_dir(&odd).unwrap();
@@ -37,7 +37,7 @@ fn a_path_with_spaces_and_bytes_that_are_no_text() {
 }
 
 #[test]
-fn a_linked_work_tree() {
+fn linked_work_tree_works() {
     let sandbox = TestRepo::with_commit(RUNNER);
     let linked = sandbox.outside().join("linked tree");
     sandbox.git(&["worktree", "add", "-q", "-b", "side", linked.to_str().unwrap()]);
@@ -45,7 +45,7 @@ fn a_linked_work_tree() {
 }
 
 #[test]
-fn a_submodule_as_the_root() {
+fn submodule_as_the_root_works() {
     let library = TestRepo::with_commit(RUNNER);
     let sandbox = TestRepo::with_commit(RUNNER);
     let from = library.root().to_str().unwrap();
@@ -56,7 +56,7 @@ fn a_submodule_as_the_root() {
 }
 
 #[test]
-fn a_repository_of_sha256_objects() {
+fn sha256_repository_works() {
     let sandbox = TestRepo::empty(RUNNER);
     sandbox.git(&["init", "-q", "-b", "main", "--object-format=sha256"]);
     sandbox.commit_all("root");
@@ -64,7 +64,7 @@ fn a_repository_of_sha256_objects() {
 }
 
 #[test]
-fn references_in_a_table() {
+fn reftable_repository_works() {
     let sandbox = TestRepo::empty(RUNNER);
     sandbox.git(&["init", "-q", "-b", "main", "--ref-format=reftable"]);
     sandbox.commit_all("root");
@@ -72,7 +72,7 @@ fn references_in_a_table() {
 }
 
 #[test]
-fn a_shallow_clone() {
+fn shallow_clone_works() {
     let origin = TestRepo::with_commit(RUNNER);
     origin.commit_all("second");
     let sandbox = TestRepo::empty(RUNNER);
@@ -83,7 +83,7 @@ fn a_shallow_clone() {
 }
 
 #[test]
-fn a_sparse_checkout_and_an_index_of_its_own_kind() {
+fn sparse_checkout_with_sparse_index_works() {
     let sandbox = TestRepo::with_commit(RUNNER);
     sandbox.write("in/a", "a");
     sandbox.write("out/b", "b");
@@ -96,7 +96,7 @@ fn a_sparse_checkout_and_an_index_of_its_own_kind() {
 }
 
 #[test]
-fn line_endings_that_git_converts() {
+fn converted_line_endings_work() {
     let sandbox = TestRepo::with_commit(RUNNER);
     sandbox.git(&["config", "core.autocrlf", "true"]);
     sandbox.write(".gitattributes", "* text=auto eol=crlf\n");
@@ -106,11 +106,11 @@ fn line_endings_that_git_converts() {
     sandbox.runner(&["start"]).ok();
     let committed = sandbox.git(&["cat-file", "blob", "HEAD:.runner/state/tree.json"]) + "\n";
     assert_eq!(committed, sandbox.read(".runner/state/tree.json"), "the bytes are the runner's own");
-    assert_eq!(sandbox.runner(&["start"]).ok().value("how"), Some("resumed"));
+    assert_eq!(sandbox.runner(&["start"]).ok().value("kind"), Some("resumed"));
 }
 
 #[test]
-fn variables_of_another_repository_in_the_environment() {
+fn git_variables_in_the_environment_are_ignored() {
     let other = TestRepo::with_commit(RUNNER);
     let sandbox = ready();
     let before = other.branches();
@@ -134,7 +134,7 @@ fn variables_of_another_repository_in_the_environment() {
 }
 
 #[test]
-fn a_fresh_clone_of_a_run() {
+fn fresh_clone_of_a_run_works() {
     let origin = ready();
     origin.runner(&["start"]).ok();
     let branch = origin.git(&["branch", "--show-current"]);
@@ -142,13 +142,13 @@ fn a_fresh_clone_of_a_run() {
     sandbox.git(&["clone", "-q", origin.root().to_str().unwrap(), "clone"]);
     let clone = sandbox.path("clone");
     let sandbox = sandbox.at(clone);
-    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("ready"));
+    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("stopped"));
     assert_eq!(sandbox.runner(&["start"]).ok().value("branch"), Some(branch.as_str()));
     assert_eq!(sandbox.git(&["status", "--porcelain", "-uall"]), "");
 }
 
 #[test]
-fn no_repository_a_bare_one_and_no_folder_at_all() {
+fn missing_and_bare_repositories_are_refused() {
     let sandbox = TestRepo::empty(RUNNER);
     for command in ["init", "start", "validate", "select", "status", "tree"] {
         let refused = sandbox.runner(&[command]).refused(2);

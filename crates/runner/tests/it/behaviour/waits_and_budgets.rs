@@ -1,4 +1,4 @@
-//! What a run lives on: agents that fail, waits, money, and what an agent may use.
+//! Provider failures, waits, budgets, the ladder, and tools.json.
 
 use std::process::Stdio;
 
@@ -8,8 +8,9 @@ use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 use crate::commands::step_and_loop::show;
+use crate::fixtures::{json, run_state};
 
-/// A scenario whose first session reports this, and whose others are done at once.
+/// A scenario whose first session reports this and whose other sessions answer `done`.
 fn first_reports(report: &str) -> String {
     format!(
         "[[session]]\nwhen = {{ iter = 1 }}\n[[session.do]]\nreport = {{ {report} }}\n\
@@ -17,16 +18,12 @@ fn first_reports(report: &str) -> String {
     )
 }
 
-fn state(sandbox: &TestRepo) -> serde_json::Value {
-    serde_json::from_str(&sandbox.read(".runner/state/run_state.json")).unwrap()
-}
-
 fn status(sandbox: &TestRepo) -> serde_json::Value {
-    serde_json::from_str(&sandbox.runner(&["status", "--json"]).ok().stdout).unwrap()
+    json(&sandbox.runner(&["status", "--json"]).ok())
 }
 
 #[test]
-fn every_fault_of_a_provider_means_what_the_table_says() {
+fn provider_failures_have_the_documented_consequences() {
     for (fault, outcome, code) in [
         ("not_logged_in", "not_logged_in", 1),
         ("refused", "provider_refused", 1),
@@ -41,32 +38,32 @@ fn every_fault_of_a_provider_means_what_the_table_says() {
         let times = if fault == "not_logged_in" { 1 } else { 3 };
         assert_eq!(sandbox.outcomes(), vec![outcome; times], "{fault}");
         assert_eq!(sandbox.tree()["root"]["attempts"], 0, "{fault} costs no attempt");
-        assert!(ran.stdout.contains(" why=\"") && ran.stdout.contains(" next=\""), "{}", ran.stdout);
+        assert!(ran.stdout.contains(" headline=\"") && ran.stdout.contains(" next=\""), "{}", ran.stdout);
         assert_sound(&sandbox);
     }
-    // What passes by itself is tried again, after a wait; how long, the plan says.
+    // Transient failures are retried after a wait; the plan determines its length.
     for (fault, secs) in [("rate_limited", 5), ("overloaded", 5), ("disconnected", 5), ("usage_limit", 60)] {
         let sandbox =
             RunBuilder::new(RUNNER).scenario(&first_reports(&format!("fault = \"{fault}\""))).start();
         sandbox.runner(&["step"]).ok();
-        let wait = &state(&sandbox)["wait"];
+        let wait = &run_state(&sandbox)["wait"];
         assert_eq!((&wait["outcome"], &wait["secs"]), (&fault.into(), &secs.into()));
         assert_eq!(sandbox.meta(1)["charge"], "free");
     }
 }
 
 #[test]
-fn a_usage_limit_is_waited_out_and_the_run_goes_on() {
+fn run_waits_for_the_usage_limit_and_continues() {
     let report = "fault = \"usage_limit\", resets_in_secs = 2";
     let sandbox = RunBuilder::new(RUNNER).scenario(&first_reports(report)).start();
     let ran = sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["usage_limit", "passed"]);
     let line = ran.stdout.lines().find(|line| line.starts_with("event=waiting ")).unwrap();
     let words: Vec<&str> = line.split(' ').map(|word| word.split('=').next().unwrap()).collect();
-    assert_eq!(words, ["event", "reason", "agent", "until", "left"], "{line}");
+    assert_eq!(words, ["event", "reason", "agent", "until", "remaining"], "{line}");
     assert!(line.contains("reason=usage_limit agent=script:"), "{line}");
-    assert_eq!(state(&sandbox)["wait"], serde_json::Value::Null);
-    assert!(sandbox.logged(1, "events.jsonl").contains("\"event\":\"waiting\""));
+    assert_eq!(run_state(&sandbox)["wait"], serde_json::Value::Null);
+    assert!(sandbox.iteration_file(1, "events.jsonl").contains("\"event\":\"waiting\""));
     let resets = sandbox.meta(1)["exit"]["fault"]["resets_unix_secs"].as_u64().unwrap();
     let began = sandbox.meta(2)["started_ms"].as_u64().unwrap();
     assert!(began >= resets * 1000, "the next session began at {began}, before {resets}");
@@ -74,7 +71,7 @@ fn a_usage_limit_is_waited_out_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_wait_survives_the_runner_and_is_told_and_ends_at_once_when_asked() {
+fn wait_survives_a_restart_is_shown_and_can_be_interrupted() {
     let report = "fault = \"usage_limit\", resets_in_secs = 3000";
     let sandbox = RunBuilder::new(RUNNER).scenario(&first_reports(report)).start();
     let waits = || {
@@ -84,33 +81,33 @@ fn a_wait_survives_the_runner_and_is_told_and_ends_at_once_when_asked() {
         let line = lines.find(|line| line.starts_with("event=waiting ")).expect("a wait");
         (child, line)
     };
-    // Killed while it waits, twice: nothing is left behind, and the same moment is waited for.
+    // Killed twice while it waits: nothing is left behind, and the wait ends at the same time.
     let until = |line: &str| line.split(" until=").nth(1).unwrap().split(' ').next().unwrap().to_owned();
     let (mut child, first) = waits();
     child.kill().unwrap();
     child.wait().unwrap();
     let tip = sandbox.git(&["rev-parse", BRANCH]);
-    let told = status(&sandbox);
-    assert_eq!((&told["state"], &told["wait"]["outcome"]), (&"waiting".into(), &"usage_limit".into()));
-    assert!((1..=3_000_000).contains(&told["wait"]["left_ms"].as_u64().unwrap()), "{told}");
+    let output = status(&sandbox);
+    assert_eq!((&output["state"], &output["wait"]["outcome"]), (&"waiting".into(), &"usage_limit".into()));
+    assert!((1..=3_000_000).contains(&output["wait"]["left_ms"].as_u64().unwrap()), "{output}");
     let (mut child, second) = waits();
     assert_eq!(until(&first), until(&second));
-    assert!(second.contains(" left=0:4") || second.contains(" left=0:50:00"), "{second}");
-    // A signal ends the wait, and makes no iteration of it.
+    assert!(second.contains(" remaining=0:4") || second.contains(" remaining=0:50:00"), "{second}");
+    // A signal ends the wait without an iteration.
     run(sandbox.command("kill").args(["-INT".to_owned(), child.id().to_string()])).ok();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(sandbox.git(&["rev-parse", BRANCH]), tip);
     assert_eq!(sandbox.outcomes(), ["usage_limit"]);
-    // A clock that was turned back adds nothing: the whole wait is the most there is, and the configured one.
-    assert_eq!(state(&sandbox)["wait"]["secs_max"], 604_800);
-    // Who does not want to wait asks for one step, or for another agent.
+    // A clock set back does not extend the wait: it is never longer than the configured maximum.
+    assert_eq!(run_state(&sandbox)["wait"]["secs_max"], 604_800);
+    // `runner step` and another agent do not wait.
     sandbox.runner(&["step"]).ok();
     assert_eq!(sandbox.outcomes(), ["usage_limit", "passed"]);
     assert_sound(&sandbox);
 }
 
 #[test]
-fn another_agent_does_not_wait_for_the_first_one() {
+fn switching_agents_cancels_the_wait() {
     let report = "fault = \"usage_limit\", resets_in_secs = 3000";
     let sandbox = RunBuilder::new(RUNNER).scenario(&first_reports(report)).start();
     sandbox.runner(&["step"]).ok();
@@ -119,7 +116,7 @@ fn another_agent_does_not_wait_for_the_first_one() {
     std::fs::copy(sandbox.outside().join("play.toml"), &other).unwrap();
     sandbox.write(".runner/state/config.toml", config.replace("play.toml", "other.toml"));
     sandbox.runner(&["start"]).ok();
-    assert_eq!(status(&sandbox)["state"], "ready");
+    assert_eq!(status(&sandbox)["state"], "stopped");
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["usage_limit", "passed"]);
 }
@@ -128,7 +125,7 @@ const SPENDER: &str = "[[session]]\nanswer = { status = \"retry\", summary = \"m
     report = { input_tokens = 1000, cached_input_tokens = 200, output_tokens = 100, COST }\n";
 
 #[test]
-fn a_budget_stops_the_run_names_its_limit_and_goes_on_when_raised() {
+fn budget_stops_the_run_until_it_is_raised() {
     for (limit, spent, max) in [
         ("run_tokens = 2000", "2200 tokens", "2000 tokens"),
         ("run_usd = 0.4", "$0.50", "$0.40"),
@@ -136,31 +133,35 @@ fn a_budget_stops_the_run_names_its_limit_and_goes_on_when_raised() {
         ("leaf_usd = 0.5", "$0.50", "$0.50"),
     ] {
         let scenario = SPENDER.replace("COST", "cost_microdollars = 250000");
-        let sandbox = RunBuilder::new(RUNNER).scenario(&scenario).more(&format!("[budget]\n{limit}")).start();
+        let sandbox =
+            RunBuilder::new(RUNNER).scenario(&scenario).config_tables(&format!("[budget]\n{limit}")).start();
         let ran = sandbox.runner(&["loop"]);
         assert_eq!((ran.code, sandbox.outcomes().len()), (Some(4), 2), "{limit}: {}", show(&ran));
         let key = limit.split(' ').next().unwrap();
-        let leaf = if key.starts_with("leaf") { " on leaf `root`" } else { "" };
-        let why = format!("why=\"the budget `{key}` is reached: {spent} of {max} spent{leaf}\"");
-        let next = format!(
-            "next=\"raise {key} under [budget] in .runner/state/config.toml, run 'runner start', then 'runner loop'\""
-        );
-        assert!(ran.stdout.contains(&why) && ran.stdout.contains(&next), "{}", ran.stdout);
+        let task = if key.starts_with("leaf") { " on `root`" } else { "" };
+        let used = if key.ends_with("usd") { "spent" } else { "used" };
+        let headline = format!("headline=\"reached {key}: {spent} of {max} {used}{task}\"");
+        let next =
+            "next=\"${EDITOR:-vi} .runner/state/config.toml\" next=\"runner start\" next=\"runner loop\"";
+        assert!(ran.stdout.contains(&headline) && ran.stdout.contains(next), "{}", ran.stdout);
         assert_eq!(sandbox.runner(&["loop"]).code, Some(4), "asking again changes nothing");
-        assert_eq!(status(&sandbox)["state"], "out of budget");
+        let stopped = status(&sandbox);
+        assert_eq!((&stopped["state"], &stopped["stop"]["reason"]), (&"stopped".into(), &"budget".into()));
+        assert_eq!(stopped["next"][0]["what"], format!("raise {key} under [budget]"));
         let config = sandbox.read(".runner/state/config.toml").replace(limit, &format!("{key} = 100000"));
         sandbox.write(".runner/state/config.toml", config);
         sandbox.runner(&["start"]).ok();
         assert_eq!(sandbox.runner(&["loop"]).code, Some(3), "then the attempts are spent");
-        assert_eq!(state(&sandbox)["spent"]["tokens"], 3300, "what was spent stays");
+        assert_eq!(run_state(&sandbox)["spent"]["tokens"], 3300, "what was spent stays");
         assert_sound(&sandbox);
     }
 }
 
 #[test]
-fn a_cost_is_reported_or_estimated_or_unknown_and_a_blind_budget_is_told() {
+fn cost_source_is_recorded_and_an_unenforceable_budget_warns() {
     let prices = "[budget]\nrun_usd = 5\n[prices.script]\ninput = 1.0\ncached_input = 0.5\noutput = 10.0";
-    let estimated = RunBuilder::new(RUNNER).scenario(&SPENDER.replace(", COST", "")).more(prices).start();
+    let estimated =
+        RunBuilder::new(RUNNER).scenario(&SPENDER.replace(", COST", "")).config_tables(prices).start();
     let ran = estimated.runner(&["step"]).ok();
     let meta = estimated.meta(1);
     assert_eq!((&meta["cost"]["basis"], &meta["cost"]["microdollars"]), (&"estimated".into(), &1900.into()));
@@ -168,11 +169,11 @@ fn a_cost_is_reported_or_estimated_or_unknown_and_a_blind_budget_is_told() {
 
     let unknown = RunBuilder::new(RUNNER)
         .scenario(&SPENDER.replace(", COST", ""))
-        .more("[budget]\nrun_usd = 5")
+        .config_tables("[budget]\nrun_usd = 5")
         .start();
     let ran = unknown.runner(&["step"]).ok();
     assert_eq!(unknown.meta(1)["cost"]["basis"], "unknown");
-    let warning = "the budget cannot hold: `run_usd` is set";
+    let warning = "run_usd cannot be enforced: script:";
     assert!(
         ran.stdout.contains(&format!("event=budget_unenforceable warning=\"{warning}")),
         "{}",
@@ -184,16 +185,16 @@ fn a_cost_is_reported_or_estimated_or_unknown_and_a_blind_budget_is_told() {
 }
 
 #[test]
-fn what_was_spent_survives_a_kill() {
+fn spending_survives_a_kill() {
     let agent = r#"printf '{"usage": {"input_tokens": 70, "output_tokens": 7}}' > "$RUNNER_REPORT"
         touch $AROUND/begun; sleep 999"#;
-    let sandbox = RunBuilder::new(RUNNER).agent(agent).more("[budget]\nrun_tokens = 100").start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).config_tables("[budget]\nrun_tokens = 100").start();
     sandbox.kill_when(&["loop"], "begun");
-    sandbox.new_agent(r#"printf '{"usage": {"input_tokens": 50}}' > "$RUNNER_REPORT"; answer retry"#);
+    sandbox.replace_agent(r#"printf '{"usage": {"input_tokens": 50}}' > "$RUNNER_REPORT"; answer retry"#);
     let ran = sandbox.runner(&["loop"]);
     assert_eq!(ran.code, Some(4), "{}", show(&ran));
     assert_eq!(sandbox.outcomes(), ["interrupted", "retry"]);
-    assert_eq!(state(&sandbox)["spent"]["tokens"], 127);
+    assert_eq!(run_state(&sandbox)["spent"]["tokens"], 127);
     assert_eq!(
         sandbox
             .git(&["show", &format!("{BRANCH}~1:.runner/state/run_state.json")])
@@ -204,7 +205,7 @@ fn what_was_spent_survives_a_kill() {
     assert_sound(&sandbox);
 }
 
-/// A ladder of two shell scripts: the first fails in some way, the second is done.
+/// A ladder of two shell scripts: the first fails like this, the second answers `done`.
 fn ladder(first: &str, keys: &str, rung: &str) -> TestRepo {
     let sandbox = RunBuilder::new(RUNNER).agent(first).keys(keys).start();
     let second = sandbox.outside().join("second.sh");
@@ -221,7 +222,7 @@ fn ladder(first: &str, keys: &str, rung: &str) -> TestRepo {
 }
 
 #[test]
-fn a_leaf_that_resists_climbs_the_ladder() {
+fn failing_task_climbs_the_ladder() {
     let sandbox = ladder("answer retry", "", "after_attempts = 2");
     let ran = sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["retry", "retry", "passed"]);
@@ -232,7 +233,7 @@ fn a_leaf_that_resists_climbs_the_ladder() {
 }
 
 #[test]
-fn a_used_up_agent_makes_room_for_the_next_one() {
+fn agent_at_its_usage_limit_is_replaced_by_the_next_rung() {
     let used_up =
         r#"printf '{"fault": {"fault": "usage_limit", "resets_unix_secs": 4102444800}}' > "$RUNNER_REPORT""#;
     let sandbox = ladder(used_up, "on_usage_limit = \"next\"", "");
@@ -247,7 +248,7 @@ fn a_used_up_agent_makes_room_for_the_next_one() {
 }
 
 #[test]
-fn what_an_agent_may_use_is_the_users_to_say() {
+fn agent_tools_follow_the_users_tools_json() {
     let tools = ".runner/nodes/root/tools.json";
     let sandbox = RunBuilder::new(RUNNER).agent("answer done").start();
     sandbox.write(tools, "{\"network\": true}");
@@ -271,7 +272,7 @@ fn what_an_agent_may_use_is_the_users_to_say() {
 }
 
 #[test]
-fn a_node_takes_the_network_and_gives_folders_to_what_runs_in_a_sandbox() {
+fn tools_json_limits_network_and_adds_folders_in_the_sandbox() {
     let script = r#"if test "$RUNNER_NODE_ID" = root; then split; exit; fi
         {
             bash -c 'exec 3<>/dev/tcp/127.0.0.1/$(cat $HOME/port)' 2> /dev/null && echo net || echo no net
@@ -296,7 +297,7 @@ fn a_node_takes_the_network_and_gives_folders_to_what_runs_in_a_sandbox() {
 }
 
 #[test]
-fn an_agent_that_writes_tools_gains_nothing() {
+fn tools_json_written_by_an_agent_is_restored() {
     let agent = r#"mkdir -p .runner/nodes/root/artifacts .runner/nodes/b
         echo '{"network": true}' > .runner/nodes/root/tools.json
         echo '{"model": "largest"}' > .runner/nodes/b/tools.json
@@ -307,9 +308,9 @@ fn an_agent_that_writes_tools_gains_nothing() {
     let committed = sandbox.git(&["ls-tree", "-r", "--name-only", BRANCH, "--", ".runner/nodes"]);
     assert_eq!(committed, ".runner/nodes/root/artifacts/log.txt\n.runner/nodes/root/context.md");
     assert_sound(&sandbox);
-    sandbox.new_agent("answer done");
+    sandbox.replace_agent("answer done");
     sandbox.runner(&["loop"]).ok();
-    let prompt = sandbox.logged(2, "prompt.md");
+    let prompt = sandbox.iteration_file(2, "prompt.md");
     assert!(prompt.contains(".runner/nodes/root/artifacts/log.txt (5 bytes)"), "{prompt}");
     assert!(prompt.contains("# Notes on the node") && prompt.contains("note"), "{prompt}");
 }

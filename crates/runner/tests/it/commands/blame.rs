@@ -1,4 +1,4 @@
-//! `runner blame`: which iteration broke it.
+//! `runner blame`, and the interruption of guard re-runs.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -9,9 +9,9 @@ use testkit::run_builder::RunBuilder;
 use testkit::test_repo::{RunOutput, TestRepo, run};
 
 use crate::RUNNER;
-use crate::commands::log_show_diff::on_terminal;
+use crate::fixtures::{redacted, terminal_bytes, visible_text};
 
-/// Divides the root into six leaves, and breaks what the first one made in a session on the fourth that then gives up.
+/// Splits the root into six leaves. A session on the fourth leaf breaks the first one's work and answers `retry`.
 const AGENT: &str = r#"
 case "$RUNNER_NODE_ID" in
 root) sed -i "s/\"children\": \[\]/\"children\": [$(child a 1), $(child b 2), $(child c 3), $(child d 4), $(child e 5)]/" "$RUNNER_TREE"
@@ -29,7 +29,7 @@ fn broken() -> TestRepo {
     sandbox
 }
 
-/// Where temporary repositories are made, to see that none is left.
+/// A folder for temporary clones, to check that none is left.
 fn scratch(sandbox: &TestRepo) -> PathBuf {
     let scratch = sandbox.outside().join("scratch");
     std::fs::create_dir_all(&scratch).unwrap();
@@ -39,56 +39,55 @@ fn scratch(sandbox: &TestRepo) -> PathBuf {
 fn blame(sandbox: &TestRepo, args: &[&str]) -> RunOutput {
     let scratch = scratch(sandbox);
     let before = sandbox.git(&["worktree", "list"]);
-    let told = run(sandbox.runner_command(&[&["blame"], args].concat()).env("TMPDIR", &scratch));
+    let output = run(sandbox.runner_command(&[&["blame"], args].concat()).env("TMPDIR", &scratch));
     assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0, "nothing is left");
     assert_eq!(sandbox.git(&["worktree", "list"]), before);
     assert_eq!(sandbox.git(&["status", "--porcelain", "-uall"]), "");
-    told
+    output
 }
 
 #[test]
-fn the_iteration_that_broke_a_node_is_found() {
+fn blame_finds_the_iteration_that_broke_a_task() {
     let sandbox = broken();
-    let told = blame(&sandbox, &["a"]).ok().stdout;
+    let output = blame(&sandbox, &["a"]).ok().stdout;
     let fifth = sandbox.git(&["log", "-1", "--format=%H", "--grep=iter 0005"]);
-    let last = told.lines().last().unwrap().to_owned();
-    assert!(last.starts_with("result=found probes="), "{told}");
-    assert!(last.ends_with(&format!("iter=5 commit={fifth} what=\"#0005 d\" flaky=false")), "{told}");
-    assert!(told.contains("file=parser added=1 removed=1\n"), "{told}");
+    let last = output.lines().last().unwrap().to_owned();
+    assert!(last.starts_with("result=found steps="), "{output}");
+    assert!(last.ends_with(&format!("iter=5 commit={fifth} what=\"#0005 d\" flaky=false")), "{output}");
+    assert!(output.contains("file=parser added=1 removed=1\n"), "{output}");
     assert!(
-        told.contains("probe=\"#0002 a\"") && !told.contains("probe=\"#0001"),
-        "it begins where it passed: {told}"
+        output.contains("step=\"#0002 a\"") && !output.contains("step=\"#0001"),
+        "it begins where it passed: {output}"
     );
     let json = blame(&sandbox, &["--json"]).ok().stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&json["result"], &json["culprit"]["iter"]), (&"found".into(), &5.into()));
     assert_eq!(json["output"], serde_json::json!(["looking", "bad"]));
-    // While a check runs, a line says so, and goes.
-    let seen = on_terminal(&sandbox, "blame a", 0);
-    assert!(seen.contains("▸ the guard on #0007 d, 6 commits left"), "{seen}");
-    let stays = seen.lines().filter_map(|line| line.rsplit("\r\u{1b}[K").next());
-    insta::assert_snapshot!("blame_90", stays.collect::<Vec<_>>().join("\n"));
+    // A status line shows the running command and is erased.
+    let bytes = terminal_bytes(&sandbox, 90, "blame a").ok().stdout;
+    assert!(bytes.contains("▸ running the guard on #0007 d, 6 commits left"), "{bytes}");
+    insta::assert_snapshot!("blame_90", redacted(&sandbox, &visible_text(&bytes)));
     let inner = blame(&sandbox, &["root"]).refused(2);
     assert!(inner.contains("`root` has not passed"), "{inner}");
 }
 
 #[test]
-fn a_check_of_the_users_own_is_run_in_the_place_of_the_guard() {
+fn blame_runs_a_command_instead_of_the_guard() {
     let sandbox = broken();
-    let told = blame(&sandbox, &["--from", "2", "--", "grep", "good", "parser"]).ok().stdout;
-    assert!(told.contains("result=found") && told.contains("iter=5"), "{told}");
+    let output = blame(&sandbox, &["--from", "2", "--", "grep", "good", "parser"]).ok().stdout;
+    assert!(output.contains("result=found") && output.contains("iter=5"), "{output}");
     let always = blame(&sandbox, &["--", "grep", "good", "parser"]);
     assert_eq!(always.code, Some(1));
-    assert!(always.stdout.ends_with("result=always_red probes=2\n"), "{}", always.stdout);
+    assert!(always.stdout.ends_with("result=always_failed steps=2\n"), "{}", always.stdout);
     let never = blame(&sandbox, &["--", "true"]).ok().stdout;
-    assert!(never.ends_with("result=never_red probes=1\n"), "{never}");
+    assert!(never.ends_with("result=never_failed steps=1\n"), "{never}");
     let missing = blame(&sandbox, &["--", "no-such-program"]);
-    assert!(missing.code == Some(1) && missing.stdout.contains("could not be started"), "{}", missing.stdout);
-    assert!(blame(&sandbox, &["nope"]).refused(2).contains("there is no node `nope`"));
+    assert!(missing.code == Some(1) && missing.stdout.contains("could not start"), "{}", missing.stdout);
+    assert!(blame(&sandbox, &["nope"]).refused(2).contains("there is no task `nope`"));
 }
 
 #[test]
-fn the_check_is_the_guard_as_it_was_pinned_and_the_user_can_be_the_one() {
+fn blame_uses_the_pinned_guard_and_finds_user_commits() {
     let sandbox = RunBuilder::new(RUNNER)
         .agent(r#"case "$RUNNER_NODE_ID" in root) split ;; *) echo 1 > work; answer done ;; esac"#)
         .guard("test ! -e wrong")
@@ -96,39 +95,42 @@ fn the_check_is_the_guard_as_it_was_pinned_and_the_user_can_be_the_one() {
     sandbox.runner(&["loop"]).ok();
     sandbox.write("wrong", "");
     sandbox.commit_all("mine, and wrong");
-    // A guard that was weakened later does not count.
+    // A guard weakened later does not count.
     sandbox.write("guard.sh", "true\n");
     sandbox.commit_all("weaker");
     sandbox.runner(&["start"]).ok();
-    let told = blame(&sandbox, &["a"]).ok().stdout;
-    assert!(told.contains("iter=none") && told.contains("what=\"yours: mine, and wrong\""), "{told}");
+    let output = blame(&sandbox, &["a"]).ok().stdout;
+    assert!(
+        output.contains("iter=none") && output.contains("what=\"user commit: mine, and wrong\""),
+        "{output}"
+    );
 }
 
 #[test]
-fn a_check_that_changes_its_mind_is_called_flaky() {
+fn blame_reports_a_flaky_command() {
     let sandbox = broken();
     let count = sandbox.outside().join("count");
-    // Red at first, and green from the second look at the boundary on.
+    // Fails at first, and succeeds from the second run at the boundary on.
     let check = format!("echo >> {0}; test $(wc -l < {0}) -gt 4 || ! grep bad parser", count.display());
-    let told = blame(&sandbox, &["--from", "3", "--", "sh", "-c", &check]).ok().stdout;
-    assert!(told.contains("result=flaky") && told.contains("flaky=true"), "{told}");
+    let output = blame(&sandbox, &["--from", "3", "--", "sh", "-c", &check]).ok().stdout;
+    assert!(output.contains("result=flaky") && output.contains("flaky=true"), "{output}");
 }
 
 #[test]
-fn stopping_a_search_leaves_nothing_behind() {
+fn interrupted_blame_leaves_nothing_behind() {
     let sandbox = broken();
     stopped(&sandbox, &["blame", "--", "sh", "-c", "touch ../began; sleep 1000"]);
 }
 
 #[test]
-fn stopping_a_guard_that_is_run_again_leaves_nothing_behind() {
+fn interrupted_guard_rerun_leaves_nothing_behind() {
     let guard = "test -z \"$SLOW\" || { touch ../began; sleep 1000; }";
     let sandbox = RunBuilder::new(RUNNER).guard(guard).start();
     sandbox.runner(&["loop"]).ok();
     stopped(&sandbox, &["verify", "--rerun-guard"]);
 }
 
-/// Starts a command, sends it Ctrl-C when its check has begun, and looks for what it left.
+/// Runs a command, interrupts it while its check runs, and asserts that nothing is left.
 fn stopped(sandbox: &TestRepo, args: &[&str]) {
     let scratch = scratch(sandbox);
     let mut command = sandbox.runner_command(args);

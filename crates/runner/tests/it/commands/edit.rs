@@ -1,5 +1,5 @@
-//! Edits of the plan, answers and notes: each a commit of its own, refused where the rules forbid it, and proven later.
-#![expect(clippy::indexing_slicing, reason = "a tree has what its schema says")]
+//! `runner node`, `answer` and `note`: one commit per edit, refused if a rule forbids it, and verified.
+#![expect(clippy::indexing_slicing, reason = "a tree has the fields of its schema")]
 
 use testkit::oracle::assert_sound;
 use testkit::processes::wait_for;
@@ -8,7 +8,7 @@ use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 
-/// Splits the root into a and b, asks twice, and is done with every leaf.
+/// Splits the root into a and b, asks two questions, and answers `done` to every leaf.
 pub(crate) const AGENT: &str = r#"
 case "$RUNNER_NODE_ID" in
 root) printf '\nWhich port?\n\n- Tabs or spaces?\n' >> .runner/state/questions.md; split ;;
@@ -16,18 +16,18 @@ root) printf '\nWhich port?\n\n- Tabs or spaces?\n' >> .runner/state/questions.m
 esac
 "#;
 
-/// The points at which an edit may die.
+/// The failpoints of an edit.
 pub(crate) const POINTS: [&str; 7] = [
-    "steer.commit",
-    "move.journal",
-    "move.branch",
-    "move.files",
-    "move.documents",
-    "move.head",
-    "move.index",
+    "edit.commit",
+    "publish.journal",
+    "publish.branch",
+    "publish.files",
+    "publish.documents",
+    "publish.head",
+    "publish.index",
 ];
 
-/// A run in which a passed and b is open.
+/// A run in which `a` passed and `b` is open.
 pub(crate) fn half_done() -> TestRepo {
     let sandbox = RunBuilder::new(RUNNER).agent(AGENT).start();
     sandbox.runner(&["loop", "--max-iterations", "2"]);
@@ -41,14 +41,15 @@ fn children(sandbox: &TestRepo, of: &str) -> String {
         if node["id"] == id { Some(node.clone()) } else { children.iter().find_map(|child| find(child, id)) }
     }
     let node = find(&sandbox.tree()["root"], of).unwrap();
-    let told = node["children"].as_array().unwrap().iter();
-    told.map(|child| format!("{}{}", child["id"].as_str().unwrap(), child["order"]))
+    let output = node["children"].as_array().unwrap().iter();
+    output
+        .map(|child| format!("{}{}", child["id"].as_str().unwrap(), child["order"]))
         .collect::<Vec<_>>()
         .join(" ")
 }
 
 #[test]
-fn every_edit_is_a_commit_of_its_own_and_a_steered_run_is_proven() {
+fn each_edit_is_one_commit_and_the_edited_run_verifies() {
     let sandbox = half_done();
     let edits: &[(&[&str], &str)] = &[
         (
@@ -71,12 +72,12 @@ fn every_edit_is_a_commit_of_its_own_and_a_steered_run_is_proven() {
         (&["remove", "one-thing"], "node remove one-thing"),
     ];
     for (args, subject) in edits {
-        // `one-thing` is a node of that name, and the beginning of another.
-        let told = sandbox.runner(&[&["node"], *args].concat()).ok();
+        // `one-thing` is both an id and a prefix of another one.
+        let output = sandbox.runner(&[&["node"], *args].concat()).ok();
         assert_eq!(sandbox.subjects("HEAD").first(), Some(&format!("chore(loop): run demo edit {subject}")));
         assert_eq!(sandbox.git(&["diff", "--name-only", "HEAD~1"]), ".runner/state/tree.json", "{args:?}");
         assert_eq!(sandbox.git(&["status", "--porcelain"]), "", "{args:?}");
-        assert!(told.stdout.contains(" commit="), "{}", told.stdout);
+        assert!(output.stdout.contains(" commit="), "{}", output.stdout);
     }
     assert_eq!(children(&sandbox, "root"), "one-thing-2-7 a1 write-the-manual2 b4");
     assert_eq!(children(&sandbox, "b"), "p.11");
@@ -87,12 +88,12 @@ fn every_edit_is_a_commit_of_its_own_and_a_steered_run_is_proven() {
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes().len(), 5, "three leaves more");
     assert_sound(&sandbox);
-    let told = sandbox.runner(&["verify"]).ok().stdout;
-    assert_eq!(told.matches("what=edit").count(), 9, "{told}");
+    let output = sandbox.runner(&["verify"]).ok().stdout;
+    assert_eq!(output.matches("kind=edit").count(), 9, "{output}");
 }
 
 #[test]
-fn what_the_rules_forbid_is_refused_and_nothing_is_changed() {
+fn forbidden_edit_is_refused_and_changes_nothing() {
     let sandbox = half_done();
     let tip = sandbox.git(&["rev-parse", "HEAD"]);
     let refused: &[(&[&str], &str, &str)] = &[
@@ -101,7 +102,7 @@ fn what_the_rules_forbid_is_refused_and_nothing_is_changed() {
         (&["remove", "root"], "`root` is the root", "runner node edit"),
         (&["split", "a", "--into", "x", "--into", "y"], "`root/a` passed", "hint:"),
         (&["split", "root", "--into", "x", "--into", "y"], "`root` is divided already", "runner node add"),
-        (&["split", "b", "--into", "x"], "split into two steps or more", "--into twice"),
+        (&["split", "b", "--into", "x"], "split into two steps or more", "--into at least twice"),
         (&["move", "a", "--under", "b"], "`root/a` passed", "hint:"),
         (&["move", "b", "--under", "a"], "`root/a` passed, and gets no new children", "runner tree --open"),
         (&["move", "b", "--under", "b"], "`root/b` cannot go below itself", "hint:"),
@@ -111,7 +112,7 @@ fn what_the_rules_forbid_is_refused_and_nothing_is_changed() {
         (&["add", "a", "--title", "x"], "gets no new children", "hint:"),
         (&["add", "root", "--title", " "], "a title is empty", "hint:"),
         (&["add", "root", "--title", "x", "--id", "a"], "there is a node `a` already", "--id ID"),
-        (&["add", "root", "--title", "x", "--id", "../x"], "could not edit the plan", "leave --id out"),
+        (&["add", "root", "--title", "x", "--id", "../x"], "could not edit the plan", "omit --id"),
         (&["add", "root", "--title", "x", "--before", "root"], "`root` is no child of `root`", "hint:"),
         (
             &["add", "root", "--title", "x", "--max-attempts", "2000000"],
@@ -119,12 +120,12 @@ fn what_the_rules_forbid_is_refused_and_nothing_is_changed() {
             "max_attempts",
         ),
         (&["edit", "b", "--title", "b"], "nothing would change", "runner show"),
-        (&["edit", "zz", "--title", "b"], "there is no node `zz`", "hint:"),
+        (&["edit", "zz", "--title", "b"], "there is no task `zz`", "hint:"),
     ];
     for (args, why, hint) in refused {
-        let told = sandbox.runner(&[&["node"], *args].concat()).refused(2);
-        assert!(told.starts_with("error: could not edit the plan\n"), "{args:?}: {told}");
-        assert!(told.contains(why) && told.contains(hint), "{args:?}: {told}");
+        let output = sandbox.runner(&[&["node"], *args].concat()).refused(2);
+        assert!(output.starts_with("error: could not edit the plan\n"), "{args:?}: {output}");
+        assert!(output.contains(why) && output.contains(hint), "{args:?}: {output}");
     }
     sandbox.runner(&["node", "edit", "b"]).refused(2);
     assert_eq!(sandbox.git(&["rev-parse", "HEAD"]), tip);
@@ -132,38 +133,38 @@ fn what_the_rules_forbid_is_refused_and_nothing_is_changed() {
 }
 
 #[test]
-fn a_node_with_something_passed_below_it_is_not_removed() {
+fn task_with_a_passed_descendant_is_not_removed() {
     let sandbox = half_done();
     sandbox.runner(&["node", "split", "b", "--into", "c", "--into", "d"]).ok();
     sandbox.runner(&["step"]).ok();
-    let told = sandbox.runner(&["node", "remove", "b"]).refused(2);
-    assert!(told.contains("`root/b/c` passed, and would be removed with `root/b`"), "{told}");
-    let told = sandbox.runner(&["node", "remove", "d", "--json"]).ok().stdout;
-    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["notes"][0], "every leaf passes now: the run is complete", "{told}");
-    assert_eq!((&told["node"], &told["edit"]["do"]), (&"root/b/d".into(), &"remove".into()));
+    let output = sandbox.runner(&["node", "remove", "b"]).refused(2);
+    assert!(output.contains("`root/b/c` passed, and would be removed with `root/b`"), "{output}");
+    let output = sandbox.runner(&["node", "remove", "d", "--json"]).ok().stdout;
+    let output: serde_json::Value = serde_json::from_str(&output).unwrap();
+    assert_eq!(output["notes"][0], "every task has passed: the run is complete", "{output}");
+    assert_eq!((&output["node"], &output["edit"]["do"]), (&"root/b/d".into(), &"remove".into()));
     assert_eq!(sandbox.runner(&["loop"]).ok().value("event"), Some("stopped reason=complete exit=0"));
     assert_sound(&sandbox);
 }
 
 #[test]
-fn a_run_that_is_stuck_says_which_command_goes_on() {
+fn stuck_run_names_the_command_that_continues_it() {
     let sandbox = RunBuilder::new(RUNNER).agent("answer retry").keys("max_attempts_default = 1").start();
     let stuck = sandbox.runner(&["loop"]);
     assert_eq!(stuck.code, Some(3));
     assert!(stuck.stdout.contains("next=\"runner node allow root "), "{}", stuck.stdout);
     assert!(sandbox.runner(&["status"]).ok().stdout.contains("runner node allow root"));
-    let told = sandbox.runner(&["node", "edit", "root", "--goal", "Less"]).ok().stdout;
-    assert!(told.contains("runner node allow root"), "still stuck, and told so: {told}");
+    let output = sandbox.runner(&["node", "edit", "root", "--goal", "Less"]).ok().stdout;
+    assert!(output.contains("runner node allow root"), "still stuck, and output so: {output}");
     sandbox.runner(&["node", "allow", "root"]).ok();
-    sandbox.new_agent("answer done");
+    sandbox.replace_agent("answer done");
     sandbox.runner(&["loop"]).ok();
-    assert!(sandbox.logged(2, "prompt.md").contains("Less"));
+    assert!(sandbox.iteration_file(2, "prompt.md").contains("Less"));
     assert_sound(&sandbox);
 }
 
 #[test]
-fn the_steps_of_a_leaf_may_stand_in_a_file() {
+fn split_reads_steps_from_a_file() {
     let sandbox = half_done();
     let file = sandbox.outside().join("steps");
     std::fs::write(&file, "- Read it\n  All of it.\n  - no byte lost\nWrite it\n").unwrap();
@@ -172,78 +173,81 @@ fn the_steps_of_a_leaf_may_stand_in_a_file() {
     assert_eq!((&node["id"], &node["goal"]), (&"read-it".into(), &"All of it.".into()));
     assert_eq!(node["acceptance"], serde_json::json!(["no byte lost"]));
     std::fs::write(&file, "  lost\n").unwrap();
-    let told = sandbox.runner(&["node", "split", "write-it", "--from", file.to_str().unwrap()]).refused(2);
-    assert!(told.contains("line 1 is indented"), "{told}");
+    let output = sandbox.runner(&["node", "split", "write-it", "--from", file.to_str().unwrap()]).refused(2);
+    assert!(output.contains("line 1 is indented"), "{output}");
 }
 
 #[test]
-fn changes_that_are_not_committed_are_not_swallowed() {
+fn edit_is_refused_with_uncommitted_changes() {
     let sandbox = half_done();
     sandbox.write("dirty", "x");
     assert!(sandbox.runner(&["node", "allow", "b"]).refused(2).contains("dirty"));
     std::fs::remove_file(sandbox.path("dirty")).unwrap();
     sandbox.write(".runner/GOAL.md", sandbox.read(".runner/GOAL.md") + "more\n");
-    let told = sandbox.runner(&["note", "x"]).refused(2);
-    assert!(told.contains("GOAL.md") && told.contains("'runner start'"), "{told}");
+    let output = sandbox.runner(&["note", "x"]).refused(2);
+    assert!(output.contains("GOAL.md") && output.contains("'runner start'"), "{output}");
     sandbox.git(&["checkout", "-q", "--", "."]);
     sandbox.write("mine", "1");
     sandbox.commit_all("mine");
     sandbox.runner(&["node", "allow", "b"]).ok();
-    assert!(sandbox.git(&["log", "-1", "--format=%B"]).contains("Runner-Taken-In: 1"));
+    assert!(sandbox.git(&["log", "-1", "--format=%B"]).contains("Runner-User-Commits: 1"));
     assert_sound(&sandbox);
 }
 
 #[test]
-fn while_an_iteration_is_made_an_edit_is_refused_with_the_way_out() {
+fn edit_during_an_iteration_is_refused_with_a_hint() {
     let sandbox = RunBuilder::new(RUNNER)
         .agent("touch $AROUND/begun; while [ ! -e $AROUND/go ]; do sleep 0.01; done; answer done")
         .start();
     let mut child = sandbox.runner_command(&["step"]).stdout(std::process::Stdio::null()).spawn().unwrap();
     wait_for("the session", || sandbox.outside().join("begun").exists());
-    let told = sandbox.runner(&["node", "allow", "root"]).refused(1);
-    assert!(told.contains("another runner is at work") && told.contains("'runner pause --wait'"), "{told}");
+    let output = sandbox.runner(&["node", "allow", "root"]).refused(1);
+    assert!(
+        output.contains("another runner is running") && output.contains("'runner pause --wait'"),
+        "{output}"
+    );
     std::fs::write(sandbox.outside().join("go"), "").unwrap();
     assert!(child.wait().unwrap().success());
     assert_sound(&sandbox);
 }
 
 #[test]
-fn questions_are_listed_with_their_answers_and_the_next_prompt_shows_both() {
+fn questions_and_answers_are_listed_and_shown_in_the_next_prompt() {
     let sandbox = half_done();
-    let told = sandbox.runner(&["questions"]).ok().stdout;
-    assert_eq!(told, "question=1 text=\"Which port?\"\nquestion=2 text=\"Tabs or spaces?\"\n");
+    let output = sandbox.runner(&["questions"]).ok().stdout;
+    assert_eq!(output, "question=1 text=\"Which port?\"\nquestion=2 text=\"Tabs or spaces?\"\n");
     sandbox.runner(&["answer", "2", "Tabs.\nAlways."]).ok();
     sandbox.runner(&["note", "The server is off at night"]).ok();
     let subjects = sandbox.subjects("HEAD");
     assert_eq!(subjects[..2], ["chore(loop): run demo edit note", "chore(loop): run demo edit answer 2"]);
-    let told: serde_json::Value =
+    let output: serde_json::Value =
         serde_json::from_str(&sandbox.runner(&["questions", "--json"]).ok().stdout).unwrap();
-    assert_eq!(told["questions"][1]["answers"], serde_json::json!(["Tabs.\nAlways."]));
+    assert_eq!(output["questions"][1]["answers"], serde_json::json!(["Tabs.\nAlways."]));
     let open = sandbox.runner(&["questions", "--open"]).ok().stdout;
     assert_eq!(open.lines().count(), 1, "{open}");
     sandbox.runner(&["step"]).ok();
-    let prompt = sandbox.logged(3, "prompt.md");
-    for said in [
+    let prompt = sandbox.iteration_file(3, "prompt.md");
+    for text in [
         "- Tabs or spaces?\n> Answer from the user: Tabs.\n> Always.",
         "Note from the user: The server is off",
     ] {
-        assert!(prompt.contains(said), "{said}: {prompt}");
+        assert!(prompt.contains(text), "{text}: {prompt}");
     }
-    let told = sandbox.runner(&["answer", "3", "x"]).refused(2);
-    assert!(told.contains("there is no question 3") && told.contains("'runner questions'"), "{told}");
+    let output = sandbox.runner(&["answer", "3", "x"]).refused(2);
+    assert!(output.contains("there is no question 3") && output.contains("'runner questions'"), "{output}");
     assert!(sandbox.runner(&["note", " "]).refused(2).contains("the text is empty"));
     assert_sound(&sandbox);
 }
 
 #[test]
-fn an_edit_that_dies_at_any_point_is_finished_by_the_next_command() {
+fn next_command_finishes_an_edit_killed_at_any_point() {
     for point in POINTS {
         let sandbox = half_done();
         let ran = run(sandbox.runner_command(&["node", "allow", "b"]).env("RUNNER_TEST_CRASH_AT", point));
         assert_eq!(ran.code, None, "{point} was not reached");
         sandbox.runner(&["note", "go on"]).ok();
         let edits = sandbox.subjects("HEAD").iter().filter(|subject| subject.contains(" edit ")).count();
-        assert_eq!(edits, if point == "steer.commit" { 1 } else { 2 }, "{point}");
+        assert_eq!(edits, if point == "edit.commit" { 1 } else { 2 }, "{point}");
         assert_sound(&sandbox);
     }
 }

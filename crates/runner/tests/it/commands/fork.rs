@@ -1,11 +1,12 @@
-//! `runner fork`: a new run from an iteration of another one.
+//! `runner fork`: a new run from an iteration of another run.
 
 use testkit::run_builder::RunBuilder;
 use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 use crate::assert_proved;
-use crate::commands::log_show_diff::on_terminal;
+use crate::commands::log_show_diff::on_wide_terminal;
+use crate::fixtures::{completed, run_state};
 
 const AGENT: &str = r#"
 case "$RUNNER_NODE_ID" in
@@ -15,22 +16,16 @@ esac
 "#;
 
 fn complete() -> TestRepo {
-    let sandbox = RunBuilder::new(RUNNER).agent(AGENT).start();
-    sandbox.runner(&["loop"]).ok();
-    sandbox
-}
-
-fn state(sandbox: &TestRepo) -> serde_json::Value {
-    serde_json::from_str(&sandbox.read(".runner/state/run_state.json")).unwrap()
+    completed(&RunBuilder::new(RUNNER).agent(AGENT))
 }
 
 #[test]
-fn a_fork_goes_on_from_its_iteration_and_proves_the_whole_chain() {
+fn fork_continues_from_its_iteration_and_verifies_the_whole_chain() {
     let sandbox = complete();
     let (branches, old_state) =
         (sandbox.branches(), sandbox.git(&["show", "HEAD~1:.runner/state/run_state.json"]));
-    let told = sandbox.runner(&["fork", "2"]).ok();
-    assert_eq!((told.value("run_id"), told.value("passed")), (Some("demo-2"), Some("1")));
+    let output = sandbox.runner(&["fork", "2"]).ok();
+    assert_eq!((output.value("run_id"), output.value("passed")), (Some("demo-2"), Some("1")));
     assert!(branches.iter().all(|branch| sandbox.branches().contains(branch)), "old branches stay");
     assert_eq!(sandbox.git(&["branch", "--show-current"]), "runner/demo-2");
     assert_eq!(
@@ -52,21 +47,21 @@ fn a_fork_goes_on_from_its_iteration_and_proves_the_whole_chain() {
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.read("work-b"), "demo-2 0003\n", "iterations are numbered on");
     assert_eq!(sandbox.read("work-a"), "demo 0002\n", "what passed stays");
-    let told = sandbox.runner(&["verify"]).ok().stdout;
-    assert!(told.ends_with("commits=5 iterations=3 passed=2 complete=true violations=0\n"), "{told}");
+    let output = sandbox.runner(&["verify"]).ok().stdout;
+    assert!(output.ends_with("commits=5 iterations=3 passed=2 complete=true violations=0\n"), "{output}");
     let part = sandbox.runner(&["verify", "HEAD~3.."]).ok().stdout;
     assert!(part.contains("commits=3 iterations=2"), "a part across the fork: {part}");
     assert!(sandbox.runner(&["verify", "demo"]).ok().stdout.contains("commits=4 iterations=3"));
     let log = sandbox.runner(&["log"]).ok().stdout;
     assert_eq!(log.matches("agent_ms=").count(), 3, "the logs of both runs are found: {log}");
     assert!(sandbox.runner(&["log", "2"]).ok().stdout.contains("demo made it"));
-    assert!(sandbox.runner(&["replay"]).ok().stdout.contains("same=true run_id=demo-2 iterations=3"));
+    assert!(sandbox.runner(&["replay"]).ok().stdout.contains("identical=true run_id=demo-2 iterations=3"));
 }
 
 #[test]
-fn any_iteration_of_any_run_can_be_forked_under_any_free_name() {
+fn any_iteration_can_be_forked_with_any_free_id() {
     let sandbox = complete();
-    insta::assert_snapshot!("fork_90", on_terminal(&sandbox, "fork @-1 --id second", 0));
+    insta::assert_snapshot!("fork_90", on_wide_terminal(&sandbox, "fork @-1 --id second", 0));
     sandbox.runner(&["fork", "demo/1"]).ok();
     assert_eq!(sandbox.git(&["branch", "--show-current"]), "runner/demo-1");
     let again = sandbox.runner(&["fork", "demo/1"]).ok();
@@ -79,7 +74,7 @@ fn any_iteration_of_any_run_can_be_forked_under_any_free_name() {
     let third = sandbox.runner(&["fork", "3", "--id", "third"]).ok();
     assert_eq!(third.value("from_run"), Some("second"));
     assert_proved(&sandbox);
-    // A change of the user's in a fork, taken in as always.
+    // A user's change in a fork is committed as in any run.
     sandbox.git(&["switch", "-q", "runner/demo-1"]);
     let config = sandbox.read(".runner/state/config.toml");
     sandbox.write(".runner/state/config.toml", format!("{config}\n# mine\n"));
@@ -94,20 +89,20 @@ fn any_iteration_of_any_run_can_be_forked_under_any_free_name() {
 }
 
 #[test]
-fn a_fork_that_cannot_be_made_changes_nothing() {
+fn refused_fork_changes_nothing() {
     let sandbox = complete();
     let before = sandbox.branches();
     assert!(sandbox.runner(&["fork", "9"]).refused(2).contains("there is no iteration 9"));
     assert!(sandbox.runner(&["fork", "none/1"]).refused(2).contains("none/1"));
     let taken = sandbox.runner(&["fork", "1", "--id", "demo"]).refused(2);
-    assert!(taken.contains("there is a run `demo` already") && taken.contains("--id"), "{taken}");
+    assert!(taken.contains("run `demo` already exists") && taken.contains("--id"), "{taken}");
     assert_eq!(sandbox.runner(&["fork", "1", "--id", "a b"]).code, Some(2));
     for path in ["work-a", ".runner/GOAL.md", "new.txt"] {
         let text = sandbox.try_git(&["show", &format!("HEAD:{path}")]).stdout;
         sandbox.write(path, format!("{text}\nmine\n"));
         let dirty = sandbox.runner(&["fork", "1"]).refused(2);
         assert!(
-            dirty.contains("not committed") && dirty.contains(path) && dirty.contains("git stash -u"),
+            dirty.contains("uncommitted changes") && dirty.contains(path) && dirty.contains("git stash -u"),
             "{dirty}"
         );
         if path == "new.txt" {
@@ -119,19 +114,19 @@ fn a_fork_that_cannot_be_made_changes_nothing() {
     assert_eq!(sandbox.branches(), before);
 }
 
-/// The points of a fork; those of a move follow.
+/// The failpoints of a fork, followed by those of a publish.
 pub(crate) const POINTS: [&str; 1] = ["fork.commit"];
 
 #[test]
-fn a_fork_survives_a_crash_at_every_point() {
+fn fork_survives_a_crash_at_every_point() {
     let of_the_move = [
-        "move.journal",
-        "move.branch",
-        "move.files",
-        "move.documents",
-        "move.head",
-        "move.index-lock",
-        "move.index",
+        "publish.journal",
+        "publish.branch",
+        "publish.files",
+        "publish.documents",
+        "publish.head",
+        "publish.index-lock",
+        "publish.index",
     ];
     for point in POINTS.into_iter().chain(of_the_move) {
         let sandbox = complete();
@@ -145,23 +140,23 @@ fn a_fork_survives_a_crash_at_every_point() {
         assert_eq!(sandbox.git(&["rev-parse", "runner/demo"]), old, "{point}");
         assert_eq!(sandbox.git(&["branch", "--show-current"]), "runner/new", "{point}");
         assert_eq!(sandbox.git(&["status", "--porcelain", "-uall"]), "", "{point}");
-        assert_eq!(state(&sandbox)["run_id"], "new", "{point}");
+        assert_eq!(run_state(&sandbox)["run_id"], "new", "{point}");
         sandbox.runner(&["loop"]).ok();
         assert_proved(&sandbox);
     }
 }
 
-/// Makes the newest commit again after something was done to the work tree.
+/// Amends the last commit after a change of the work tree.
 fn amended(sandbox: &TestRepo, message: &str) -> String {
     sandbox.git(&["add", "-A"]);
     sandbox.git(&["commit", "-q", "--amend", "-m", message]);
-    let told = sandbox.runner(&["verify"]);
-    assert_eq!(told.code, Some(1), "{}", told.stdout);
-    told.stdout
+    let output = sandbox.runner(&["verify"]);
+    assert_eq!(output.code, Some(1), "{}", output.stdout);
+    output.stdout
 }
 
 #[test]
-fn a_forged_fork_is_found() {
+fn forged_fork_is_detected() {
     let message = "chore(loop): start run new\n\nRunner-Fork: demo 0002";
     let forged = |message: &str, forge: &dyn Fn(&TestRepo)| {
         let sandbox = complete();
@@ -193,7 +188,7 @@ fn a_forged_fork_is_found() {
         "without saying so it is a new run"
     );
 
-    // On top of a commit that is no iteration.
+    // On top of a commit that is not an iteration.
     let sandbox = complete();
     sandbox.runner(&["fork", "2", "--id", "new"]).ok();
     let tree = sandbox.git(&["rev-parse", "HEAD^{tree}"]);
@@ -207,7 +202,7 @@ fn a_forged_fork_is_found() {
     ]);
     let fork = sandbox.git(&["commit-tree", &tree, "-p", &mine, "-m", message]);
     sandbox.git(&["reset", "-q", "--hard", &fork]);
-    let told = sandbox.runner(&["verify"]);
-    assert_eq!(told.code, Some(1));
-    assert!(told.stdout.contains("violation=parents"), "{}", told.stdout);
+    let output = sandbox.runner(&["verify"]);
+    assert_eq!(output.code, Some(1));
+    assert!(output.stdout.contains("violation=parents"), "{}", output.stdout);
 }

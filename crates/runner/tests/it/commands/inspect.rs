@@ -1,4 +1,4 @@
-//! `validate`, `select`, `status`, `tree` and `doctor`: what they say, and that they change nothing.
+//! `runner validate`, `select`, `status`, `tree` and `doctor`, which change nothing.
 
 use testkit::test_repo::TestRepo;
 
@@ -7,61 +7,63 @@ use crate::ready;
 use crate::started;
 
 #[test]
-fn before_the_first_start_all_is_valid() {
+fn repository_is_valid_before_the_first_start() {
     let sandbox = ready();
     assert_eq!(sandbox.runner(&["validate"]).ok().value("valid"), Some("true problems=0"));
     assert_eq!(sandbox.runner(&["status"]).ok().value("next"), Some("\"runner start\""));
 }
 
 #[test]
-fn every_problem_is_listed_at_once() {
+fn validate_lists_every_problem_at_once() {
     let sandbox = started();
     sandbox.write(".runner/state/config.toml", "max_iterations = 0\n[executor]\nkind = \"kodex\"\n");
     sandbox.write(".runner/state/run_state.json", "{}");
     sandbox.write(".runner/state/tree.json", "{\"version\": 2, \"root\": null}");
     std::fs::remove_file(sandbox.path(".runner/.gitignore")).unwrap();
-    let told = sandbox.runner(&["validate"]);
-    assert_eq!(told.code, Some(2));
-    let problems: Vec<&str> = told.stdout.lines().filter(|line| line.starts_with("problem=")).collect();
+    let output = sandbox.runner(&["validate"]);
+    assert_eq!(output.code, Some(2));
+    let problems: Vec<&str> = output.stdout.lines().filter(|line| line.starts_with("problem=")).collect();
     let of =
         |part: &str| problems.iter().filter(|line| line.starts_with(&format!("problem={part} "))).count();
     assert_eq!((of("layout"), of("config"), of("tree"), of("state")), (1, 2, 2, 18), "{problems:#?}");
     assert!(of("identity") >= 1, "{problems:#?}");
-    assert_eq!(told.value("valid"), Some(format!("false problems={}", problems.len()).as_str()));
+    assert_eq!(output.value("valid"), Some(format!("false problems={}", problems.len()).as_str()));
 }
 
 #[test]
-fn identity_faults_name_the_cure() {
+fn identity_problems_name_the_fix() {
     let sandbox = started();
     sandbox.git(&["checkout", "-q", "-b", "elsewhere"]);
-    let told = sandbox.runner(&["validate"]);
-    assert_eq!(told.code, Some(2));
-    assert!(told.stdout.contains("(run 'runner start')"), "{}", told.stdout);
-    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("\"not here\""));
+    let output = sandbox.runner(&["validate"]);
+    assert_eq!(output.code, Some(2));
+    assert!(output.stdout.contains("(run 'runner start')"), "{}", output.stdout);
+    let status = sandbox.runner(&["status"]).ok();
+    assert_eq!(status.value("state"), Some("no_run"));
+    assert_eq!(status.value("headline"), Some("\"another branch is checked out\""));
 }
 
 #[test]
-fn a_stuck_leaf_has_an_exit_code_of_its_own() {
+fn select_exits_with_three_if_stuck() {
     let sandbox = started();
     let tree = sandbox.read(".runner/state/tree.json");
     sandbox.write(".runner/state/tree.json", tree.replace("\"attempts\": 0", "\"attempts\": 3"));
     let stuck = sandbox.runner(&["select", "--explain"]);
     assert_eq!((stuck.code, stuck.value("state")), (Some(3), Some("stuck")));
-    assert!(stuck.stdout.contains("all 3 attempts spent"), "{}", stuck.stdout);
+    assert!(stuck.stdout.contains("3 of 3 attempts used: stuck"), "{}", stuck.stdout);
     sandbox.write(".runner/state/tree.json", tree.replace("\"passes\": false", "\"passes\": true"));
     assert_eq!(sandbox.runner(&["select"]).ok().stdout, "state=complete\n");
     assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("complete"));
 }
 
 #[test]
-fn a_broken_tree_is_told_by_every_command_that_needs_it() {
+fn every_command_that_needs_the_tree_reports_its_problems() {
     let sandbox = started();
     let broken = "{\"version\": 1, \"root\": {\"id\": \"root\"}}\n";
     sandbox.write(".runner/state/tree.json", broken);
     for command in ["select", "tree"] {
         let refused = sandbox.runner(&[command]).refused(2);
         assert!(
-            refused.contains("has 8 faults") && refused.contains("root: `order` is missing"),
+            refused.contains("has 8 problems") && refused.contains("root: `order` is missing"),
             "{refused}"
         );
     }
@@ -72,17 +74,17 @@ fn a_broken_tree_is_told_by_every_command_that_needs_it() {
 }
 
 #[test]
-fn a_repository_that_is_not_set_up_is_told_how() {
+fn missing_runner_directory_is_reported_with_a_hint() {
     let sandbox = TestRepo::with_commit(RUNNER);
     for command in ["validate", "select", "status", "tree"] {
         assert!(sandbox.runner(&[command]).refused(2).contains("runner init"), "{command}");
     }
     let doctor = sandbox.runner(&["doctor"]);
-    assert!(doctor.stdout.contains("check=set-up verdict=doubtful"), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains("check=setup verdict=warning"), "{}", doctor.stdout);
 }
 
 #[test]
-fn doctor_says_what_is_missing_and_how_to_get_it() {
+fn doctor_reports_missing_programs_with_a_fix() {
     let sandbox = started();
     let config = sandbox.read(".runner/state/config.toml");
     let config = config.replace("[\"just\", \"ci\"]", "[\"no-such-guard\"]").replacen(
@@ -91,82 +93,82 @@ fn doctor_says_what_is_missing_and_how_to_get_it() {
         1,
     );
     sandbox.write(".runner/state/config.toml", config);
-    let told = sandbox.runner(&["doctor"]);
-    assert_eq!(told.code, Some(1));
+    let output = sandbox.runner(&["doctor"]);
+    assert_eq!(output.code, Some(1));
     assert!(
-        told.stdout.contains("check=guard verdict=bad found=\"`no-such-guard` is not on the PATH\""),
+        output.stdout.contains("check=guard verdict=problem found=\"`no-such-guard` is not on PATH\""),
         "{}",
-        told.stdout
+        output.stdout
     );
-    assert!(told.stdout.contains("check=agent verdict=good"), "{}", told.stdout);
-    assert!(told.stdout.contains("check=identity verdict=doubtful"), "{}", told.stdout);
+    assert!(output.stdout.contains("check=agent verdict=ok"), "{}", output.stdout);
+    assert!(output.stdout.contains("check=author verdict=warning"), "{}", output.stdout);
     let fresh = started();
-    // Nothing but git is there, whatever this machine has.
+    // Only git is on the PATH, whatever this machine has.
     let tools = fresh.outside().join("tools");
     std::fs::create_dir(&tools).unwrap();
     let git = testkit::test_repo::run(fresh.command("sh").args(["-c", "command -v git"])).ok().stdout;
     std::os::unix::fs::symlink(git.trim(), tools.join("git")).unwrap();
     let fresh = testkit::test_repo::run(fresh.runner_command(&["doctor"]).env("PATH", &tools));
-    let found = "check=agent verdict=bad found=\"`codex` is not on the PATH\" fix=\"install it with 'npm install -g @openai/codex'";
+    let found = "check=agent verdict=problem found=\"`codex` is not on PATH\" fix=\"install it with 'npm install -g @openai/codex'";
     assert!(fresh.code == Some(1) && fresh.stdout.contains(found), "{}", fresh.stdout);
     assert!(fresh.stdout.contains("'codex login'"), "{}", fresh.stdout);
     let nowhere = TestRepo::empty(RUNNER).runner(&["doctor"]);
     assert!(
-        nowhere.code == Some(1) && nowhere.stdout.contains("check=repository verdict=bad"),
+        nowhere.code == Some(1) && nowhere.stdout.contains("check=repository verdict=problem"),
         "{}",
         nowhere.stdout
     );
 }
 
 #[test]
-fn doctor_looks_for_the_programs_of_hooks() {
+fn doctor_checks_hook_programs() {
     let sandbox = started();
-    let inside = sandbox.path("tell");
-    sandbox.write("tell", "");
+    let inside = sandbox.path("hook");
+    sandbox.write("hook", "");
     let config = sandbox.read(".runner/state/config.toml");
     let hooks = format!(
         "[hooks]\non_pass = [\"true\"]\non_stuck = [\"/no/such\"]\non_complete = [\"no-such\"]\non_stop = [\"{}\"]\n",
         inside.display(),
     );
     sandbox.write(".runner/state/config.toml", config.replace("[hooks]\n", &hooks));
-    let told = sandbox.runner(&["doctor"]).stdout;
+    let output = sandbox.runner(&["doctor"]).stdout;
     for found in [
-        "check=hook verdict=good found=\"on_pass: /",
-        "check=hook verdict=doubtful found=\"on_stuck: `/no/such` is not there, or no program\"",
-        "check=hook verdict=doubtful found=\"on_complete: `no-such` is not on the PATH\" fix=\"check [hooks] on_complete in",
+        "check=hook verdict=ok found=\"on_pass: /",
+        "check=hook verdict=warning found=\"on_stuck: `/no/such` is missing or not executable\"",
+        "check=hook verdict=warning found=\"on_complete: `no-such` is not on PATH\" fix=\"check [hooks] on_complete in",
     ] {
-        assert!(told.contains(found), "{told}");
+        assert!(output.contains(found), "{output}");
     }
-    assert!(told.contains("/tell` lies in the repository, where agents write\""), "{told}");
+    assert!(output.contains("/hook` is inside the repository, where agents can change it\""), "{output}");
 }
 
 #[test]
-fn doctor_knows_the_versions_of_agents() {
+fn doctor_checks_agent_versions() {
     let sandbox = started();
     let config = sandbox.read(".runner/state/config.toml").replace("[\"just\", \"ci\"]", "[\"true\"]");
-    for (kind, package, says, verdict) in [
-        ("codex", "@openai/codex", "codex-cli 0.166.0", "good"),
-        ("codex", "@openai/codex", "codex-cli 9.0.0", "doubtful"),
-        ("claude", "@anthropic-ai/claude-code", "2.1.197 (Claude Code)", "good"),
-        ("claude", "@anthropic-ai/claude-code", "3.0.0 (Claude Code)", "doubtful"),
+    for (kind, package, version, verdict) in [
+        ("codex", "@openai/codex", "codex-cli 0.166.0", "ok"),
+        ("codex", "@openai/codex", "codex-cli 9.0.0", "warning"),
+        ("claude", "@anthropic-ai/claude-code", "2.1.197 (Claude Code)", "ok"),
+        ("claude", "@anthropic-ai/claude-code", "3.0.0 (Claude Code)", "warning"),
     ] {
-        let program = crate::agents::emulated::program(&sandbox, &format!("echo '{says}'"));
+        let program = crate::agents::emulated::program(&sandbox, &format!("echo '{version}'"));
         let line = format!("kind = \"{kind}\"\nprogram = \"{program}\"");
         sandbox.write(".runner/state/config.toml", config.replacen("kind = \"codex\"", &line, 1));
         let unknown = sandbox.runner(&["doctor"]).ok();
         assert!(unknown.stdout.contains("no login found"), "{}", unknown.stdout);
         let mut doctor = sandbox.runner_command(&["doctor"]);
-        let told =
+        let output =
             testkit::test_repo::run(doctor.env("CODEX_API_KEY", "sk").env("ANTHROPIC_API_KEY", "sk")).ok();
-        let expected = format!("check=agent verdict={verdict} found=\"{says}");
-        assert!(told.stdout.contains(&expected), "{}", told.stdout);
-        let warns = told.stdout.contains(&format!("npm install -g {package}@"));
-        assert_eq!(warns, verdict == "doubtful", "{}", told.stdout);
+        let expected = format!("check=agent verdict={verdict} found=\"{version}");
+        assert!(output.stdout.contains(&expected), "{}", output.stdout);
+        let warns = output.stdout.contains(&format!("npm install -g {package}@"));
+        assert_eq!(warns, verdict == "warning", "{}", output.stdout);
     }
 }
 
 #[test]
-fn reading_changes_nothing() {
+fn read_only_commands_change_nothing() {
     let sandbox = started();
     let stamp = |sandbox: &TestRepo| {
         let listing = run_find(sandbox);
@@ -180,7 +182,7 @@ fn reading_changes_nothing() {
     assert_eq!(stamp(&sandbox), before);
 }
 
-/// Every file with its size, change time and number, the folder `.git` included.
+/// Every file with its size, change time and inode, including `.git`.
 fn run_find(sandbox: &TestRepo) -> String {
     let mut find = sandbox.command("find");
     find.args([".", "-printf", "%p %s %C@ %i\n"]);

@@ -1,12 +1,13 @@
-//! `runner log`, `show`, `diff`: what happened, with the run's logs and without.
+//! `runner log`, `show`, `diff` and `replay`, with the run's logs and without.
 
 use std::fs::File;
 
 use testkit::processes::wait_for;
 use testkit::run_builder::{RUN, RunBuilder};
-use testkit::test_repo::{TestRepo, run};
+use testkit::test_repo::TestRepo;
 
 use crate::RUNNER;
+use crate::fixtures::{completed, json, on_terminal, redacted};
 
 const AGENT: &str = r#"
 printf 'thinking \033]0;evil\007\033[31mhard\033[0m\n'
@@ -20,75 +21,59 @@ esac
 "#;
 
 fn complete() -> TestRepo {
-    let sandbox = RunBuilder::new(RUNNER).agent(AGENT).guard("echo 'error: no ok'; test -e ok").start();
-    sandbox.runner(&["loop"]).ok();
-    sandbox
+    completed(&RunBuilder::new(RUNNER).agent(AGENT).guard("echo 'error: no ok'; test -e ok"))
 }
 
-/// The same run in a clone, where no log is.
+/// The same run in a clone without logs.
 fn cloned(sandbox: TestRepo) -> TestRepo {
     let place = sandbox.outside().join("clone");
     sandbox.git(&["clone", "-q", &sandbox.root().display().to_string(), place.to_str().unwrap()]);
     sandbox.at(place)
 }
 
-/// What a command draws on a terminal, after asserting its exit code.
-pub(crate) fn on_terminal(sandbox: &TestRepo, command: &str, code: i32) -> String {
-    let mut script = sandbox.command("script");
-    let line = format!("stty cols 90 rows 24; {RUNNER} {command}");
-    script.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm-256color").env("NO_COLOR", "1");
-    script.env("RUNNER_PAGER", "sed s/^/PAGED:/");
-    let ran = run(&mut script);
-    assert_eq!(ran.code, Some(code), "{}", ran.stdout);
-    let drawn = ran.stdout.replace("\r\n", "\n");
-    // The names of commits are others every time.
-    let is_hex = |word: &str| word.len() >= 8 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-    drawn
-        .split_inclusive([' ', '\n'])
-        .map(
-            |word| {
-                if is_hex(word.trim_end()) {
-                    word.replace(word.trim_end(), "COMMIT")
-                } else {
-                    word.to_owned()
-                }
-            },
-        )
-        .collect()
+/// The output of a command on a terminal of 90 columns; asserts its exit code.
+pub(crate) fn on_wide_terminal(sandbox: &TestRepo, command: &str, code: i32) -> String {
+    let output = on_terminal(sandbox, 90, command);
+    assert_eq!(output.code, Some(code), "{}", output.stdout);
+    redacted(sandbox, &output.stdout)
 }
 
 #[test]
-fn the_log_lists_iterations_and_knows_no_times_where_the_logs_are_not() {
+fn log_lists_iterations_without_times_if_there_are_no_logs() {
     let sandbox = complete();
-    let told = sandbox.runner(&["log"]).ok().stdout;
-    assert_eq!(told.lines().count(), 5);
-    assert!(told.starts_with("iter=1 outcome=decomposed node=root files=0 commit="), "{told}");
-    assert!(told.contains("guard_ms="), "{told}");
+    let output = sandbox.runner(&["log"]).ok().stdout;
+    assert_eq!(output.lines().count(), 5);
+    assert!(output.starts_with("iter=1 outcome=decomposed node=root files=0 commit="), "{output}");
+    assert!(output.contains("guard_ms="), "{output}");
     assert_eq!(sandbox.runner(&["log", "--grep", "half of"]).ok().stdout.lines().count(), 1);
+    let last_two: Vec<&str> = output.lines().skip(3).collect();
+    assert_eq!(sandbox.runner(&["log", "-n", "2"]).ok().stdout.lines().collect::<Vec<_>>(), last_two);
+    assert_eq!(sandbox.runner(&["log", "-f", "--limit", "2"]).ok().stdout.lines().count(), 2);
+    assert_eq!(sandbox.runner(&["log", "5", "-n", "2"]).code, Some(2), "a limit is for the list");
     let clone = cloned(sandbox);
-    let told = clone.runner(&["log"]).ok().stdout;
-    assert!(told.lines().count() == 5 && !told.contains("_ms="), "{told}");
+    let output = clone.runner(&["log"]).ok().stdout;
+    assert!(output.lines().count() == 5 && !output.contains("_ms="), "{output}");
     assert_eq!(clone.runner(&["log", "2"]).ok().stdout, "half of it\nerror: no ok\n");
     assert!(clone.runner(&["log", "2", "--prompt"]).refused(2).contains("not in this clone"));
 }
 
 #[test]
-fn the_parts_of_an_iteration_are_shown_without_control_sequences() {
+fn log_prints_parts_without_control_sequences() {
     let sandbox = complete();
-    let told = |args: &str| sandbox.runner(&args.split(' ').collect::<Vec<_>>()).ok().stdout;
-    assert_eq!(told("log 2"), "thinking hard\nerror: no ok\n");
-    assert_eq!(told("log #2 --guard"), "error: no ok\n");
-    assert_eq!(told("log @-3 --agent"), "thinking hard\n");
-    assert_eq!(told("log 2 --grep ^err"), "error: no ok\n");
-    assert!(told("log a --prompt").contains("# "), "the last iteration on a node");
-    assert!(told("log 4 --errors").contains("passed and may not be changed"));
-    assert!(told("log 2 --raw").contains("thinking"));
-    assert!(sandbox.runner(&["log", "--grep", "("]).refused(2).contains("no regular expression"));
+    let output_of = |args: &str| sandbox.runner(&args.split(' ').collect::<Vec<_>>()).ok().stdout;
+    assert_eq!(output_of("log 2"), "thinking hard\nerror: no ok\n");
+    assert_eq!(output_of("log #2 --guard"), "error: no ok\n");
+    assert_eq!(output_of("log @-3 --agent"), "thinking hard\n");
+    assert_eq!(output_of("log 2 --grep ^err"), "error: no ok\n");
+    assert!(output_of("log a --prompt").contains("# "), "the last iteration on a node");
+    assert!(output_of("log 4 --errors").contains("passed and may not be changed"));
+    assert!(output_of("log 2 --raw").contains("thinking"));
+    assert!(sandbox.runner(&["log", "--grep", "("]).refused(2).contains("is not a regular expression"));
     assert_eq!(sandbox.runner(&["log", "2", "--guard", "--agent"]).code, Some(2));
 }
 
 #[test]
-fn an_argument_is_understood_or_refused_with_what_is_near() {
+fn target_argument_is_resolved_or_refused_with_a_suggestion() {
     let sandbox = complete();
     for good in ["5", "#5", "@", "0005", "b", "root/b", "roo", "@-0"] {
         sandbox.runner(&["show", good]).ok();
@@ -98,25 +83,23 @@ fn an_argument_is_understood_or_refused_with_what_is_near() {
         ("#0", "there is no iteration 0"),
         ("@-5", "there is no iteration 5 before the last"),
         ("roto", "did you mean `root`?"),
-        ("root/", "could be 2 nodes"),
-        ("zzz", "see 'runner tree'"),
+        ("root/", "matches 2 tasks"),
+        ("zzz", "run 'runner tree'"),
     ] {
-        let told = sandbox.runner(&["show", bad]).refused(2);
-        assert!(told.contains(why), "{bad}: {told}");
+        let output = sandbox.runner(&["show", bad]).refused(2);
+        assert!(output.contains(why), "{bad}: {output}");
     }
-    let node: serde_json::Value =
-        serde_json::from_str(&sandbox.runner(&["show", "b", "--json"]).ok().stdout).unwrap();
+    let node = json(&sandbox.runner(&["show", "b", "--json"]).ok());
     assert_eq!((&node["node"]["state"], node["iterations"].as_array().unwrap().len()), (&"passed".into(), 2));
-    let iter: serde_json::Value =
-        serde_json::from_str(&sandbox.runner(&["show", "3", "--json"]).ok().stdout).unwrap();
+    let iter = json(&sandbox.runner(&["show", "3", "--json"]).ok());
     assert_eq!((&iter["summary"], &iter["files"][0]["path"]), (&"all of it".into(), &"ok".into()));
 }
 
 #[test]
-fn a_difference_is_the_work_and_with_a_path_anything() {
+fn diff_shows_the_work_and_any_path_on_request() {
     let sandbox = complete();
-    let told = sandbox.runner(&["diff", "3"]).ok().stdout;
-    assert!(told.contains("+++ b/ok") && !told.contains(".runner"), "{told}");
+    let output = sandbox.runner(&["diff", "3"]).ok().stdout;
+    assert!(output.contains("+++ b/ok") && !output.contains(".runner"), "{output}");
     assert!(
         sandbox.runner(&["diff", "3", "--", ".runner"]).ok().stdout.contains("b/.runner/state/tree.json")
     );
@@ -124,29 +107,29 @@ fn a_difference_is_the_work_and_with_a_path_anything() {
 }
 
 #[test]
-fn a_terminal_gets_columns_and_a_pager() {
+fn log_uses_columns_and_a_pager_on_a_terminal() {
     let sandbox = cloned(complete());
-    assert!(on_terminal(&sandbox, "log", 0).starts_with("PAGED:"));
-    assert!(!on_terminal(&sandbox, "log --json", 0).contains("PAGED:"));
-    insta::assert_snapshot!("log_90", on_terminal(&sandbox, "log -v --no-pager", 0));
-    insta::assert_snapshot!("show_iteration_90", on_terminal(&sandbox, "show 4 --no-pager", 0));
-    insta::assert_snapshot!("show_node_90", on_terminal(&sandbox, "show a --no-pager", 0));
-    insta::assert_snapshot!("diff_90", on_terminal(&sandbox, "diff 3 --no-pager", 0));
-    insta::assert_snapshot!("verify_90", on_terminal(&sandbox, "verify", 0));
+    assert!(on_wide_terminal(&sandbox, "log", 0).starts_with("PAGED:"));
+    assert!(!on_wide_terminal(&sandbox, "log --json", 0).contains("PAGED:"));
+    insta::assert_snapshot!("log_90", on_wide_terminal(&sandbox, "log -v --no-pager", 0));
+    insta::assert_snapshot!("show_iteration_90", on_wide_terminal(&sandbox, "show 4 --no-pager", 0));
+    insta::assert_snapshot!("show_node_90", on_wide_terminal(&sandbox, "show a --no-pager", 0));
+    insta::assert_snapshot!("diff_90", on_wide_terminal(&sandbox, "diff 3 --no-pager", 0));
+    insta::assert_snapshot!("verify_90", on_wide_terminal(&sandbox, "verify", 0));
 }
 
 #[test]
-fn a_terminal_gets_what_a_replay_found() {
+fn replay_reports_its_result_on_a_terminal() {
     let sandbox = complete();
-    insta::assert_snapshot!("replay_90", on_terminal(&sandbox, "replay", 0));
+    insta::assert_snapshot!("replay_90", on_wide_terminal(&sandbox, "replay", 0));
     let prompt = sandbox.path(&format!(".runner/iterations/{RUN}/0003/prompt.md"));
     let text = std::fs::read_to_string(&prompt).unwrap();
     std::fs::write(&prompt, text.replacen("Port it", "Port that", 1)).unwrap();
-    insta::assert_snapshot!("replay_other_90", on_terminal(&sandbox, "replay", 1));
+    insta::assert_snapshot!("replay_other_90", on_wide_terminal(&sandbox, "replay", 1));
 }
 
 #[test]
-fn what_a_running_iteration_prints_can_be_followed() {
+fn log_follows_the_current_iteration() {
     let agent = "echo hello; touch \"$AROUND/begun\"; while [ ! -e \"$AROUND/go\" ]; do sleep 0.05; done; answer done";
     let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     let mut looping = sandbox.runner_command(&["loop", "-q"]).spawn().unwrap();
@@ -160,6 +143,6 @@ fn what_a_running_iteration_prints_can_be_followed() {
     assert_eq!(
         sandbox.runner(&["log", "-f", "--run", RUN]).ok().stdout.lines().count(),
         1,
-        "nobody works any more"
+        "no runner works on the run"
     );
 }

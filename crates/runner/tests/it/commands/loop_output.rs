@@ -1,7 +1,8 @@
-//! What `runner step` and `runner loop` tell, refuse, and do when they are told to stop.
+//! Output, refusals and interruption of `runner step` and `runner loop`.
 
 use std::process::Stdio;
 
+use insta::assert_snapshot;
 use testkit::oracle::assert_sound;
 use testkit::processes::wait_for;
 use testkit::run_builder::{BRANCH, RunBuilder};
@@ -9,53 +10,83 @@ use testkit::test_repo::run;
 
 use crate::RUNNER;
 use crate::commands::step_and_loop::{show, story};
+use crate::fixtures::{on_terminal, snapshot};
 
 #[test]
-fn a_step_is_refused_in_the_contracts_order() {
+fn step_is_refused_in_the_documented_order() {
     let sandbox = RunBuilder::new(RUNNER).start();
-    let refused = |why: &str| {
-        let told = sandbox.runner(&["step"]).refused(2);
-        assert!(
-            told.starts_with("error: could not make an iteration\n") && told.contains(why),
-            "{why}: {told}"
-        );
-        assert_eq!(sandbox.runner(&["loop"]).refused(2), told, "a loop refuses the same");
+    let assert_refused = |name: &str| {
+        let refused = sandbox.runner(&["step"]);
+        assert_snapshot!(format!("refused_{name}"), snapshot(&sandbox, &refused));
+        assert_eq!(sandbox.runner(&["loop"]).refused(2), refused.stderr, "a loop is refused like a step");
     };
     let state = ".runner/state/run_state.json";
-    let with_state = |edit: &dyn Fn(&str) -> String| {
+    let edit_state = |edit: &dyn Fn(&str) -> String| {
         let text = edit(&sandbox.read(state));
         sandbox.write(state, text);
     };
-    let (goal, ignore) = (sandbox.read(".runner/GOAL.md"), sandbox.read(".runner/.gitignore"));
-    // Everything is wrong at once; what comes first is told first, and mended.
+    let goal = sandbox.read(".runner/GOAL.md");
+    let ignore = sandbox.read(".runner/.gitignore");
+    // Everything is wrong at once. Fix the reported problem each time.
     sandbox.write("dirty", "x");
     sandbox.git(&["checkout", "-q", "main"]);
-    refused("the current branch is `main`: the runner works on branches of its own (run 'runner start')");
+    assert_refused("1_protected_branch");
     sandbox.git(&["checkout", "-q", "-b", "elsewhere", BRANCH]);
     std::fs::remove_file(sandbox.path(".runner/.gitignore")).unwrap();
     sandbox.write(".runner/GOAL.md", goal.replace("id: demo", "id: another"));
-    with_state(&|text| text.replace("\"run_id\": \"demo\"", "\"run_id\": null"));
-    refused("dirty");
+    edit_state(&|text| text.replace("\"run_id\": \"demo\"", "\"run_id\": null"));
+    assert_refused("2_dirty");
     std::fs::remove_file(sandbox.path("dirty")).unwrap();
-    refused("`.runner/.gitignore` is missing (run 'runner start')");
+    assert_refused("3_no_gitignore");
     sandbox.write(".runner/.gitignore", ignore);
-    refused("no run has been started: run_state.json holds no run id (run 'runner start')");
-    with_state(&|text| text.replace("\"run_id\": null", "\"run_id\": \"demo\""));
-    refused("run_state.json belongs to run `demo`, GOAL.md names run `another` (run 'runner start')");
+    assert_refused("4_not_started");
+    edit_state(&|text| text.replace("\"run_id\": null", "\"run_id\": \"demo\""));
+    assert_refused("5_other_goal");
     sandbox.write(".runner/GOAL.md", goal);
-    refused(
-        "run `demo` lives on branch `runner/demo`, the current branch is `elsewhere` (run 'runner start')",
-    );
+    assert_refused("6_other_branch");
     sandbox.git(&["checkout", "-q", BRANCH]);
     sandbox.write(".runner/prompts/x.md", "x");
-    refused(".runner/prompts");
+    assert_refused("7_runner_files_changed");
     std::fs::remove_dir_all(sandbox.path(".runner/prompts")).unwrap();
     sandbox.runner(&["loop"]).ok();
     assert_sound(&sandbox);
 }
 
 #[test]
-fn every_event_is_one_line_of_json() {
+fn loop_prints_one_key_value_line_per_event() {
+    let sandbox = story();
+    assert_snapshot!("loop_key_values", snapshot(&sandbox, &sandbox.runner(&["loop"])));
+}
+
+#[test]
+fn loop_on_a_terminal_prints_iterations_and_a_summary() {
+    let sandbox = story();
+    assert_snapshot!("loop_complete_80", snapshot(&sandbox, &on_terminal(&sandbox, 80, "loop")));
+}
+
+#[test]
+fn stuck_loop_names_the_commands_that_help() {
+    let sandbox = RunBuilder::new(RUNNER).agent("answer retry 'no idea'").start();
+    assert_snapshot!("loop_stuck_80", snapshot(&sandbox, &on_terminal(&sandbox, 80, "loop")));
+    assert_snapshot!("loop_stuck_again", snapshot(&sandbox, &sandbox.runner(&["loop"])));
+}
+
+#[test]
+fn failing_baseline_is_a_warning_on_a_terminal() {
+    let builder = RunBuilder::new(RUNNER).agent("touch ok; answer done").guard("test -e ok");
+    let sandbox = builder.guard_keys("baseline = true").start();
+    assert_snapshot!("loop_baseline_80", snapshot(&sandbox, &on_terminal(&sandbox, 80, "loop")));
+}
+
+#[test]
+fn restored_guard_and_edited_plan_are_notes_on_a_terminal() {
+    let agent = "case $RUNNER_NODE_ID in root) split; answer decomposed ;; *) echo 'exit 0' > guard.sh; answer done ;; esac";
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).protected("guard.sh").start();
+    assert_snapshot!("loop_notes_80", snapshot(&sandbox, &on_terminal(&sandbox, 80, "loop")));
+}
+
+#[test]
+fn json_loop_prints_one_line_per_event() {
     let sandbox = story();
     let ran = sandbox.runner(&["loop", "--json"]).ok();
     let events: Vec<serde_json::Value> =
@@ -64,12 +95,12 @@ fn every_event_is_one_line_of_json() {
     assert_eq!(names.iter().filter(|name| **name == "committed").count(), 5);
     assert_eq!(names.last().copied(), Some("end"));
     assert_eq!(events.last().unwrap()["stop"]["reason"], "complete");
-    let settled = events.iter().find(|event| event["event"] == "decided").unwrap();
-    assert_eq!((&settled["outcome"], &settled["leaves"]["total"]), (&"decomposed".into(), &2.into()));
+    let decided = events.iter().find(|event| event["event"] == "decided").unwrap();
+    assert_eq!((&decided["outcome"], &decided["leaves"]["total"]), (&"decomposed".into(), &2.into()));
 }
 
 #[test]
-fn a_quiet_loop_says_nothing_but_errors() {
+fn quiet_loop_prints_only_errors() {
     let sandbox = RunBuilder::new(RUNNER).agent("echo loud; answer retry").start();
     let ran = sandbox.runner(&["loop", "-q"]);
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(3), "", ""));
@@ -78,7 +109,7 @@ fn a_quiet_loop_says_nothing_but_errors() {
 }
 
 #[test]
-fn a_reader_that_went_away_stops_nothing() {
+fn closed_pipe_does_not_stop_the_loop() {
     let sandbox = story();
     let mut shell = sandbox.command("bash");
     shell.args(["-c", &format!("set -o pipefail; {RUNNER} loop | head -1; echo ${{PIPESTATUS[0]}}")]);
@@ -89,7 +120,7 @@ fn a_reader_that_went_away_stops_nothing() {
 }
 
 #[test]
-fn a_signal_stops_politely_and_keeps_the_work() {
+fn signal_stops_gracefully_and_commits_the_work() {
     for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         let agent = "trap 'echo asked >> work; exit' TERM; echo half > work; touch $AROUND/begun; while true; do sleep 0.01; done";
         let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
@@ -101,7 +132,7 @@ fn a_signal_stops_politely_and_keeps_the_work() {
         assert_eq!(sandbox.read("work"), "half\nasked\n", "{signal}");
         assert_eq!(sandbox.tree()["root"]["attempts"], 0);
         assert_sound(&sandbox);
-        sandbox.new_agent("answer done");
+        sandbox.replace_agent("answer done");
         sandbox.runner(&["loop"]).ok();
     }
 }

@@ -1,4 +1,4 @@
-//! `runner pause` and `runner resume`: a loop that stands still between two iterations, and lives on.
+//! `runner pause` and `runner resume`.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
@@ -10,7 +10,7 @@ use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 
-/// A loop in the background, whose events are read one by one.
+/// A background loop whose events the test reads one by one.
 struct Loop {
     child: Child,
     lines: BufReader<ChildStdout>,
@@ -23,7 +23,7 @@ impl Loop {
         Self { child, lines }
     }
 
-    /// Reads on until an event of this name.
+    /// Reads events until one of this name.
     fn until(&mut self, name: &str) {
         let mut line = String::new();
         while !line.contains(&format!("\"event\":\"{name}\"")) {
@@ -40,7 +40,7 @@ impl Loop {
     }
 }
 
-/// Every session waits until a file with its iteration's number is there.
+/// Each session waits for a file named after its iteration.
 const PATIENT: &str = r#"
 touch "$AROUND/begun-$RUNNER_ITER"
 while [ ! -e "$AROUND/go-$RUNNER_ITER" ]; do sleep 0.01; done
@@ -64,23 +64,20 @@ fn begun(sandbox: &TestRepo, iter: u32) {
 }
 
 #[test]
-fn a_paused_loop_lives_on_while_its_plan_is_edited() {
+fn paused_loop_keeps_running_while_the_plan_is_edited() {
     let sandbox = patient();
     let mut running = Loop::start(&sandbox);
     begun(&sandbox, 1);
-    let told = sandbox.runner(&["pause"]).ok().stdout;
-    assert!(told.contains("paused=true was_paused=false at_work="), "{told}");
+    let output = sandbox.runner(&["pause"]).ok().stdout;
+    assert!(output.contains("paused=true was_paused=false running_pid="), "{output}");
     sandbox.runner(&["note", "too early"]).refused(1);
     go(&sandbox, 1);
     running.until("paused");
-    let told = sandbox.runner(&["pause", "--wait"]).ok().stdout;
-    assert_eq!(told, "paused=true was_paused=true\n");
+    let output = sandbox.runner(&["pause", "--wait"]).ok().stdout;
+    assert_eq!(output, "paused=true was_paused=true\n");
     assert_eq!(sandbox.outcomes(), ["passed"], "the iteration that was being made is whole");
     let status = sandbox.runner(&["status"]).ok();
-    assert_eq!(
-        (status.value("state"), status.value("next")),
-        (Some("paused"), Some("\"runner resume    to go on\""))
-    );
+    assert_eq!((status.value("state"), status.value("next")), (Some("paused"), Some("\"runner resume\"")));
 
     sandbox.runner(&["node", "split", "two", "--into", "Three", "--into", "Four"]).ok();
     sandbox.runner(&["answer", "1", "x"]).refused(2);
@@ -97,10 +94,10 @@ fn a_paused_loop_lives_on_while_its_plan_is_edited() {
 }
 
 #[test]
-fn a_loop_that_is_started_while_the_run_is_paused_waits() {
+fn loop_started_while_paused_waits() {
     let sandbox = RunBuilder::new(RUNNER).start();
-    let told = sandbox.runner(&["pause", "--wait"]).ok().stdout;
-    assert_eq!(told, "paused=true was_paused=false\n");
+    let output = sandbox.runner(&["pause", "--wait"]).ok().stdout;
+    assert_eq!(output, "paused=true was_paused=false\n");
     let mut waiting = Loop::start(&sandbox);
     waiting.until("paused");
     assert_eq!(sandbox.outcomes(), [""; 0]);
@@ -111,7 +108,7 @@ fn a_loop_that_is_started_while_the_run_is_paused_waits() {
 }
 
 #[test]
-fn a_paused_loop_ends_when_it_is_told_to() {
+fn paused_loop_can_be_interrupted() {
     let sandbox = RunBuilder::new(RUNNER).start();
     sandbox.runner(&["pause"]).ok();
     let mut waiting = Loop::start(&sandbox);
@@ -124,12 +121,12 @@ fn a_paused_loop_ends_when_it_is_told_to() {
 }
 
 #[test]
-fn what_another_command_left_unfinished_in_a_pause_is_finished_before_the_run_goes_on() {
+fn crash_of_another_command_during_a_pause_is_recovered_before_the_loop_continues() {
     let sandbox = patient();
     sandbox.runner(&["pause"]).ok();
     let mut waiting = Loop::start(&sandbox);
     waiting.until("paused");
-    run(sandbox.runner_command(&["node", "remove", "two"]).env("RUNNER_TEST_CRASH_AT", "move.branch"));
+    run(sandbox.runner_command(&["node", "remove", "two"]).env("RUNNER_TEST_CRASH_AT", "publish.branch"));
     go(&sandbox, 1);
     sandbox.runner(&["resume"]).ok();
     assert_eq!(waiting.end(), Some(0));
@@ -138,7 +135,7 @@ fn what_another_command_left_unfinished_in_a_pause_is_finished_before_the_run_go
 }
 
 #[test]
-fn a_wait_can_be_paused_and_is_not_longer_for_an_edit() {
+fn wait_can_be_paused_and_an_edit_does_not_extend_it() {
     let agent = r#"printf '{"fault": {"fault": "rate_limited", "retry_after_secs": 3600}}' > "$RUNNER_REPORT"; exit 1"#;
     let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     let mut waiting = Loop::start(&sandbox);
@@ -146,9 +143,9 @@ fn a_wait_can_be_paused_and_is_not_longer_for_an_edit() {
     sandbox.runner(&["pause", "--wait"]).ok();
     waiting.until("paused");
     let ends = |sandbox: &TestRepo| {
-        let told: serde_json::Value =
+        let output: serde_json::Value =
             serde_json::from_str(&sandbox.runner(&["status", "--json"]).ok().stdout).unwrap();
-        told["wait"]["ends_unix_ms"].as_u64().unwrap()
+        output["wait"]["ends_unix_ms"].as_u64().unwrap()
     };
     let before = ends(&sandbox);
     std::thread::sleep(std::time::Duration::from_millis(1100));

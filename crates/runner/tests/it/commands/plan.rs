@@ -5,7 +5,7 @@ use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 use crate::assert_proved;
-use crate::commands::log_show_diff::on_terminal;
+use crate::commands::log_show_diff::on_wide_terminal;
 use crate::ready;
 use crate::started;
 
@@ -26,24 +26,24 @@ fn subject_and_trailers(sandbox: &TestRepo) -> String {
     sandbox.git(&["log", "-1", "--format=%B"])
 }
 
-/// Everything that an import could change.
+/// Everything an import could change.
 fn state(sandbox: &TestRepo) -> (Vec<String>, String, String) {
     let status = sandbox.git(&["status", "--porcelain", "-uall"]);
     (sandbox.branches(), status, sandbox.read(".runner/state/tree.json"))
 }
 
 #[test]
-fn a_plan_is_one_commit_that_can_be_verified_and_worked_on() {
+fn imported_plan_is_one_commit_that_verifies_and_runs() {
     let sandbox = RunBuilder::new(RUNNER).file("PLAN.md", LIST).start();
     let before = state(&sandbox);
     let dry = sandbox.runner(&["plan", "import", "PLAN.md", "--dry-run"]).ok().stdout;
     assert!(dry.ends_with("format=markdown under=root nodes=4 skipped=1 dry_run=true\n"), "{dry}");
-    assert!(dry.contains("skipped=Think line=3 standing=done\n"), "{dry}");
+    assert!(dry.contains("skipped=Think line=3 status=done\n"), "{dry}");
     assert_eq!(state(&sandbox), before, "a dry run writes nothing");
 
-    let told = sandbox.runner(&["plan", "import", "PLAN.md"]).ok().stdout;
+    let output = sandbox.runner(&["plan", "import", "PLAN.md"]).ok().stdout;
     let tip = sandbox.git(&["rev-parse", "HEAD"]);
-    assert!(told.contains(&format!("nodes=4 skipped=1 dry_run=false commit={tip}\n")), "{told}");
+    assert!(output.contains(&format!("nodes=4 skipped=1 dry_run=false commit={tip}\n")), "{output}");
     assert_eq!(
         subject_and_trailers(&sandbox),
         "chore(loop): start run demo\n\nRunner-Plan-Import: markdown 4"
@@ -70,36 +70,36 @@ fn a_plan_is_one_commit_that_can_be_verified_and_worked_on() {
 }
 
 #[test]
-fn dependencies_become_order_and_the_format_is_told() {
+fn import_orders_by_dependencies_and_reports_the_format() {
     let sandbox = started();
     let tasks = r#"{"tasks": [
         {"id": 1, "title": "Last", "dependencies": [2]},
         {"id": 2, "title": "First", "subtasks": [{"id": 1, "title": "B", "dependencies": [2]}, {"id": 2, "title": "A"}]}
     ]}"#;
     std::fs::write(sandbox.outside().join("tasks.json"), tasks).unwrap();
-    let told = sandbox.runner(&["plan", "import", "../tasks.json", "--json"]).ok().stdout;
-    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["format"], "task-master");
-    assert_eq!(told["added"], serde_json::json!(["task-2", "task-2.2", "task-2.1", "task-1"]));
+    let output = sandbox.runner(&["plan", "import", "../tasks.json", "--json"]).ok().stdout;
+    let output: serde_json::Value = serde_json::from_str(&output).unwrap();
+    assert_eq!(output["format"], "task-master");
+    assert_eq!(output["added"], serde_json::json!(["task-2", "task-2.2", "task-2.1", "task-1"]));
     let stories = r#"[{"title": "Second", "priority": 2}, {"title": "First", "priority": 1}]"#;
     let mut piped = sandbox.command("sh");
     piped.args(["-c", &format!("printf '%s' '{stories}' | {RUNNER} plan import - --under task-1")]);
-    let told = run(&mut piped).ok().stdout;
-    assert!(told.starts_with("added=first\nadded=second\nformat=prd under=task-1 nodes=2"), "{told}");
+    let output = run(&mut piped).ok().stdout;
+    assert!(output.starts_with("added=first\nadded=second\nformat=prd under=task-1 nodes=2"), "{output}");
     assert_proved(&sandbox);
 }
 
 #[test]
-fn what_cannot_be_imported_is_named_and_nothing_is_written() {
+fn invalid_plan_is_reported_and_nothing_is_written() {
     let sandbox = started();
     let before = state(&sandbox);
     let refused = |name: &str, text: &str, words: &[&str], args: &[&str]| {
         let path = sandbox.outside().join(name);
         std::fs::write(&path, text).unwrap();
-        let told = sandbox.runner(&[&["plan", "import", path.to_str().unwrap()], args].concat()).refused(2);
-        assert!(words.iter().all(|word| told.contains(word)), "{told}");
-        assert!(told.contains("hint: "), "{told}");
-        assert_eq!(state(&sandbox), before, "{told}");
+        let output = sandbox.runner(&[&["plan", "import", path.to_str().unwrap()], args].concat()).refused(2);
+        assert!(words.iter().all(|word| output.contains(word)), "{output}");
+        assert!(output.contains("hint: "), "{output}");
+        assert_eq!(state(&sandbox), before, "{output}");
     };
     refused("a.md", "no list\n", &["a.md:1: the file holds no item"], &[]);
     refused("b.md", "- [ ] a\n\n```\n", &["b.md:3: the block of code that begins here has no end"], &[]);
@@ -114,12 +114,14 @@ fn what_cannot_be_imported_is_named_and_nothing_is_written() {
     refused("e.json", "{\n,}", &["e.json:2: no JSON"], &[]);
     refused("f.md", "- [x] a\n", &["nothing to import", "--include-done"], &[]);
     refused("f.md", "- [x] a\n", &["nothing to import"], &["--dry-run"]);
-    refused("g.md", "- [ ] a\n", &["there is no node `nope`"], &["--under", "nope"]);
-    assert!(sandbox.runner(&["plan", "import", "nowhere.md"]).refused(2).contains("cannot be read"));
+    refused("g.md", "- [ ] a\n", &["there is no task `nope`"], &["--under", "nope"]);
+    assert!(
+        sandbox.runner(&["plan", "import", "nowhere.md"]).refused(2).contains("cannot read `nowhere.md`")
+    );
 }
 
 #[test]
-fn a_plan_goes_into_a_run_that_stands_with_nothing_else_to_be_taken_in() {
+fn import_is_refused_with_other_uncommitted_changes() {
     let sandbox = ready();
     std::fs::write(sandbox.outside().join("p.md"), "- [ ] a\n").unwrap();
     let refused = sandbox.runner(&["plan", "import", "../p.md"]).refused(2);
@@ -128,36 +130,36 @@ fn a_plan_goes_into_a_run_that_stands_with_nothing_else_to_be_taken_in() {
     let config = sandbox.read(".runner/state/config.toml");
     sandbox.write(".runner/state/config.toml", config.replace("= 200", "= 77"));
     let refused = sandbox.runner(&["plan", "import", "../p.md"]).refused(2);
-    assert!(refused.contains("take the changes in with 'runner start'"), "{refused}");
+    assert!(refused.contains("commit the changes with 'runner start'"), "{refused}");
     sandbox.runner(&["start"]).ok();
     sandbox.write("mine", "1");
-    assert!(sandbox.runner(&["plan", "import", "../p.md"]).refused(2).contains("not committed"));
+    assert!(sandbox.runner(&["plan", "import", "../p.md"]).refused(2).contains("uncommitted changes"));
     sandbox.commit_all("mine");
     sandbox.runner(&["plan", "import", "../p.md"]).ok();
     let message = subject_and_trailers(&sandbox);
-    assert!(message.ends_with("Runner-Taken-In: 1\nRunner-Plan-Import: markdown 1"), "{message}");
+    assert!(message.ends_with("Runner-User-Commits: 1\nRunner-Plan-Import: markdown 1"), "{message}");
     assert_proved(&sandbox);
     sandbox.git(&["checkout", "-q", "-b", "elsewhere"]);
     assert!(sandbox.runner(&["plan", "import", "../p.md"]).refused(2).contains("lives on branch"));
 }
 
 #[test]
-fn an_import_that_claims_what_it_did_not_do_is_found() {
+fn forged_import_is_detected() {
     let sandbox = started();
     std::fs::write(sandbox.outside().join("p.md"), "- [ ] a\n- [ ] b\n").unwrap();
     sandbox.runner(&["plan", "import", "../p.md"]).ok();
     let message = subject_and_trailers(&sandbox);
     for (from, to) in [("markdown 2", "markdown 3"), ("markdown 2", "paper 2"), ("markdown 2", "markdown")] {
         sandbox.git(&["commit", "-q", "--amend", "-m", &message.replace(from, to)]);
-        let told = sandbox.runner(&["verify"]);
-        assert_eq!(told.code, Some(1), "{to}");
-        assert!(told.stdout.contains("violation=edit_scope"), "{to}: {}", told.stdout);
+        let output = sandbox.runner(&["verify"]);
+        assert_eq!(output.code, Some(1), "{to}");
+        assert!(output.stdout.contains("violation=edit_scope"), "{to}: {}", output.stdout);
     }
 }
 
 #[test]
-fn a_crash_during_an_import_is_finished_by_the_next_command() {
-    for point in ["start.commit", "move.journal", "move.branch", "move.documents", "move.index"] {
+fn next_command_finishes_an_import_after_a_crash() {
+    for point in ["start.commit", "publish.journal", "publish.branch", "publish.documents", "publish.index"] {
         let sandbox = started();
         std::fs::write(sandbox.outside().join("p.md"), "- [ ] a\n").unwrap();
         let import = ["plan", "import", "../p.md"];
@@ -172,20 +174,23 @@ fn a_crash_during_an_import_is_finished_by_the_next_command() {
 }
 
 #[test]
-fn a_terminal_gets_the_tree() {
+fn import_shows_the_tree_on_a_terminal() {
     let sandbox = started();
     sandbox.write("PLAN.md", format!("{LIST}\n## Notes\n\nNothing.\n"));
     sandbox.commit_all("a plan");
-    insta::assert_snapshot!("plan_dry_run_90", on_terminal(&sandbox, "plan import PLAN.md -n", 0));
-    insta::assert_snapshot!("plan_import_90", on_terminal(&sandbox, "plan import PLAN.md", 0));
+    insta::assert_snapshot!(
+        "plan_dry_run_90",
+        on_wide_terminal(&sandbox, "plan import PLAN.md --dry-run", 0)
+    );
+    insta::assert_snapshot!("plan_import_90", on_wide_terminal(&sandbox, "plan import PLAN.md", 0));
     insta::assert_snapshot!(
         "plan_refused_90",
-        on_terminal(&sandbox, "plan import PLAN.md --tag x --format prd", 2)
+        on_wide_terminal(&sandbox, "plan import PLAN.md --tag x --format prd", 2)
     );
 }
 
 #[test]
-fn an_export_is_imported_as_the_same_plan() {
+fn exported_plan_imports_as_the_same_plan() {
     let sandbox = started();
     std::fs::write(sandbox.outside().join("p.md"), LIST).unwrap();
     sandbox.runner(&["plan", "import", "../p.md"]).ok();
@@ -193,10 +198,10 @@ fn an_export_is_imported_as_the_same_plan() {
     assert!(text.starts_with("# Port it\n") && text.contains("\n- [ ] Store it\n"), "{text}");
     let file = sandbox.outside().join("out.md");
     let name = file.to_str().unwrap();
-    sandbox.runner(&["plan", "export", name]).ok();
+    sandbox.runner(&["plan", "export", "--out", name]).ok();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
-    assert!(sandbox.runner(&["plan", "export", name]).refused(2).contains("--force"));
-    sandbox.runner(&["plan", "export", name, "--force"]).ok();
+    assert!(sandbox.runner(&["plan", "export", "--out", name]).refused(2).contains("--force"));
+    sandbox.runner(&["plan", "export", "-o", name, "--force"]).ok();
 
     let other = started();
     other.runner(&["plan", "import", name]).ok();

@@ -1,4 +1,4 @@
-//! `runner init` and `runner start`: identity, branches, what is committed and what is refused.
+//! `runner init` and `runner start`: identity, branches, commits and refusals.
 
 use testkit::test_repo::TestRepo;
 
@@ -12,7 +12,7 @@ fn short_head(sandbox: &TestRepo) -> String {
 }
 
 #[test]
-fn a_run_begins_resumes_and_begins_anew_as_the_contract_says() {
+fn run_starts_resumes_and_restarts_by_the_contract() {
     let sandbox = ready();
     let first = format!("run-{}", short_head(&sandbox));
 
@@ -26,16 +26,16 @@ fn a_run_begins_resumes_and_begins_anew_as_the_contract_says() {
 
     let before = sandbox.branches();
     let again = sandbox.runner(&["start"]).ok();
-    assert_eq!(again.value("how"), Some("resumed"));
+    assert_eq!(again.value("kind"), Some("resumed"));
     assert_eq!(sandbox.branches(), before, "no empty commit");
 
-    // main has no goal: a start there is a new run from main's commit.
+    // main has no goal: `start` begins a new run from main's commit.
     sandbox.git(&["checkout", "-q", "main"]);
     let second = sandbox.runner(&["start"]).ok();
     assert_eq!(second.value("run_id"), Some(format!("{first}-2").as_str()));
     assert_eq!(second.value("goal_written"), Some("false"));
 
-    // Without its id, the goal begins yet another run, from the commit it stands on.
+    // A goal without an id begins another run from the current commit.
     let third = format!("run-{}", short_head(&sandbox));
     let goal = sandbox.read(".runner/GOAL.md");
     sandbox.write(".runner/GOAL.md", goal.replace(&format!("id: {first}-2\n"), ""));
@@ -47,12 +47,12 @@ fn a_run_begins_resumes_and_begins_anew_as_the_contract_says() {
 }
 
 #[test]
-fn a_goal_on_main_resumes_its_run_from_there() {
+fn goal_on_main_resumes_its_run() {
     let sandbox = ready();
     sandbox.write(".runner/GOAL.md", format!("---\nid: mine\n---\n{GOAL}"));
     sandbox.commit_all("set up on main");
     sandbox.runner(&["start"]).ok();
-    // The run moves on; main moves on differently.
+    // The run and main diverge.
     sandbox.write("work.txt", "by the run\n");
     sandbox.write("README.md", "changed by the run\n");
     sandbox.commit_all("run's work");
@@ -62,7 +62,7 @@ fn a_goal_on_main_resumes_its_run_from_there() {
     sandbox.commit_all("main's work");
 
     let resumed = sandbox.runner(&["start"]).ok();
-    assert_eq!(resumed.value("how"), Some("updated"), "the commit by hand is taken in");
+    assert_eq!(resumed.value("kind"), Some("updated"), "the commit by hand is taken in");
     assert_eq!(sandbox.git(&["rev-parse", "HEAD^"]), tip);
     assert_eq!(sandbox.git(&["branch", "--show-current"]), "runner/mine");
     assert_eq!(sandbox.git(&["status", "--porcelain", "-uall"]), "");
@@ -71,36 +71,36 @@ fn a_goal_on_main_resumes_its_run_from_there() {
 }
 
 #[test]
-fn another_id_in_the_goal_goes_to_that_run_and_leaves_its_goal_alone() {
+fn another_id_in_the_goal_switches_to_that_run_and_keeps_its_goal() {
     let sandbox = ready();
     sandbox.write(".runner/GOAL.md", "---\nid: one\n---\n# One\n");
     sandbox.runner(&["start"]).ok();
     sandbox.write(".runner/GOAL.md", "---\nid: two\n---\n# Two\n");
     sandbox.runner(&["start"]).ok();
     let tips = sandbox.branches();
-    // Nothing but the id changes: the goal that is there belongs to the run that is left.
+    // Only the id changes: the goal text belongs to the run that is left.
     sandbox.write(".runner/GOAL.md", "---\nid: one\n---\n# Two\n");
-    assert_eq!(sandbox.runner(&["start"]).ok().value("how"), Some("resumed"));
+    assert_eq!(sandbox.runner(&["start"]).ok().value("kind"), Some("resumed"));
     assert_eq!(
         (sandbox.read(".runner/GOAL.md").as_str(), sandbox.branches()),
         ("---\nid: one\n---\n# One\n", tips)
     );
-    // A goal that was written anew comes along.
+    // A changed goal text moves to the other run.
     sandbox.write(".runner/GOAL.md", "---\nid: two\n---\n# Two and more\n");
-    assert_eq!(sandbox.runner(&["start"]).ok().value("how"), Some("updated"));
+    assert_eq!(sandbox.runner(&["start"]).ok().value("kind"), Some("updated"));
     assert_eq!(sandbox.git(&["show", "runner/two:.runner/GOAL.md"]), "---\nid: two\n---\n# Two and more");
     assert!(sandbox.runner(&["select"]).ok().stdout.contains("title=\"Two and more\""));
 }
 
 #[test]
-fn what_the_user_changed_under_runner_is_taken_in() {
+fn start_commits_the_users_changes_under_runner() {
     let sandbox = started();
     let config = sandbox.read(".runner/state/config.toml").replace("= 200", "= 50");
     sandbox.write(".runner/state/config.toml", &config);
     sandbox.write(".runner/nodes/root/context.md", "read this first\n");
     sandbox.write(".runner/prompts/contract.md", "mine\n");
     let updated = sandbox.runner(&["start"]).ok();
-    assert_eq!(updated.value("how"), Some("updated"));
+    assert_eq!(updated.value("kind"), Some("updated"));
     assert_eq!(sandbox.git(&["status", "--porcelain", "-uall"]), "");
     assert_eq!(sandbox.git(&["show", "HEAD:.runner/nodes/root/context.md"]), "read this first");
     assert_eq!(sandbox.git(&["show", "HEAD:.runner/state/config.toml"]), config.trim_end());
@@ -115,8 +115,8 @@ fn logs_and_context_are_never_committed() {
     let sandbox = started();
     sandbox.write(".runner/iterations/x/0001/guard.log", "log\n");
     sandbox.write(".runner/context/goal.md", "context\n");
-    assert_eq!(sandbox.runner(&["start"]).ok().value("how"), Some("resumed"));
-    // On a branch without the ignore file they lie about as unknown files; a start there leaves them alone.
+    assert_eq!(sandbox.runner(&["start"]).ok().value("kind"), Some("resumed"));
+    // On a branch without the .gitignore they are untracked files; `start` does not touch them.
     sandbox.git(&["checkout", "-q", "main"]);
     assert!(sandbox.path(".runner/iterations/x/0001/guard.log").exists());
     sandbox.runner(&["start"]).ok();
@@ -126,7 +126,7 @@ fn logs_and_context_are_never_committed() {
 }
 
 #[test]
-fn a_new_run_gets_a_new_tree_or_the_open_part_of_the_old_one() {
+fn new_run_gets_a_new_tree_or_keeps_the_open_tasks() {
     let sandbox = started();
     let tree = sandbox.read(".runner/state/tree.json");
     assert!(tree.contains("\"title\": \"Port it\"") && tree.contains("\"it runs\""), "{tree}");
@@ -162,18 +162,18 @@ fn a_new_run_gets_a_new_tree_or_the_open_part_of_the_old_one() {
 }
 
 #[test]
-fn a_goal_written_after_the_first_start_makes_the_root() {
+fn goal_written_after_the_first_start_becomes_the_root() {
     let sandbox = TestRepo::with_commit(RUNNER);
     assert_eq!(sandbox.runner(&["start"]).ok().value("goal_written"), Some("false"));
     let goal = sandbox.read(".runner/GOAL.md").replace("# Goal", "# Fly to the moon");
     sandbox.write(".runner/GOAL.md", goal);
     let updated = sandbox.runner(&["start"]).ok();
-    assert_eq!((updated.value("how"), updated.value("goal_written")), (Some("updated"), Some("true")));
+    assert_eq!((updated.value("kind"), updated.value("goal_written")), (Some("updated"), Some("true")));
     assert!(sandbox.runner(&["select"]).ok().stdout.contains("Fly to the moon"));
 }
 
 #[test]
-fn a_goal_can_be_given_on_the_command_line() {
+fn goal_can_be_passed_as_an_argument() {
     let sandbox = TestRepo::with_commit(RUNNER);
     sandbox.runner(&["start", "--goal", "Make it fast"]).ok();
     assert!(sandbox.read(".runner/GOAL.md").ends_with("---\n\nMake it fast\n"));
@@ -191,19 +191,19 @@ fn a_goal_can_be_given_on_the_command_line() {
 }
 
 #[test]
-fn a_repository_without_a_commit_is_told_what_to_do() {
+fn repository_without_a_commit_gets_a_hint() {
     let sandbox = TestRepo::empty(RUNNER);
     sandbox.git(&["init", "-q", "-b", "main"]);
     sandbox.runner(&["init"]).ok();
     let refused = sandbox.runner(&["start"]).refused(2);
     assert!(refused.contains("no commit yet") && refused.contains("git commit --allow-empty"), "{refused}");
-    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("\"not started\""));
+    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("no_run"));
     sandbox.git(&["commit", "-q", "--allow-empty", "-m", "root"]);
     sandbox.runner(&["start"]).ok();
 }
 
 #[test]
-fn a_detached_head_is_a_good_place_to_start() {
+fn run_starts_from_a_detached_head() {
     let sandbox = ready();
     sandbox.git(&["checkout", "-q", "--detach"]);
     sandbox.runner(&["start"]).ok();
@@ -211,7 +211,7 @@ fn a_detached_head_is_a_good_place_to_start() {
 }
 
 #[test]
-fn an_operation_under_way_is_refused_and_left_alone() {
+fn git_operation_in_progress_is_refused_and_not_touched() {
     let sandbox = ready();
     sandbox.git(&["checkout", "-q", "-b", "side"]);
     sandbox.write("README.md", "side\n");
@@ -228,7 +228,10 @@ fn an_operation_under_way_is_refused_and_left_alone() {
         sandbox.try_git(begin);
         let before = (sandbox.branches(), sandbox.git(&["status", "--porcelain"]));
         let refused = sandbox.runner(&["start"]).refused(2);
-        assert!(refused.contains(&format!("a {word} is under way")) && refused.contains(abort), "{refused}");
+        assert!(
+            refused.contains(&format!("a {word} is in progress")) && refused.contains(abort),
+            "{refused}"
+        );
         assert_eq!(before, (sandbox.branches(), sandbox.git(&["status", "--porcelain"])));
         let words: Vec<&str> = abort.split(' ').skip(1).collect();
         sandbox.git(&words);
@@ -238,7 +241,7 @@ fn an_operation_under_way_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_dirty_work_tree_is_refused_with_its_paths() {
+fn dirty_work_tree_is_refused_with_its_paths() {
     let sandbox = ready();
     sandbox.write("README.md", "edited\n");
     for n in 0..12 {
@@ -252,7 +255,7 @@ fn a_dirty_work_tree_is_refused_with_its_paths() {
 }
 
 #[test]
-fn a_branch_called_runner_is_in_the_way() {
+fn branch_called_runner_is_refused() {
     let sandbox = ready();
     sandbox.git(&["branch", "runner"]);
     let refused = sandbox.runner(&["start"]).refused(2);
@@ -263,7 +266,7 @@ fn a_branch_called_runner_is_in_the_way() {
 }
 
 #[test]
-fn a_branch_held_by_another_work_tree_is_named_with_its_place() {
+fn branch_checked_out_elsewhere_is_refused_with_its_path() {
     let sandbox = started();
     let branch = sandbox.git(&["branch", "--show-current"]);
     let goal = sandbox.read(".runner/GOAL.md");
@@ -279,7 +282,7 @@ fn a_branch_held_by_another_work_tree_is_named_with_its_place() {
 }
 
 #[test]
-fn without_a_name_in_the_configuration_commits_are_by_the_runner() {
+fn commits_have_the_runner_as_author_without_a_git_identity() {
     let sandbox = started();
     assert_eq!(sandbox.git(&["log", "-1", "--format=%an <%ae> %cn"]), "runner <runner@localhost> runner");
     std::fs::write(sandbox.outside().join("home/.gitconfig"), "[user]\nname = Ann\nemail = ann@x\n").unwrap();
@@ -289,7 +292,7 @@ fn without_a_name_in_the_configuration_commits_are_by_the_runner() {
 }
 
 #[test]
-fn a_bad_goal_or_id_or_configuration_changes_nothing() {
+fn invalid_goal_id_or_configuration_changes_nothing() {
     let sandbox = ready();
     for (file, text, word) in [
         (".runner/GOAL.md", "---\nid: a b\n---\nx\n", "line 2: `id` \"a b\" contains ' '"),
@@ -309,11 +312,11 @@ fn a_bad_goal_or_id_or_configuration_changes_nothing() {
 }
 
 #[test]
-fn a_users_edit_of_the_tree_is_taken_in_unless_it_takes_what_is_the_runners() {
+fn start_commits_tree_edits_except_runner_owned_fields() {
     let sandbox = started();
     let tree = sandbox.read(".runner/state/tree.json");
     sandbox.write(".runner/state/tree.json", tree.replace("\"max_attempts\": 3", "\"max_attempts\": 9"));
-    assert_eq!(sandbox.runner(&["start"]).ok().value("how"), Some("updated"));
+    assert_eq!(sandbox.runner(&["start"]).ok().value("kind"), Some("updated"));
     let tree = sandbox.read(".runner/state/tree.json");
     for (from, to, word) in [
         ("\"passes\": false", "\"passes\": true", "`passes` is the runner's to set"),
@@ -324,7 +327,7 @@ fn a_users_edit_of_the_tree_is_taken_in_unless_it_takes_what_is_the_runners() {
         assert!(refused.contains(word), "{refused}");
         sandbox.write(".runner/state/tree.json", &tree);
     }
-    // The runner's own book-keeping is not the user's to change: the branch's version counts.
+    // Users cannot change run_state.json: the branch's version counts.
     let state = sandbox.read(".runner/state/run_state.json");
     sandbox.write(".runner/state/run_state.json", state.replace("\"next_iter\": 1", "\"next_iter\": 7"));
     sandbox.runner(&["start"]).ok();
@@ -332,7 +335,7 @@ fn a_users_edit_of_the_tree_is_taken_in_unless_it_takes_what_is_the_runners() {
 }
 
 #[test]
-fn a_switch_that_would_lose_changes_is_refused() {
+fn switch_that_would_lose_changes_is_refused() {
     let sandbox = ready();
     sandbox.write(".runner/GOAL.md", format!("---\nid: mine\n---\n{GOAL}"));
     sandbox.commit_all("set up on main");
@@ -346,7 +349,7 @@ fn a_switch_that_would_lose_changes_is_refused() {
     assert_eq!(sandbox.read(".runner/state/questions.md"), "asked on main\n");
     assert_eq!(sandbox.git(&["branch", "--show-current"]), "main");
 
-    // An ignored file in the way of a tracked one is not overwritten either.
+    // An ignored file at the path of a tracked one is not overwritten either.
     sandbox.git(&["checkout", "-q", "--", ".runner"]);
     sandbox.git(&["checkout", "-q", "runner/mine"]);
     sandbox.write("build/out", "tracked in the run\n");
@@ -360,28 +363,28 @@ fn a_switch_that_would_lose_changes_is_refused() {
 }
 
 #[test]
-fn init_writes_what_is_missing_and_keeps_what_is_there() {
+fn init_creates_missing_files_and_keeps_existing_ones() {
     let sandbox = TestRepo::with_commit(RUNNER);
     sandbox.write(".runner/GOAL.md", GOAL);
     let first = sandbox.runner(&["init"]).ok().stdout;
     assert!(
-        first.contains("file=.runner/GOAL.md fate=kept") && first.contains("tree.json fate=created"),
+        first.contains("file=.runner/GOAL.md action=kept") && first.contains("tree.json action=created"),
         "{first}"
     );
-    assert!(sandbox.runner(&["init"]).ok().stdout.lines().all(|line| line.ends_with("fate=kept")));
+    assert!(sandbox.runner(&["init"]).ok().stdout.lines().all(|line| line.ends_with("action=kept")));
 
     let forced = sandbox.runner(&["init", "--force"]).ok().stdout;
-    assert!(forced.contains("file=.runner/GOAL.md fate=replaced"), "{forced}");
+    assert!(forced.contains("file=.runner/GOAL.md action=replaced"), "{forced}");
     assert_eq!(sandbox.read(".runner/GOAL.md.bak"), GOAL);
     assert_ne!(sandbox.read(".runner/GOAL.md"), GOAL);
 
     sandbox.runner(&["start"]).ok();
     let refused = sandbox.runner(&["init", "--force"]).refused(2);
-    assert!(refused.contains("is under way here"), "{refused}");
+    assert!(refused.contains("is not finished"), "{refused}");
 }
 
 #[test]
-fn two_starts_at_once_do_not_meet() {
+fn concurrent_starts_do_not_interfere() {
     let sandbox = ready();
     let lock = sandbox.path(".git/runner/lock");
     std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
@@ -390,13 +393,9 @@ fn two_starts_at_once_do_not_meet() {
     std::fs::write(&lock, "pid 12345\n").unwrap();
     for command in ["start", "init"] {
         let refused = sandbox.runner(&[command]).refused(1);
-        assert!(refused.contains("another runner is at work") && refused.contains("pid 12345"), "{refused}");
+        assert!(refused.contains("another runner is running") && refused.contains("pid 12345"), "{refused}");
     }
-    assert_eq!(
-        sandbox.runner(&["status"]).ok().value("state"),
-        Some("\"not started\""),
-        "looking needs no lock"
-    );
+    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("no_run"), "looking needs no lock");
     drop(held);
     sandbox.runner(&["start"]).ok();
 }

@@ -1,4 +1,4 @@
-//! `runner verify`: any clone, any part of a run, and the user's own commits.
+//! `runner verify` in clones, on ranges, with user commits, and with `--rerun-guard`.
 
 use std::fs;
 
@@ -7,6 +7,7 @@ use testkit::run_builder::{RUN, RunBuilder};
 use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
+use crate::fixtures::completed;
 
 const AGENT: &str = r#"
 case "$RUNNER_NODE_ID" in
@@ -16,12 +17,8 @@ esac
 "#;
 
 fn complete() -> TestRepo {
-    let sandbox = RunBuilder::new(RUNNER)
-        .agent(AGENT)
-        .guard("test ! -e \"$(dirname \"$HOME\")/broken\" || { echo red; exit 3; }")
-        .start();
-    sandbox.runner(&["loop"]).ok();
-    sandbox
+    let guard = "test ! -e \"$(dirname \"$HOME\")/broken\" || { echo failed; exit 3; }";
+    completed(&RunBuilder::new(RUNNER).agent(AGENT).guard(guard))
 }
 
 /// A clone beside the work tree.
@@ -33,59 +30,66 @@ fn clone(sandbox: &TestRepo, name: &str, more: &[&str]) -> std::path::PathBuf {
 }
 
 #[test]
-fn any_clone_can_prove_a_run_without_its_logs() {
+fn any_clone_verifies_a_run_without_its_logs() {
     let sandbox = complete();
     let place = clone(&sandbox, "clone", &["--branch", "main"]);
-    let told = run(sandbox.runner_command(&["verify"]).current_dir(&place)).ok();
-    assert!(told.stdout.ends_with("iterations=3 passed=2 complete=true violations=0\n"), "{}", told.stdout);
-    assert_eq!(told.stdout.lines().count(), 5, "a line for the start, each iteration, and the verdict");
+    let output = run(sandbox.runner_command(&["verify"]).current_dir(&place)).ok();
+    assert!(
+        output.stdout.ends_with("iterations=3 passed=2 complete=true violations=0\n"),
+        "{}",
+        output.stdout
+    );
+    assert_eq!(output.stdout.lines().count(), 5, "a line for the start, each iteration, and the verdict");
     let quiet = run(sandbox.runner_command(&["verify", "-q", RUN]).current_dir(&place)).ok();
     assert_eq!(quiet.stdout, "");
     assert!(!place.join(".git/runner").exists(), "nothing is written");
 }
 
 #[test]
-fn a_shallow_clone_says_what_it_cannot_check() {
+fn shallow_clone_reports_what_it_cannot_check() {
     let sandbox = complete();
     let place = clone(&sandbox, "shallow", &["--depth", "2", "--branch", "runner/demo"]);
-    let told = run(sandbox.runner_command(&["verify"]).current_dir(&place)).ok().stdout;
+    let output = run(sandbox.runner_command(&["verify"]).current_dir(&place)).ok().stdout;
     assert!(
-        told.contains("unchecked=\"everything up to ") && told.contains("commits=1 iterations=1"),
-        "{told}"
+        output.contains("unchecked=\"everything up to ") && output.contains("commits=1 iterations=1"),
+        "{output}"
     );
 }
 
 #[test]
-fn a_part_of_a_run_is_measured_by_the_commit_before_it() {
+fn range_is_verified_against_the_commit_before_it() {
     let sandbox = complete();
-    let told = sandbox.runner(&["verify", "HEAD~2.."]).ok().stdout;
-    assert!(told.contains("commits=2 iterations=2") && !told.contains("unchecked"), "{told}");
-    let told = sandbox.runner(&["verify", "HEAD~1"]).ok().stdout;
-    assert!(told.contains("commits=3 iterations=2"), "{told}");
+    let output = sandbox.runner(&["verify", "HEAD~2.."]).ok().stdout;
+    assert!(output.contains("commits=2 iterations=2") && !output.contains("unchecked"), "{output}");
+    let output = sandbox.runner(&["verify", "HEAD~1"]).ok().stdout;
+    assert!(output.contains("commits=3 iterations=2"), "{output}");
 }
 
 #[test]
-fn what_is_no_run_is_refused() {
+fn target_that_is_not_a_run_is_refused() {
     let sandbox = complete();
-    let told = sandbox.runner(&["verify", "dmeo"]).refused(2);
-    assert!(told.contains("no run and no commit `dmeo`") && told.contains("did you mean `demo`?"), "{told}");
-    assert!(sandbox.runner(&["verify", "main"]).refused(2).contains("`main` is no run"));
-    assert!(sandbox.runner(&["verify", "nothing..HEAD"]).refused(2).contains("`nothing` names no commit"));
+    let output = sandbox.runner(&["verify", "dmeo"]).refused(2);
+    assert!(
+        output.contains("no such run or commit: `dmeo`") && output.contains("did you mean `demo`?"),
+        "{output}"
+    );
+    assert!(sandbox.runner(&["verify", "main"]).refused(2).contains("`main` is not a run"));
+    assert!(sandbox.runner(&["verify", "nothing..HEAD"]).refused(2).contains("no such commit: `nothing`"));
     let other = TestRepo::with_commit(RUNNER);
-    assert!(other.runner(&["verify"]).refused(2).contains("this repository has no run"));
+    assert!(other.runner(&["verify"]).refused(2).contains("this repository has no runs"));
 }
 
 #[test]
-fn commits_of_the_users_own_are_taken_in_by_the_next_commit_of_the_runner() {
+fn user_commits_become_part_of_the_next_runner_commit() {
     let sandbox = RunBuilder::new(RUNNER).agent(AGENT).start();
     sandbox.runner(&["step"]).ok();
     sandbox.write("mine", "1");
     sandbox.commit_all("mine");
-    let told = sandbox.runner(&["verify"]);
-    assert_eq!(told.code, Some(1));
-    assert!(told.stdout.contains("violation=foreign_commit"), "{}", told.stdout);
+    let output = sandbox.runner(&["verify"]);
+    assert_eq!(output.code, Some(1));
+    assert!(output.stdout.contains("violation=foreign_commit"), "{}", output.stdout);
 
-    let trailer = "--format=%(trailers:key=Runner-Taken-In,valueonly)";
+    let trailer = "--format=%(trailers:key=Runner-User-Commits,valueonly)";
     sandbox.runner(&["start"]).ok();
     assert_eq!(sandbox.git(&["log", "-1", trailer]).trim(), "1");
     assert_verified(&sandbox);
@@ -104,7 +108,7 @@ fn commits_of_the_users_own_are_taken_in_by_the_next_commit_of_the_runner() {
 }
 
 #[test]
-fn a_guard_that_the_user_committed_is_the_runs_from_the_next_start_on() {
+fn guard_committed_by_the_user_counts_from_the_next_start() {
     let agent = r#"case "$RUNNER_NODE_ID" in root) split ;; *) echo true > more.sh; answer done ;; esac"#;
     let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     let config = sandbox.read(".runner/state/config.toml");
@@ -124,21 +128,21 @@ fn a_guard_that_the_user_committed_is_the_runs_from_the_next_start_on() {
 }
 
 #[test]
-fn the_guard_is_run_again_on_what_passed() {
+fn rerun_guard_runs_the_guard_on_passing_commits() {
     let sandbox = complete();
     let scratch = sandbox.outside().join("scratch");
     fs::create_dir(&scratch).unwrap();
     let again = |which: &str| {
         run(sandbox.runner_command(&["verify", &format!("--rerun-guard{which}")]).env("TMPDIR", &scratch))
     };
-    assert_eq!(again("").ok().stdout.matches("green=true").count(), 2);
-    assert_eq!(again("=2").ok().stdout.matches("green=true").count(), 1);
-    assert!(again("=1").stderr.contains("iteration 0001 passed no node"));
+    assert_eq!(again("").ok().stdout.matches("passed=true").count(), 2);
+    assert_eq!(again("=2").ok().stdout.matches("passed=true").count(), 1);
+    assert!(again("=1").stderr.contains("no task passed in iteration 0001"));
     fs::write(sandbox.outside().join("broken"), "").unwrap();
     let red = again("=all");
     assert_eq!(red.code, Some(1));
     assert!(
-        red.stdout.contains("result=\"red (exit 3)\"") && red.stdout.contains("verified=false"),
+        red.stdout.contains("result=\"failed (exit 3)\"") && red.stdout.contains("verified=false"),
         "{}",
         red.stdout
     );

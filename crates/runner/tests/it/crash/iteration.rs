@@ -1,4 +1,4 @@
-//! An iteration that dies at any point is finished by the next command: nothing lost, nothing twice, nobody asked.
+//! A crash at any point of an iteration: the next command finishes it, loses nothing and repeats nothing.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,48 +11,49 @@ use testkit::test_repo::{RunOutput, TestRepo, run};
 
 use crate::RUNNER;
 
-/// The points of an iteration, in the order in which they are reached.
+/// The failpoints of an iteration, in order.
 const POINTS: [&str; 10] = [
     "iter.begun",
     "iter.ended",
     "iter.guard",
     "iter.commit",
-    "move.journal",
-    "move.branch",
-    "move.documents",
-    "move.head",
-    "move.index-lock",
-    "move.index",
+    "publish.journal",
+    "publish.branch",
+    "publish.documents",
+    "publish.head",
+    "publish.index-lock",
+    "publish.index",
 ];
-/// The points that only a start reaches. They have their own tests.
-const OF_START: [&str; 2] = ["start.commit", "move.files"];
+/// The failpoints that only a start reaches; crash/start.rs tests them.
+const START_POINTS: [&str; 2] = ["start.commit", "publish.files"];
 
-/// What an iteration comes to if nothing happens to it, and what follows.
-struct Kind {
+/// A run, and its outcomes without a crash.
+struct Scenario {
     agent: &'static str,
     guard: &'static str,
     outcomes: &'static [&'static str],
     has_guard: bool,
 }
 
-/// What every agent does: it counts its sessions, and works.
+/// What every agent does: count its sessions, then change files.
 const WORK: &str = "echo >> $AROUND/sessions; nth=$(wc -l < $AROUND/sessions); echo $nth >> work; rm -f old; mkdir -p new; echo $nth > new/$nth";
 
-const DECOMPOSITION: Kind = Kind {
+const DECOMPOSITION: Scenario = Scenario {
     agent: "case $nth in 1) split ;; *) answer done ;; esac",
     guard: "true",
     outcomes: &["decomposed", "passed", "passed"],
     has_guard: false,
 };
-const PASS: Kind = Kind { agent: "answer done", guard: "true", outcomes: &["passed"], has_guard: true };
-const FAILED_GUARD: Kind = Kind {
+const PASS: Scenario =
+    Scenario { agent: "answer done", guard: "true", outcomes: &["passed"], has_guard: true };
+const FAILED_GUARD: Scenario = Scenario {
     agent: "case $nth in 1) ;; *) touch ok ;; esac; answer done",
     guard: "echo no; test -f ok",
     outcomes: &["guard_failed", "passed"],
     has_guard: true,
 };
 
-impl Kind {
+impl Scenario {
     fn setup(&self) -> RunBuilder {
         RunBuilder::new(RUNNER)
             .agent(&format!("{WORK}; {}", self.agent))
@@ -70,34 +71,35 @@ fn fail_at(sandbox: &TestRepo, variable: &str, point: &str) -> RunOutput {
 }
 
 fn crash_at(sandbox: &TestRepo, point: &str) {
-    let ran = fail_at(sandbox, "RUNNER_TEST_CRASH_AT", point);
-    assert_eq!(ran.code, None, "{point} was not reached: {}{}", ran.stdout, ran.stderr);
+    let output = fail_at(sandbox, "RUNNER_TEST_CRASH_AT", point);
+    assert_eq!(output.code, None, "{point} was not reached: {}{}", output.stdout, output.stderr);
 }
 
-/// After whatever happened: the loop ends by itself, every session's work is there once, and no session was
-/// repeated or forgotten. `interrupted` iterations are those whose session never ended.
-fn assert_goes_on(sandbox: &TestRepo, kind: &Kind, interrupted: usize, point: &str) {
-    let ran = sandbox.runner(&["loop"]);
-    assert_eq!(ran.code, Some(0), "{point}: {}{}", ran.stdout, ran.stderr);
+/// After a crash the loop completes, the work of every session is there once, and no session was repeated or lost.
+/// `interrupted` is the number of iterations whose session did not end.
+fn assert_completes(sandbox: &TestRepo, scenario: &Scenario, interrupted: usize, point: &str) {
+    let output = sandbox.runner(&["loop"]);
+    assert_eq!(output.code, Some(0), "{point}: {}{}", output.stdout, output.stderr);
     let outcomes = sandbox.outcomes();
     assert_eq!(outcomes.iter().filter(|outcome| *outcome == "interrupted").count(), interrupted, "{point}");
-    let told: Vec<&str> = outcomes.iter().map(String::as_str).filter(|one| *one != "interrupted").collect();
-    assert_eq!(told, kind.outcomes, "{point}");
+    let completed: Vec<&str> =
+        outcomes.iter().map(String::as_str).filter(|outcome| *outcome != "interrupted").collect();
+    assert_eq!(completed, scenario.outcomes, "{point}");
     let sessions = std::fs::read_to_string(sandbox.outside().join("sessions")).unwrap().lines().count();
     let work: String = (1..=sessions).map(|nth| format!("{nth}\n")).collect();
     assert_eq!(sandbox.read("work"), work, "{point}");
     assert!(!sandbox.path("old").exists() && sandbox.path(&format!("new/{sessions}")).exists(), "{point}");
-    assert_eq!(sandbox.git(&["for-each-ref", "refs/runner"]), "", "{point}: nothing foreign was found");
+    assert_eq!(sandbox.git(&["for-each-ref", "refs/runner"]), "", "{point}: no stray files were stored");
     assert_sound(sandbox);
 }
 
-fn assert_survives_every_crash(kind: &Kind) {
-    for point in kind.points() {
-        let sandbox = kind.setup().start();
+fn assert_survives_every_crash(scenario: &Scenario) {
+    for point in scenario.points() {
+        let sandbox = scenario.setup().start();
         crash_at(&sandbox, point);
-        assert_goes_on(&sandbox, kind, usize::from(point == "iter.begun"), point);
+        assert_completes(&sandbox, scenario, usize::from(point == "iter.begun"), point);
         let sessions = std::fs::read_to_string(sandbox.outside().join("sessions")).unwrap().lines().count();
-        assert_eq!(sessions, kind.outcomes.len(), "{point}: no session was made twice");
+        assert_eq!(sessions, scenario.outcomes.len(), "{point}: no session ran twice");
     }
 }
 
@@ -120,60 +122,65 @@ fn a_failed_guard_survives_a_crash_at_every_point() {
 fn a_crash_during_recovery_is_recovered_too() {
     let pairs = [
         ("iter.begun", "iter.commit"),
-        ("iter.begun", "move.branch"),
+        ("iter.begun", "publish.branch"),
         ("iter.ended", "iter.guard"),
-        ("iter.ended", "move.journal"),
-        ("iter.ended", "move.index-lock"),
+        ("iter.ended", "publish.journal"),
+        ("iter.ended", "publish.index-lock"),
         ("iter.guard", "iter.guard"),
-        ("iter.guard", "move.head"),
+        ("iter.guard", "publish.head"),
         ("iter.commit", "iter.commit"),
-        ("iter.commit", "move.index"),
-        ("move.journal", "move.documents"),
-        ("move.branch", "move.head"),
-        ("move.index-lock", "move.index-lock"),
+        ("iter.commit", "publish.index"),
+        ("publish.journal", "publish.documents"),
+        ("publish.branch", "publish.head"),
+        ("publish.index-lock", "publish.index-lock"),
     ];
     for (first, second) in pairs {
         let sandbox = FAILED_GUARD.setup().start();
         crash_at(&sandbox, first);
         crash_at(&sandbox, second);
         let interrupted = usize::from(first == "iter.begun");
-        assert_goes_on(&sandbox, &FAILED_GUARD, interrupted, &format!("{first}, {second}"));
+        assert_completes(&sandbox, &FAILED_GUARD, interrupted, &format!("{first}, {second}"));
     }
 }
 
 #[test]
-fn a_disk_that_is_full_from_any_point_on_costs_nothing() {
+fn a_disk_that_is_full_from_any_point_on_loses_nothing() {
     for point in FAILED_GUARD.points() {
         let sandbox = FAILED_GUARD.setup().start();
-        let ran = fail_at(&sandbox, "RUNNER_TEST_FULL_AT", point);
-        assert_eq!(ran.code, Some(1), "{point}: {}{}", ran.stdout, ran.stderr);
+        let output = fail_at(&sandbox, "RUNNER_TEST_FULL_AT", point);
+        assert_eq!(output.code, Some(1), "{point}: {}{}", output.stdout, output.stderr);
         assert!(
-            ran.stderr.starts_with("error: ") && !ran.stderr.contains("panicked"),
+            output.stderr.starts_with("error: ") && !output.stderr.contains("panicked"),
             "{point}: {}",
-            ran.stderr
+            output.stderr
         );
-        // As long as it is full, nothing goes on and nothing breaks.
+        // While it is full, every command fails and changes nothing.
         for _ in 0..2 {
             let mut full = sandbox.command("prlimit");
             full.args(["--fsize=0:0", RUNNER, "loop"]);
-            let ran = run(&mut full);
-            assert_eq!(ran.code, Some(1), "{point}: {}{}", ran.stdout, ran.stderr);
+            let output = run(&mut full);
+            assert_eq!(output.code, Some(1), "{point}: {}{}", output.stdout, output.stderr);
         }
         let interrupted = usize::from(point == "iter.begun");
-        assert_goes_on(&sandbox, &FAILED_GUARD, interrupted, point);
+        assert_completes(&sandbox, &FAILED_GUARD, interrupted, point);
     }
 }
 
-/// A file system with little room, until it is dropped.
+/// A small tmpfs, unmounted on drop.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    fn mount(place: &Path, size: &str) -> Self {
+    fn mount(folder: &Path, size: &str) -> Self {
         let mut mount = std::process::Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "none"]).arg(place);
-        let ran = run(&mut mount);
-        assert_eq!(ran.code, Some(0), "this test mounts a small tmpfs and must run as root: {}", ran.stderr);
-        Self(place.to_owned())
+        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "none"]).arg(folder);
+        let output = run(&mut mount);
+        assert_eq!(
+            output.code,
+            Some(0),
+            "this test mounts a small tmpfs and must run as root: {}",
+            output.stderr
+        );
+        Self(folder.to_owned())
     }
 }
 
@@ -184,9 +191,10 @@ impl Drop for SmallDisk {
 }
 
 #[test]
-fn a_disk_that_the_agent_or_the_guard_fills_costs_nothing() {
+fn a_disk_filled_by_the_agent_or_the_guard_loses_nothing() {
     let fill = "cat /dev/zero > ignored 2> /dev/null";
-    let (agent, guard) = (FAILED_GUARD.agent, FAILED_GUARD.guard);
+    let agent = FAILED_GUARD.agent;
+    let guard = FAILED_GUARD.guard;
     let by_agent =
         RunBuilder::new(RUNNER).agent(&format!("{WORK}; test $nth -gt 1 || {fill}; {agent}")).guard(guard);
     let filling = format!("test -e $HOME/../filled || {{ touch $HOME/../filled; {fill}; }}; {guard}");
@@ -195,18 +203,18 @@ fn a_disk_that_the_agent_or_the_guard_fills_costs_nothing() {
         let sandbox = TestRepo::empty(RUNNER);
         let _disk = SmallDisk::mount(sandbox.root(), "4m");
         let sandbox = setup.file("old", "old\n").start_in(sandbox);
-        let ran = sandbox.runner(&["loop"]);
-        assert_eq!(ran.code, Some(1), "{who}: {}{}", ran.stdout, ran.stderr);
-        assert!(ran.stderr.contains("No space left on device"), "{who}: {}", ran.stderr);
+        let output = sandbox.runner(&["loop"]);
+        assert_eq!(output.code, Some(1), "{who}: {}{}", output.stdout, output.stderr);
+        assert!(output.stderr.contains("No space left on device"), "{who}: {}", output.stderr);
         assert_eq!(sandbox.runner(&["loop"]).code, Some(1), "{who}: the disk is still full");
         std::fs::remove_file(sandbox.path("ignored")).unwrap();
-        let ran = sandbox.runner(&["loop"]).ok();
-        assert_eq!(sandbox.read("work").lines().next(), Some("1"), "{who}: {}", ran.stdout);
+        let output = sandbox.runner(&["loop"]).ok();
+        assert_eq!(sandbox.read("work").lines().next(), Some("1"), "{who}: {}", output.stdout);
         assert_sound(&sandbox);
     }
 }
 
-/// Ends all processes of a sandbox as one would with a container: none of them sees another one die.
+/// Kills all processes of a test repository at once, as stopping a container does: none sees another one die.
 fn kill_all(sandbox: &TestRepo) {
     wait_for("everything to be dead", || {
         let all = processes_of(sandbox.outside());
@@ -220,32 +228,39 @@ fn kill_all(sandbox: &TestRepo) {
 }
 
 #[test]
-fn a_session_survives_the_death_of_the_runner_and_of_everything() {
-    for everything in [false, true] {
+fn a_session_is_recovered_if_the_runner_or_every_process_is_killed() {
+    for killed in [Killed::Runner, Killed::Everything] {
         let agent = format!(
             "{WORK}; if test $nth = 1; then touch $AROUND/begun; setsid sleep 999; fi; {}",
             PASS.agent
         );
         let sandbox = RunBuilder::new(RUNNER).agent(&agent).file("old", "old\n").start();
-        die_when(&sandbox, "begun", everything);
-        assert_goes_on(&sandbox, &PASS, 1, "session");
+        kill_when(&sandbox, "begun", killed);
+        assert_completes(&sandbox, &PASS, 1, "session");
         assert_eq!(sandbox.outcomes(), ["interrupted", "passed"]);
     }
 }
 
 #[test]
-fn a_guard_survives_the_death_of_the_runner_and_of_everything() {
-    for everything in [false, true] {
+fn a_guard_run_is_recovered_if_the_runner_or_every_process_is_killed() {
+    for killed in [Killed::Runner, Killed::Everything] {
         let guard = "test -e $HOME/../guarded || { touch $HOME/../guarded; setsid sleep 999; }; test -e ok";
         let setup = RunBuilder::new(RUNNER).agent(&format!("{WORK}; {}", FAILED_GUARD.agent)).guard(guard);
         let sandbox = setup.file("old", "old\n").start();
-        die_when(&sandbox, "guarded", everything);
-        assert_goes_on(&sandbox, &FAILED_GUARD, 0, "guard");
+        kill_when(&sandbox, "guarded", killed);
+        assert_completes(&sandbox, &FAILED_GUARD, 0, "guard");
     }
 }
 
-fn die_when(sandbox: &TestRepo, file: &str, everything: bool) {
-    if !everything {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Killed {
+    Runner,
+    Everything,
+}
+
+/// Kills a loop as soon as this file exists.
+fn kill_when(sandbox: &TestRepo, file: &str, killed: Killed) {
+    if killed == Killed::Runner {
         sandbox.kill_when(&["loop"], file);
         return;
     }
@@ -257,23 +272,25 @@ fn die_when(sandbox: &TestRepo, file: &str, everything: bool) {
 }
 
 #[test]
-fn every_point_in_the_source_is_in_a_list() {
-    fn collect(folder: &Path, found: &mut BTreeSet<String>) {
+fn every_failpoint_in_the_source_is_tested() {
+    fn collect(folder: &Path, points: &mut BTreeSet<String>) {
         for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
             if entry.is_dir() {
-                collect(&entry, found);
+                collect(&entry, points);
                 continue;
             }
             let text = std::fs::read_to_string(&entry).unwrap();
             let calls = text.split("failpoint::reach(\"").skip(1);
-            found.extend(calls.map(|rest| rest.split('"').next().unwrap().to_owned()));
+            points.extend(calls.map(|rest| rest.split('"').next().unwrap().to_owned()));
         }
     }
-    let mut found = BTreeSet::new();
-    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../runner-host/src"), &mut found);
-    let of_others =
-        OF_START.into_iter().chain(crate::commands::edit::POINTS).chain(crate::behaviour::baseline::POINTS);
+    let mut points = BTreeSet::new();
+    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../runner-host/src"), &mut points);
+    let of_others = START_POINTS
+        .into_iter()
+        .chain(crate::commands::edit::POINTS)
+        .chain(crate::behaviour::baseline::POINTS);
     let of_others = of_others.chain(crate::commands::fork::POINTS);
     let listed: BTreeSet<String> = POINTS.into_iter().chain(of_others).map(str::to_owned).collect();
-    assert_eq!(found, listed);
+    assert_eq!(points, listed);
 }

@@ -1,30 +1,30 @@
-//! A start that dies at any point is finished by the next one: nothing lost, nothing half-done.
+//! A crash at any point of `runner start`: the next start finishes it and loses nothing.
 
 use testkit::test_repo::{TestRepo, run};
 
 use crate::GOAL;
 use crate::ready;
 
-/// The points, in the order in which a start reaches them.
+/// The failpoints of a start, in order.
 const POINTS: [&str; 8] = [
     "start.commit",
-    "move.journal",
-    "move.branch",
-    "move.files",
-    "move.documents",
-    "move.head",
-    "move.index-lock",
-    "move.index",
+    "publish.journal",
+    "publish.branch",
+    "publish.files",
+    "publish.documents",
+    "publish.head",
+    "publish.index-lock",
+    "publish.index",
 ];
 
 fn crash_at(sandbox: &TestRepo, point: &str) {
-    let ran = run(sandbox.runner_command(&["start"]).env("RUNNER_TEST_CRASH_AT", point));
-    assert_eq!((ran.code, ran.stdout.as_str()), (None, ""), "{point} was not reached");
+    let output = run(sandbox.runner_command(&["start"]).env("RUNNER_TEST_CRASH_AT", point));
+    assert_eq!((output.code, output.stdout.as_str()), (None, ""), "{point} was not reached");
 }
 
-/// After whatever happened: the run stands, everything is clean, and no trace of the crash is left.
+/// After a crash the run can be resumed, the work tree is clean, and no file of the crash is left.
 fn assert_sound(sandbox: &TestRepo, point: &str) {
-    assert_eq!(sandbox.runner(&["start"]).ok().value("how"), Some("resumed"), "{point}");
+    assert_eq!(sandbox.runner(&["start"]).ok().value("kind"), Some("resumed"), "{point}");
     assert_eq!(sandbox.runner(&["validate"]).ok().value("valid"), Some("true problems=0"), "{point}");
     assert_eq!(sandbox.git(&["status", "--porcelain", "-uall"]), "", "{point}");
     assert_eq!(sandbox.git(&["fsck", "--strict", "--no-dangling"]), "", "{point}");
@@ -70,7 +70,7 @@ fn a_switch_to_a_run_survives_a_crash_at_every_point() {
         sandbox.write("README.md", "by a person\n");
         sandbox.write("other.txt", "by a person\n");
         sandbox.commit_all("main's work");
-        // A change that has to come along.
+        // A change that the start must commit.
         let config = sandbox.read(".runner/state/config.toml").replace("= 200", "= 77");
         sandbox.write(".runner/state/config.toml", &config);
 
@@ -85,28 +85,28 @@ fn a_switch_to_a_run_survives_a_crash_at_every_point() {
             "{point}"
         );
         assert_eq!(sandbox.subjects("runner/mine").len(), 5, "{point}");
-        assert_eq!(sandbox.git(&["for-each-ref", "refs/runner"]), "", "{point}: nothing foreign was found");
+        assert_eq!(sandbox.git(&["for-each-ref", "refs/runner"]), "", "{point}: no stray files were stored");
     }
 }
 
 #[test]
-fn work_done_after_the_crash_is_kept() {
+fn work_done_after_the_crash_is_stored() {
     let sandbox = ready();
-    crash_at(&sandbox, "move.branch");
+    crash_at(&sandbox, "publish.branch");
     sandbox.write("README.md", "edited before anyone ran the runner again\n");
     sandbox.write("new.txt", "new\n");
-    let told = sandbox.runner(&["start"]).ok();
-    let line = told.value("recovered").unwrap();
-    let reference = line.split_once("found=").unwrap().1;
+    let output = sandbox.runner(&["start"]).ok();
+    let line = output.value("recovered").unwrap();
+    let reference = line.split_once("saved=").unwrap().1;
     assert_eq!(sandbox.git(&["show", &format!("{reference}:new.txt")]), "new");
     assert!(sandbox.git(&["show", &format!("{reference}:README.md")]).starts_with("edited before"));
-    assert_sound(&sandbox, "move.branch");
+    assert_sound(&sandbox, "publish.branch");
 }
 
 #[test]
 fn a_crash_during_recovery_is_recovered_too() {
     for first in POINTS.into_iter().skip(1) {
-        for second in ["move.documents", "move.head", "move.index-lock", "move.index"] {
+        for second in ["publish.documents", "publish.head", "publish.index-lock", "publish.index"] {
             let sandbox = ready();
             crash_at(&sandbox, first);
             crash_at(&sandbox, second);
@@ -117,15 +117,15 @@ fn a_crash_during_recovery_is_recovered_too() {
 }
 
 #[test]
-fn every_command_tells_of_an_unfinished_start() {
+fn status_and_validate_report_an_unfinished_start() {
     let sandbox = ready();
-    crash_at(&sandbox, "move.head");
-    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("interrupted"));
+    crash_at(&sandbox, "publish.head");
+    assert_eq!(sandbox.runner(&["status"]).ok().value("state"), Some("crashed"));
     assert!(sandbox.runner(&["validate"]).stdout.contains("interrupted"));
 }
 
 #[test]
-fn a_journal_of_a_newer_runner_stops_everything() {
+fn a_start_refuses_the_journal_of_a_newer_runner() {
     let sandbox = ready();
     sandbox.write(".git/runner/journal.json", "{\"format\": 99}\n");
     let refused = sandbox.runner(&["start"]).refused(1);
@@ -134,9 +134,9 @@ fn a_journal_of_a_newer_runner_stops_everything() {
 }
 
 #[test]
-fn a_branch_that_moved_in_the_meantime_is_left_alone() {
+fn recovery_leaves_a_branch_alone_that_moved_since() {
     let sandbox = ready();
-    crash_at(&sandbox, "move.branch");
+    crash_at(&sandbox, "publish.branch");
     let branch = sandbox
         .branches()
         .into_iter()

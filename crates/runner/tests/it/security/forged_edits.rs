@@ -1,4 +1,4 @@
-//! Forged edits: a run that was steered by commands, tampered with, and the rule that `verify` must name.
+//! Forged edits: a run with user edits, changed in many ways, and the rule that `verify` must name for each.
 
 use runner_core::verify::Rule;
 use testkit::oracle::assert_sound;
@@ -14,7 +14,7 @@ const STATE: &str = ".runner/state/run_state.json";
 const QUESTIONS: &str = ".runner/state/questions.md";
 const FEEDBACK: &str = ".runner/state/feedback.md";
 
-/// Place 0 is the start, 1 and 2 are iterations, and from 3 on there is an edit of every kind; 12 is an iteration again.
+/// Index 0 is the start, 1 and 2 are iterations, 3 to 11 are edits of every kind, and 12 is an iteration.
 fn steered() -> TestRepo {
     let sandbox = half_done();
     let edits: &[&[&str]] = &[
@@ -35,7 +35,7 @@ fn steered() -> TestRepo {
 }
 
 const FORGERIES: &[(Forgery, Rule, u32)] = &[
-    // The tree of an edit is the one that the edit makes.
+    // The tree must be the result of the edit.
     (
         Mended(
             3,
@@ -57,7 +57,7 @@ const FORGERIES: &[(Forgery, Rule, u32)] = &[
     (Mended(4, TREE, "  \"version\"", " \"version\""), Rule::TreeCanonical, 0),
     (File(4, TREE, "\"title\": \"Better\"", "\"title\": \"Worse\""), Rule::EditScope, 0),
     (Remove(4, TREE), Rule::TreeInvalid, 0),
-    // Nothing else changes with it.
+    // An edit changes nothing else.
     (Append(4, "work", "more\n"), Rule::EditScope, 0),
     (Append(4, "guard.sh", "true\n"), Rule::EditScope, 0),
     (Append(4, ".runner/state/config.toml", "\n# other\n"), Rule::EditScope, 0),
@@ -67,7 +67,7 @@ const FORGERIES: &[(Forgery, Rule, u32)] = &[
     (File(9, QUESTIONS, "8080", "8081"), Rule::EditScope, 0),
     (File(10, FEEDBACK, "be quick", "be slow"), Rule::EditScope, 0),
     (Mended(10, TREE, "\"title\": \"One\"", "\"title\": \"1\""), Rule::EditScope, 0),
-    // The message is the edit's.
+    // The message must describe the edit.
     (Message(3, "edit node add new", "edit node add other"), Rule::Message, 0),
     (Message(4, "edit node edit b", "edit node allow b"), Rule::Message, 0),
     (Message(4, "edit node edit b", "edit node pass b"), Rule::Message, 0),
@@ -86,9 +86,9 @@ const FORGERIES: &[(Forgery, Rule, u32)] = &[
     (Message(3, "Runner-Tree: ", "Runner-Tree: 0"), Rule::TreeDigest, 0),
     (Message(3, "Runner-State: ", "Runner-State: 0"), Rule::StateDigest, 0),
     (Message(3, "Semantics: 1", "Semantics: 2"), Rule::Semantics, 0),
-    (Trailer(3, "Runner-Taken-In: 1"), Rule::ForeignCommit, 0),
-    (Trailer(3, "Signed-off-by: nobody"), Rule::Message, 0),
-    // Its place in the history is its own.
+    (Trailer(3, "Runner-User-Commits: 1"), Rule::ForeignCommit, 0),
+    (Trailer(3, "Signed-off-by: someone"), Rule::Message, 0),
+    // The order of edits matters.
     (Drop(3), Rule::EditScope, 0),
     (Drop(5), Rule::EditScope, 0),
     (Drop(10), Rule::EditScope, 0),
@@ -100,6 +100,6 @@ const FORGERIES: &[(Forgery, Rule, u32)] = &[
 ];
 
 #[test]
-fn every_forged_edit_is_found_and_named() {
+fn verify_names_the_rule_that_a_forged_edit_violates() {
     assert_found(&steered(), FORGERIES);
 }

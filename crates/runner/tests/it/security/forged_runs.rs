@@ -1,5 +1,5 @@
-//! Forged histories: a good run, tampered with in every way we can think of, and the rule that `verify` must name.
-#![expect(clippy::indexing_slicing, reason = "the history has as many commits as the agent's script says")]
+//! Forged histories: a valid run, changed in many ways, and the rule that `verify` must name for each.
+#![expect(clippy::indexing_slicing, reason = "the history has as many commits as the agent's script makes")]
 
 use std::fs;
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 
-/// Splits, fails the guard, passes, breaks a rule, leaves no tree, repairs it, says nothing, and touches the guard.
+/// Splits, fails the guard, passes, violates a rule, leaves no tree, repairs it, gives no answer, and changes the guard.
 const AGENT: &str = r#"
 case "$RUNNER_ITER" in
 0001) split ;;
@@ -50,7 +50,7 @@ fn good_run() -> TestRepo {
     sandbox
 }
 
-/// A commit to be: place 0 is the start, place n is iteration n.
+/// A commit of the forged history: index 0 is the start, index n is iteration n.
 #[derive(Clone, Debug)]
 struct Piece {
     tree: String,
@@ -58,37 +58,37 @@ struct Piece {
     merged: Option<String>,
 }
 
-/// What a forger does to a history.
+/// A change of the history.
 pub(crate) enum Forgery {
     /// Replaces text in a message.
     Message(usize, &'static str, &'static str),
-    /// Replaces text in a file, and leaves the message alone.
+    /// Replaces text in a file and keeps the message.
     File(usize, &'static str, &'static str, &'static str),
-    /// The same, and mends the fingerprints in the message.
+    /// The same, and updates the digests in the message.
     Mended(usize, &'static str, &'static str, &'static str),
-    /// Adds to the end of a file that may not be there.
+    /// Appends to a file, which it creates if necessary.
     Append(usize, &'static str, &'static str),
     /// Removes a file.
     Remove(usize, &'static str),
-    /// Adds a line to the end of a message.
+    /// Appends a line to a message.
     Trailer(usize, &'static str),
-    /// Leaves a commit out.
+    /// Drops a commit.
     Drop(usize),
-    /// Has a commit twice.
+    /// Duplicates a commit.
     Twice(usize),
-    /// Has two commits in the other order.
+    /// Swaps two commits.
     Swap(usize, usize),
-    /// Puts a commit of the user's own behind a commit; it changes a file.
+    /// Inserts a user commit that changes a file.
     Insert(usize, &'static str, &'static str, &'static str),
-    /// Gives a commit a second parent.
+    /// Adds a second parent to a commit.
     Merge(usize),
-    /// Goes on behind the end with a copy of a commit, with text replaced in its message.
+    /// Appends a copy of a commit with text replaced in its message.
     GoOn(usize, &'static str, &'static str),
 }
 
 use Forgery::{Append, Drop, File, GoOn, Insert, Mended, Merge, Message, Remove, Swap, Trailer, Twice};
 
-/// Every forgery, the rule that it breaks first, and the iteration whose commit is named (0: no iteration).
+/// Every forgery, the first rule that it violates, and the iteration of the named commit (0: none).
 const FORGERIES: &[(Forgery, Rule, u32)] = &[
     (Message(3, "status=done", "status=retry"), Rule::Status, 3),
     (Message(3, "guard=pass", "guard=fail"), Rule::Guard, 3),
@@ -112,12 +112,12 @@ const FORGERIES: &[(Forgery, Rule, u32)] = &[
     (Message(2, "Guard-Exit: 1", "Guard-Exit: 0"), Rule::Outcome, 2),
     (Message(3, "Semantics: 1", "Semantics: 2"), Rule::Semantics, 3),
     (Message(2, "  not really", "  really"), Rule::Message, 2),
-    (Message(2, "Runner-Guard-Mark: restored guard.sh\n", ""), Rule::RunState, 2),
+    (Message(2, "Runner-Annotation: guard-file-restored guard.sh\n", ""), Rule::RunState, 2),
     (Message(8, "restored guard.sh", "changed guard.sh"), Rule::Annotations, 8),
-    (Trailer(3, "Runner-Work-Mark: nothing-changed"), Rule::Annotations, 3),
-    (Trailer(3, "Runner-Guard-Mark: created guard.sh"), Rule::Annotations, 3),
-    (Trailer(3, "Runner-Taken-In: 1"), Rule::ForeignCommit, 3),
-    (Trailer(3, "Signed-off-by: nobody"), Rule::Outcome, 3),
+    (Trailer(3, "Runner-Annotation: nothing-changed"), Rule::Annotations, 3),
+    (Trailer(3, "Runner-Annotation: guard-file-created guard.sh"), Rule::Annotations, 3),
+    (Trailer(3, "Runner-User-Commits: 1"), Rule::ForeignCommit, 3),
+    (Trailer(3, "Signed-off-by: someone"), Rule::Outcome, 3),
     (Mended(2, TREE, "\"attempts\": 1", "\"attempts\": 0"), Rule::Attempts, 2),
     (Mended(4, TREE, "\"passes\": true", "\"passes\": false"), Rule::Passes, 4),
     (Mended(2, TREE, PASSES_OF_A, PASSED_A), Rule::Passes, 2),
@@ -179,7 +179,7 @@ const MORE_OF_B: &str = "\"goal\": \"b\",\n        \"acceptance\": [],\n        
 const ATTEMPTS_OF_B: &str = "\"passes\": false,\n        \"attempts\": 2";
 const NO_ATTEMPTS_OF_B: &str = "\"passes\": false,\n        \"attempts\": 0";
 
-/// The run's commits, from its start on.
+/// The run's commits from its start on.
 fn pieces(sandbox: &TestRepo) -> Vec<Piece> {
     let commits = sandbox.git(&["rev-list", "--reverse", "main..HEAD"]);
     commits
@@ -192,7 +192,7 @@ fn pieces(sandbox: &TestRepo) -> Vec<Piece> {
         .collect()
 }
 
-/// A tree with one file in it changed.
+/// A tree with one changed file.
 fn with_file(sandbox: &TestRepo, tree: &str, path: &str, bytes: Option<&str>) -> String {
     let index = sandbox.outside().join("forged.index");
     let git = |args: &[&str]| {
@@ -221,8 +221,8 @@ fn replaced(text: &str, from: &str, to: &str) -> String {
     text.replacen(from, to, 1)
 }
 
-/// The message with the fingerprints of what is in the tree now.
-fn mended(sandbox: &TestRepo, piece: &Piece) -> String {
+/// The message with digests of the tree's current files.
+fn with_current_digests(sandbox: &TestRepo, piece: &Piece) -> String {
     let digest = |path: &str| Sha256::of(file_in(sandbox, &piece.tree, path).unwrap_or_default().as_bytes());
     let line = |line: &str| match line.split_once(": ") {
         Some(("Runner-Tree", _)) => format!("Runner-Tree: {}\n", digest(TREE)),
@@ -244,7 +244,7 @@ fn forge(sandbox: &TestRepo, mut pieces: Vec<Piece>, forgery: &Forgery) -> Vec<P
         }
         Mended(at, path, from, to) => {
             edit(&mut pieces[at], path, &|text| Some(replaced(&text.unwrap(), from, to)));
-            pieces[at].message = mended(sandbox, &pieces[at]);
+            pieces[at].message = with_current_digests(sandbox, &pieces[at]);
         }
         Append(at, path, more) => edit(&mut pieces[at], path, &|text| Some(text.unwrap_or_default() + more)),
         Remove(at, path) => edit(&mut pieces[at], path, &|_| None),
@@ -265,7 +265,7 @@ fn forge(sandbox: &TestRepo, mut pieces: Vec<Piece>, forgery: &Forgery) -> Vec<P
     pieces
 }
 
-/// Makes commits of the pieces, and gives the last.
+/// Creates the commits and returns the last one.
 fn commit(sandbox: &TestRepo, pieces: &[Piece]) -> String {
     let mut parent = sandbox.git(&["rev-parse", "main"]);
     for piece in pieces {
@@ -284,16 +284,16 @@ fn verify(sandbox: &TestRepo, commit: &str) -> (Option<i32>, serde_json::Value) 
     (ran.code, serde_json::from_str(&ran.stdout).unwrap())
 }
 
-/// Every forgery of the sandbox's run is found, and the first finding names the rule and the iteration.
+/// Asserts for every forgery of the run that the first finding names the rule and the iteration.
 pub(crate) fn assert_found(sandbox: &TestRepo, forgeries: &[(Forgery, Rule, u32)]) {
     let good = pieces(sandbox);
-    let (code, told) = verify(sandbox, &commit(sandbox, &good));
-    assert_eq!((code, &told["verified"]), (Some(0), &true.into()), "the same pieces again: {told:#}");
+    let (code, output) = verify(sandbox, &commit(sandbox, &good));
+    assert_eq!((code, &output["verified"]), (Some(0), &true.into()), "the same pieces again: {output:#}");
     let mut wrong = Vec::new();
     for (nth, (forgery, rule, iter)) in forgeries.iter().enumerate() {
         let forged = commit(sandbox, &forge(sandbox, good.clone(), forgery));
-        let (code, told) = verify(sandbox, &forged);
-        let first = &told["first_divergence"];
+        let (code, output) = verify(sandbox, &forged);
+        let first = &output["first_divergence"];
         let named = (first["rule"].as_str(), first["iter"].as_u64().unwrap_or_default());
         if code != Some(1) || named != (Some(rule.as_str()), u64::from(*iter)) {
             wrong.push(format!("{nth}: {rule} in {iter} expected, {code:?} found {first:#}"));
@@ -303,7 +303,7 @@ pub(crate) fn assert_found(sandbox: &TestRepo, forgeries: &[(Forgery, Rule, u32)
 }
 
 #[test]
-fn every_forgery_is_found_and_named() {
+fn verify_names_the_rule_that_a_forgery_violates() {
     assert!(FORGERIES.len() >= 40);
     assert_found(&good_run(), FORGERIES);
 }

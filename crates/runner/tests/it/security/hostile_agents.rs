@@ -1,6 +1,5 @@
-//! Agents that do what no agent should. After each: one new commit with exactly what it left, the runner's own files
-//! and the user's branches as they were, nothing it planted was run, and the next iterations go on as if nothing had
-//! been.
+//! Hostile agents. After each: one new commit with exactly the agent's work, the runner's own files and the user's
+//! branches unchanged, nothing planted was run, and the next iterations continue normally.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,8 +12,8 @@ use testkit::test_repo::{RunOutput, TestRepo, run};
 
 use crate::RUNNER;
 
-/// What surrounds a vandal's script: its first session runs it and keeps a copy of what it left, the others work.
-/// The script names commits of its own with `mine`; `$TRAP` is a program that must never be run.
+/// Wraps a vandal's script: the first session runs it and keeps a copy of its files, later sessions work normally.
+/// The script creates commits with `mine`; `$TRAP` is a program that must never run.
 const AROUND: &str = r#"
 ROOT=$PWD; TRAP=$AROUND/trap
 git() { command git -c user.name=Agent -c user.email=agent@localhost "$@"; }
@@ -46,7 +45,7 @@ fn setup(script: &str) -> RunBuilder {
         .file("src/deep/x.txt", "x\n")
 }
 
-/// A run, with branches and a tag of the user's beside it.
+/// A run in a repository with branches and a tag of the user.
 fn started(setup: &RunBuilder) -> TestRepo {
     let sandbox = setup.start();
     sandbox.git(&["branch", "other", "main"]);
@@ -61,7 +60,7 @@ fn user_refs(sandbox: &TestRepo) -> BTreeSet<String> {
     listed.lines().filter(|line| !line.starts_with(&runs)).map(str::to_owned).collect()
 }
 
-/// Git on an index of the test's own.
+/// Runs git with the test's own index.
 fn with_index(sandbox: &TestRepo, work_tree: &Path, args: &[&str]) -> String {
     let mut command: Command = sandbox.command("git");
     command.args(["-c", "core.hooksPath=/dev/null", "-c", "advice.addEmbeddedRepo=false"]).args(args);
@@ -70,7 +69,7 @@ fn with_index(sandbox: &TestRepo, work_tree: &Path, args: &[&str]) -> String {
     run(&mut command).ok().stdout.trim().to_owned()
 }
 
-/// The tree of what a session left, the runner's folder aside; and the same of a commit.
+/// The trees of a session's files and of a commit, both without `.runner/`.
 fn left_and_committed(sandbox: &TestRepo) -> (String, String) {
     let left = sandbox.outside().join("left");
     with_index(sandbox, &left, &["read-tree", &format!("{BRANCH}^")]);
@@ -81,7 +80,7 @@ fn left_and_committed(sandbox: &TestRepo) -> (String, String) {
     (left, with_index(sandbox, sandbox.root(), &["write-tree"]))
 }
 
-/// Everything that must be so after the vandal's iteration.
+/// Asserts everything that must hold after the vandal's iteration.
 fn assert_unharmed(sandbox: &TestRepo, base: &str, refs: &BTreeSet<String>) {
     assert!(!sandbox.outside().join("sprung").exists(), "something planted was run");
     assert_eq!(sandbox.git(&["rev-parse", &format!("{BRANCH}^")]), base, "one commit on top of the last");
@@ -106,7 +105,7 @@ fn show(ran: &RunOutput) -> String {
     format!("{}{}", ran.stdout, ran.stderr)
 }
 
-/// Lets a vandal loose, and asserts that nothing came of it but its work.
+/// Runs a vandal and asserts that only its work remains.
 fn let_loose(script: &str) -> TestRepo {
     let_loose_in(started(&setup(script)))
 }
@@ -116,7 +115,11 @@ fn let_loose_in(sandbox: TestRepo) -> TestRepo {
     let refs = user_refs(&sandbox);
     let ran = sandbox.runner(&["step"]);
     assert_eq!(ran.code, Some(0), "{}", show(&ran));
-    assert!(sandbox.outside().join("did").exists(), "it failed: {}", sandbox.logged(1, "executor.log"));
+    assert!(
+        sandbox.outside().join("did").exists(),
+        "it failed: {}",
+        sandbox.iteration_file(1, "executor.log")
+    );
     assert_unharmed(&sandbox, &base, &refs);
     let ran = sandbox.runner(&["loop"]);
     assert_eq!(ran.code, Some(0), "{}", show(&ran));
@@ -134,9 +137,9 @@ macro_rules! vandals {
             let_loose($script);
         })*
 
-        /// As many as were asked for.
+        /// The acceptance asks for at least this many.
         #[test]
-        fn there_are_many_vandals() {
+        fn every_vandal_has_a_test() {
             assert!([$(stringify!($name)),*].len() >= 80);
         }
     };
@@ -146,7 +149,7 @@ vandals! {
     one_that_only_works: "echo w > w; rm src/lib.txt; mkdir a; echo b > a/b"
     one_that_does_nothing: "true"
 
-    // History and branches.
+    // History and branches:
     one_that_commits: "echo w > w; git add -A; git commit -qm mine; mine"
     one_that_commits_and_works_on: "echo w > w; git add -A; git commit -qm 1; echo v > v; git add v; git commit -qm 2; mine; echo u > w"
     one_that_amends: "echo w > w; git add -A; git commit -q --amend -m amended; mine"
@@ -166,14 +169,14 @@ vandals! {
     one_that_packs_the_refs: "git pack-refs --all; echo w > w"
     one_that_collects_garbage: "echo w > w; git add w; git commit -qm w; git reset -q HEAD~; git reflog expire --expire=now --all; git gc -q --prune=now"
 
-    // Left under way.
+    // Git operations left in progress:
     one_that_leaves_a_merge: "git checkout -q -b mine; echo 1 > README.md; git commit -qam 1; git checkout -q runner/demo; echo 2 > README.md; git commit -qam 2; mine; git merge -q mine > /dev/null || test -e .git/MERGE_HEAD"
     one_that_leaves_a_rebase: "git checkout -q -b mine; echo 1 > README.md; git commit -qam 1; git checkout -q runner/demo; echo 2 > README.md; git commit -qam 2; mine; git rebase -q mine > /dev/null 2>&1 || test -e .git/rebase-merge"
     one_that_leaves_a_cherry_pick: "git checkout -q -b mine; echo 1 > README.md; git commit -qam 1; git checkout -q runner/demo; echo 2 > README.md; git commit -qam 2; mine; git cherry-pick mine > /dev/null 2>&1 || test -e .git/CHERRY_PICK_HEAD"
     one_that_leaves_a_bisection: "git bisect start -q HEAD main > /dev/null || git bisect start > /dev/null; test -e .git/BISECT_LOG; echo w > w"
     one_that_leaves_locks: "touch .git/index.lock .git/HEAD.lock .git/config.lock .git/packed-refs.lock .git/refs/heads/main.lock .git/refs/heads/runner/demo.lock; echo w > w"
 
-    // What hides changes.
+    // Hidden changes:
     one_that_assumes_files_unchanged: "git update-index --assume-unchanged README.md; echo changed > README.md"
     one_that_skips_files: "git update-index --skip-worktree README.md src/lib.txt; echo changed > README.md; rm src/lib.txt"
     one_that_forges_times: "touch -r README.md $AROUND/stamp; printf 'HELLO\n' > README.md; touch -r $AROUND/stamp README.md"
@@ -184,7 +187,7 @@ vandals! {
     one_that_breaks_the_index: "echo garbage > .git/index; echo w > w"
     one_that_makes_the_index_a_folder: "rm .git/index; mkdir .git/index; echo w > w"
 
-    // Traps for the runner's own git.
+    // Traps for the runner's git commands:
     one_that_plants_a_monitor: "git config core.fsmonitor $TRAP; git config core.untrackedCache true; echo w > w"
     one_that_plants_a_filter: "echo '* filter=odd diff=odd' > .gitattributes; git config filter.odd.clean $TRAP; git config filter.odd.smudge $TRAP; git config filter.odd.process $TRAP; git config filter.odd.required true; git config diff.odd.textconv $TRAP; git config diff.odd.command $TRAP; git config diff.external $TRAP; echo w > w"
     one_that_plants_attributes: "echo '* filter=odd' > .git/info/attributes; git config filter.odd.clean $TRAP; echo w > w"
@@ -201,7 +204,7 @@ vandals! {
     one_that_breaks_the_references: "git rev-parse HEAD > /dev/null; echo garbage > .git/refs/heads/main; echo garbage > .git/refs/heads/runner/demo; rm .git/refs/tags/v1; mkdir -p .git/refs/tags/v1/x; echo w > w"
     one_that_deletes_the_references: "rm -rf .git/refs .git/packed-refs .git/logs; echo w > w"
 
-    // The runner's own files.
+    // The runner's own files:
     one_that_deletes_the_runners_folder: "rm -rf .runner; echo w > w"
     one_that_cleans_everything: "echo w > w; git add w; git clean -qfdx"
     one_that_links_the_runners_folder: "mv .runner $AROUND/away; ln -s $AROUND/away .runner; echo w > w"
@@ -240,9 +243,9 @@ vandals! {
     one_that_leaves_processes: "setsid -f sleep 999; (trap '' TERM HUP; sleep 998 &) ; (setsid sh -c 'sleep 997 & sleep 996' &); echo w > w"
 }
 
-/// What a vandal moved out of the repository is not written to any more.
+/// The runner does not write to files that a vandal moved out of the repository.
 #[test]
-fn nothing_is_written_through_a_link() {
+fn runner_writes_nothing_through_a_link() {
     for (what, script) in [
         ("folder", "mv .runner $AROUND/away; ln -s $AROUND/away .runner"),
         ("state", "mv .runner/state $AROUND/away; ln -s $AROUND/away .runner/state"),
@@ -256,9 +259,9 @@ fn nothing_is_written_through_a_link() {
     }
 }
 
-/// Too large for a commit, so it is set aside, and everything else goes on.
+/// The file is too large for a commit; everything else is committed.
 #[test]
-fn a_large_file_is_set_aside() {
+fn large_file_is_set_aside() {
     let sandbox = started(&setup("truncate -s 60M big; echo w > w"));
     let base = sandbox.git(&["rev-parse", BRANCH]);
     sandbox.runner(&["step"]).ok();
@@ -270,9 +273,9 @@ fn a_large_file_is_set_aside() {
     sandbox.runner(&["loop"]).ok();
 }
 
-/// What git would never store is set aside, however much of it there is, and everything else goes on.
+/// Paths that git refuses are set aside, however many there are; everything else is committed.
 #[test]
-fn names_that_git_does_not_take_are_set_aside() {
+fn names_that_git_rejects_are_set_aside() {
     let script =
         "mkdir .GIT sub; echo x > .GIT/x; echo y > .GIT/y; mkdir sub/.Git; echo z > sub/.Git/z; echo w > w";
     let sandbox = started(&setup(script));
@@ -285,10 +288,10 @@ fn names_that_git_does_not_take_are_set_aside() {
     assert_sound(&sandbox);
 }
 
-/// What is changed inside of a submodule cannot be committed from around it. It stays, nothing planted there is run,
-/// and the run goes on.
+/// Changes inside a submodule cannot be committed from outside. They stay, nothing planted there runs, and the run
+/// continues.
 #[test]
-fn changes_inside_of_a_submodule_stop_nothing() {
+fn changes_inside_a_submodule_do_not_stop_the_run() {
     let sandbox = TestRepo::empty(RUNNER);
     let module = sandbox.outside().join("module");
     let make = "git init -q -b main $0 && cd $0 && echo m > m && git add m && git -c user.name=x -c user.email=x commit -qm m";
@@ -308,9 +311,9 @@ fn changes_inside_of_a_submodule_stop_nothing() {
     );
 }
 
-/// A protected file is also gone when the folder around it became a link to another one.
+/// A protected file is also changed if its folder becomes a link to another folder.
 #[test]
-fn a_link_in_the_place_of_a_protected_folder_is_seen() {
+fn link_replacing_a_protected_folder_is_detected() {
     for target in ["$AROUND/away", "moved"] {
         let script = format!("mv src {target}; ln -s {target} src; echo changed > {target}/lib.txt");
         let sandbox = started(&setup(&script).protected("src/lib.txt"));
@@ -325,9 +328,9 @@ fn a_link_in_the_place_of_a_protected_folder_is_seen() {
     }
 }
 
-/// The rules of a run are those it was started with, for the session that rewrites them, too.
+/// The configuration at the session's start counts, even for the session that rewrites it.
 #[test]
-fn rules_that_an_agent_writes_do_not_count() {
+fn configuration_written_by_an_agent_does_not_count() {
     let script = "printf '[guard]\\ncommand = [\"true\"]\\n' > .runner/state/config.toml; touch $AROUND/mute; answer done";
     let setup = setup(script).guard("test -e never").keys("max_attempts_default = 1");
     let sandbox = started(&setup);
@@ -336,9 +339,9 @@ fn rules_that_an_agent_writes_do_not_count() {
     assert_sound(&sandbox);
 }
 
-/// A server that the agent left cannot make the guard green.
+/// A server that the agent left running cannot make the guard succeed.
 #[test]
-fn nothing_of_the_session_lives_when_the_guard_runs() {
+fn session_processes_are_gone_when_the_guard_runs() {
     let script = "(while true; do date > $AROUND/alive; sleep 0.01; done) & answer done";
     let guard = "rm -f $HOME/../alive; sleep 0.2; test ! -e $HOME/../alive";
     let sandbox = RunBuilder::new(RUNNER).agent(script).guard(guard).start();
@@ -348,7 +351,7 @@ fn nothing_of_the_session_lives_when_the_guard_runs() {
 }
 
 #[test]
-fn one_that_kills_its_supervisor_has_crashed() {
+fn agent_that_kills_its_supervisor_has_crashed() {
     let sandbox = started(&setup("echo w > w; setsid -f sleep 999; kill -9 $PPID; sleep 998"));
     sandbox.runner(&["step"]).ok();
     assert_eq!(sandbox.outcomes(), ["agent_crashed"]);
@@ -359,7 +362,7 @@ fn one_that_kills_its_supervisor_has_crashed() {
 }
 
 #[test]
-fn one_that_kills_the_runner_is_taken_for_a_crash() {
+fn agent_that_kills_the_runner_counts_as_a_crash() {
     let script = "echo w > w; runner=$(cut -d' ' -f4 /proc/$PPID/stat); kill -9 $runner; sleep 998";
     let sandbox = started(&setup(script));
     assert_eq!(sandbox.runner(&["step"]).code, None);
@@ -370,7 +373,7 @@ fn one_that_kills_the_runner_is_taken_for_a_crash() {
 }
 
 #[test]
-fn one_that_kills_the_runner_and_its_supervisor_is_taken_for_a_crash() {
+fn agent_that_kills_runner_and_supervisor_counts_as_a_crash() {
     let script = "echo w > w; runner=$(cut -d' ' -f4 /proc/$PPID/stat); kill -9 $runner $PPID; exit";
     let sandbox = started(&setup(script));
     assert_eq!(sandbox.runner(&["step"]).code, None);
@@ -380,17 +383,17 @@ fn one_that_kills_the_runner_and_its_supervisor_is_taken_for_a_crash() {
     assert_sound(&sandbox);
 }
 
-/// Recovery comes first to what is still alive of the session, and only then to its files.
+/// Recovery kills the session's processes before it reads its files.
 #[test]
-fn what_outlives_the_runner_and_its_supervisor_is_ended_by_the_next_command() {
+fn next_command_kills_processes_that_outlived_runner_and_supervisor() {
     let script = "echo w > w; setsid -f sh -c 'while true; do date >> w; sleep 0.01; done'; \
                   runner=$(cut -d' ' -f4 /proc/$PPID/stat); kill -9 $runner $PPID; exit";
     let sandbox = started(&setup(script));
     assert_eq!(sandbox.runner(&["step"]).code, None);
-    // A process that is just about to become another program has no name for a moment.
+    // A process in the middle of an exec has no name for a moment.
     wait_for("the agent's end", || (1..=2).contains(&processes_of(sandbox.outside()).len()));
-    let said = sandbox.runner(&["loop"]).ok().stdout;
-    assert!(said.contains("recovered"), "{said}");
+    let stdout = sandbox.runner(&["loop"]).ok().stdout;
+    assert!(stdout.contains("recovered"), "{stdout}");
     assert_eq!(processes_of(sandbox.outside()), Vec::<String>::new());
     assert_eq!(sandbox.outcomes(), ["interrupted", "passed"]);
     assert_sound(&sandbox);
@@ -401,9 +404,9 @@ fn what_outlives_the_runner_and_its_supervisor_is_ended_by_the_next_command() {
     );
 }
 
-/// A second runner is refused while the first one's session removes the lock's file.
+/// A second runner is refused although the first one's session removes the lock file.
 #[test]
-fn a_lock_that_an_agent_removes_still_holds() {
+fn lock_removed_by_an_agent_still_holds() {
     let script =
         "rm -r .git/runner/lock; touch $AROUND/begun; while ! test -e $AROUND/go; do sleep 0.01; done";
     let sandbox = started(&setup(script));
@@ -417,7 +420,7 @@ fn a_lock_that_an_agent_removes_still_holds() {
 }
 
 #[test]
-fn a_repository_that_is_gone_is_said_to_be() {
+fn removed_repository_is_reported() {
     for script in ["rm -rf .git", "mv .git $AROUND/away; ln -s $AROUND/away .git"] {
         let sandbox = started(&setup(&format!("touch $AROUND/mute; {script}")));
         let ran = sandbox.runner(&["step"]);
@@ -426,9 +429,9 @@ fn a_repository_that_is_gone_is_said_to_be() {
     }
 }
 
-/// An ordinary user meets files that cannot be read.
+/// Unreadable files exist only for users other than root.
 #[test]
-fn what_cannot_be_read_stops_nothing() {
+fn unreadable_file_does_not_stop_the_run() {
     let script = "echo w > w; echo x > x; chmod 000 x; mkdir locked; echo y > locked/y; chmod 000 locked";
     let sandbox = started(&setup(script));
     let mut give = sandbox.command("chown");

@@ -1,4 +1,4 @@
-//! Nothing that a repository's configuration or files could plant is run or followed.
+//! The runner runs and follows nothing that a repository's configuration or files plant.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -10,7 +10,7 @@ use crate::RUNNER;
 use crate::ready;
 use crate::started;
 
-/// A program that leaves a mark, and the mark.
+/// A program that creates a file when it runs, and that file.
 fn trap(sandbox: &TestRepo, name: &str) -> (String, std::path::PathBuf) {
     let (program, mark) = (sandbox.outside().join(name), sandbox.outside().join(format!("{name}.sprung")));
     std::fs::write(&program, format!("#!/bin/sh\ntouch '{}'\ncat\n", mark.display())).unwrap();
@@ -27,7 +27,7 @@ fn use_everything(sandbox: &TestRepo) {
 }
 
 #[test]
-fn hooks_monitors_pagers_and_signers_are_never_run() {
+fn git_hooks_monitors_pagers_and_signers_are_never_run() {
     let sandbox = ready();
     let (program, mark) = trap(&sandbox, "trap");
     for hook in [
@@ -62,14 +62,14 @@ fn hooks_monitors_pagers_and_signers_are_never_run() {
 }
 
 #[test]
-fn a_filter_from_the_repository_itself_needs_leave() {
+fn filter_defined_by_the_repository_needs_permission() {
     let sandbox = ready();
     let (program, mark) = trap(&sandbox, "filter");
     sandbox.git(&["config", "filter.odd.clean", &program]);
     sandbox.git(&["config", "filter.odd.smudge", &program]);
     sandbox.runner(&["validate"]).ok();
 
-    // Defined and unused is harmless; used, it is refused until the user allows it.
+    // A defined filter is harmless; a used one is refused until the user allows it.
     sandbox.write(".gitattributes", "*.bin filter=odd\n");
     sandbox.write("a.bin", "data\n");
     sandbox.commit_all("filtered");
@@ -85,7 +85,7 @@ fn a_filter_from_the_repository_itself_needs_leave() {
 }
 
 #[test]
-fn a_filter_from_the_users_own_configuration_works_as_ever() {
+fn filter_from_the_users_configuration_runs() {
     let sandbox = ready();
     let home = sandbox.outside().join("home/.gitconfig");
     std::fs::write(home, "[filter \"up\"]\nclean = tr a-z A-Z\nsmudge = tr A-Z a-z\n").unwrap();
@@ -103,7 +103,7 @@ fn a_filter_from_the_users_own_configuration_works_as_ever() {
 }
 
 #[test]
-fn a_git_program_inside_the_repository_is_not_taken() {
+fn git_program_inside_the_repository_is_not_used() {
     let sandbox = ready();
     let (program, mark) = trap(&sandbox, "fake");
     sandbox.write("bin/git", std::fs::read(&program).unwrap());
@@ -133,9 +133,9 @@ fn links_and_pipes_under_runner_are_refused() {
     for command in ["start", "select", "tree"] {
         assert!(sandbox.runner(&[command]).refused(2).contains("a named pipe"), "{command}");
     }
-    let told = sandbox.runner(&["validate"]);
-    assert_eq!(told.code, Some(2));
-    assert!(told.stdout.contains("a named pipe"), "{}", told.stdout);
+    let output = sandbox.runner(&["validate"]);
+    assert_eq!(output.code, Some(2));
+    assert!(output.stdout.contains("a named pipe"), "{}", output.stdout);
 
     std::fs::remove_file(&tree).unwrap();
     std::os::unix::fs::symlink("/dev/zero", &tree).unwrap();
@@ -147,7 +147,7 @@ fn links_and_pipes_under_runner_are_refused() {
 }
 
 #[test]
-fn a_title_cannot_act_on_the_terminal() {
+fn title_cannot_control_the_terminal() {
     let sandbox = started();
     let tree = sandbox.read(".runner/state/tree.json");
     sandbox.write(
@@ -155,23 +155,23 @@ fn a_title_cannot_act_on_the_terminal() {
         tree.replace("Port it", "\\u001b]0;x\\u0007\\u001b[2JPort\\u202eit"),
     );
     for command in [&["tree"][..], &["select"], &["status"]] {
-        let told = sandbox.runner(command).ok().stdout;
-        assert!(!told.contains('\u{1b}') && !told.contains('\u{202e}'), "{told:?}");
+        let output = sandbox.runner(command).ok().stdout;
+        assert!(!output.contains('\u{1b}') && !output.contains('\u{202e}'), "{output:?}");
     }
 }
 
 #[test]
-fn a_file_with_the_size_and_the_time_of_the_old_one_is_seen_to_be_another_one() {
+fn change_with_the_same_size_and_time_is_detected() {
     let agent =
         "touch -r word.txt $AROUND/time; echo bad > word.txt; touch -r $AROUND/time word.txt; answer done";
     let sandbox = RunBuilder::new(RUNNER).agent(agent).file("word.txt", "old\n").start();
-    // What backup programs and network folders make people set.
+    // A setting that backup programs and network drives require.
     for (key, value) in
         [("core.trustctime", "false"), ("core.checkStat", "minimal"), ("core.ignoreStat", "true")]
     {
         sandbox.git(&["config", key, value]);
     }
-    // Old enough for git to take it for unchanged without looking.
+    // Old enough for git to consider it unchanged without reading it.
     std::thread::sleep(std::time::Duration::from_millis(1100));
     sandbox.git(&["update-index", "--refresh"]);
     sandbox.runner(&["step"]).ok();

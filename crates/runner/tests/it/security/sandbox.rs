@@ -1,4 +1,4 @@
-//! Agents in a sandbox: what they cannot do, what they can, and that nothing of them lives on.
+//! Sandboxed agents: what they can and cannot do, and that their processes end.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -11,13 +11,13 @@ use testkit::test_repo::{TestRepo, run};
 
 use crate::RUNNER;
 
-/// Lets a script say of each deed whether it succeeded, in `tried.txt`.
+/// A shell function that records in `tried.txt` whether a command succeeded.
 const TRY: &str = r#"
 try() { what=$1; shift; if (eval "$*") 2>> "$ROOT/errors.txt"; then echo "could $what"; else echo "could not $what"; fi >> "$ROOT/tried.txt"; }
 ROOT=$PWD
 "#;
 
-/// Everything an agent must not do.
+/// Everything a sandboxed agent must not be able to do.
 const VANDAL: &str = r#"
 try 'write to the home folder' 'echo x > $HOME/x'
 try 'write to the system' 'echo x > /etc/runner-sandbox-test'
@@ -51,9 +51,9 @@ fn not_done(tried: &str) -> Vec<&str> {
 }
 
 #[test]
-fn an_agent_in_the_sandbox_cannot_harm_what_is_not_its_business() {
+fn sandboxed_agent_cannot_write_outside() {
     let sandbox = setup(&format!("{VANDAL}echo work > work.txt; answer done")).start();
-    // Its number alone may be another's inside; the moment of its start is not.
+    // The pid alone may be reused inside the sandbox; the start time is not.
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let start = stat.rsplit(')').next().unwrap().split_ascii_whitespace().nth(19).unwrap();
     fs::write(sandbox.outside().join("home/pid"), format!("{} {start}\n", std::process::id())).unwrap();
@@ -78,7 +78,7 @@ fn an_agent_in_the_sandbox_cannot_harm_what_is_not_its_business() {
 }
 
 #[test]
-fn an_agent_in_the_sandbox_can_split_a_leaf_take_notes_and_work() {
+fn sandboxed_agent_can_split_take_notes_and_work() {
     let script = r#"
         if test "$RUNNER_NODE_ID" = root; then split; exit; fi
         mkdir -p src; echo $RUNNER_NODE_ID > src/$RUNNER_NODE_ID.txt; ln -s src link-$RUNNER_NODE_ID; chmod +x src
@@ -103,7 +103,7 @@ fn an_agent_in_the_sandbox_can_split_a_leaf_take_notes_and_work() {
 }
 
 #[test]
-fn without_a_sandbox_an_agent_can_write_outside() {
+fn agent_without_a_sandbox_can_write_outside() {
     let sandbox = setup("echo x > $AROUND/outside.txt; answer done")
         .guard("true")
         .executor_keys("sandbox = \"off\"")
@@ -114,7 +114,7 @@ fn without_a_sandbox_an_agent_can_write_outside() {
 }
 
 #[test]
-fn folders_that_the_configuration_names_are_writable() {
+fn configured_folders_are_writable_in_the_sandbox() {
     let script = "try own 'echo x > $HOME/.agent/x'; try other 'echo x > $HOME/x'; answer done";
     let keys = "sandbox = \"require\"\nwritable = [\"~/.agent\", \"~/.not-there\"]";
     let sandbox = setup(script).guard("true").executor_keys(keys).start();
@@ -125,7 +125,7 @@ fn folders_that_the_configuration_names_are_writable() {
 }
 
 #[test]
-fn guard_files_that_may_be_changed_with_a_mark_are_writable() {
+fn guard_files_are_writable_under_policy_flag() {
     let script = "try guard 'echo true > guard.sh'; answer done";
     let sandbox = setup(script).guard("true # as it was").guard_keys("protect = \"flag\"").start();
     sandbox.runner(&["step"]).ok();
@@ -133,7 +133,7 @@ fn guard_files_that_may_be_changed_with_a_mark_are_writable() {
 }
 
 #[test]
-fn nothing_of_a_session_in_a_sandbox_lives_on() {
+fn sandboxed_session_leaves_no_processes() {
     let script = "setsid -f sleep 999; (trap '' TERM HUP; sleep 998 &); (setsid sh -c 'sleep 997 & sleep 996' &); answer done";
     let sandbox = setup(script).guard("true").start();
     sandbox.runner(&["step"]).ok();
@@ -142,13 +142,13 @@ fn nothing_of_a_session_in_a_sandbox_lives_on() {
 }
 
 #[test]
-fn nothing_of_a_session_in_a_sandbox_outlives_a_killed_runner() {
-    // What the agent makes beside the work tree is seen by nobody else, so it shows itself in the work tree.
+fn sandboxed_processes_end_with_a_killed_runner() {
+    // Files that the agent creates outside are invisible to other processes, so it reports through the work tree.
     let script = "setsid -f sleep 999; touch begun; sleep 998";
     let sandbox = setup(script).guard("true").start();
     sandbox.kill_when(&["step"], "work/begun");
     wait_for("the end of the session", || processes_of(sandbox.outside()).is_empty());
-    sandbox.new_agent("answer done");
+    sandbox.replace_agent("answer done");
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["interrupted", "passed"]);
     assert_eq!(
@@ -159,7 +159,7 @@ fn nothing_of_a_session_in_a_sandbox_outlives_a_killed_runner() {
 }
 
 #[test]
-fn an_agent_in_a_sandbox_that_is_out_of_time_is_asked_before_it_is_killed() {
+fn sandboxed_agent_gets_sigterm_before_it_is_killed() {
     let script =
         "trap 'echo saved > saved.txt; exit 0' TERM; setsid -f sleep 999; while :; do sleep 0.05; done";
     let sandbox = setup(script).guard("true").keys("iteration_timeout_secs = 1").start();
@@ -170,7 +170,7 @@ fn an_agent_in_a_sandbox_that_is_out_of_time_is_asked_before_it_is_killed() {
 }
 
 #[test]
-fn an_agent_that_dies_of_a_signal_in_a_sandbox_has_crashed() {
+fn sandboxed_agent_killed_by_a_signal_has_crashed() {
     let sandbox = setup("kill -9 $$").guard("true").start();
     sandbox.runner(&["step"]);
     assert_eq!(sandbox.outcomes(), ["agent_crashed"]);
@@ -178,7 +178,7 @@ fn an_agent_that_dies_of_a_signal_in_a_sandbox_has_crashed() {
 }
 
 #[test]
-fn the_scripted_agent_runs_in_the_sandbox_too() {
+fn scripted_agent_runs_in_the_sandbox() {
     let scenario = "[[session]]\nanswer = { status = \"done\", summary = \"x\" }\n[[session.do]]\n\
         run = { argv = [\"sh\", \"-c\", \"echo x > .git/x; echo y > y.txt\"] }\n";
     let sandbox = RunBuilder::new(RUNNER).executor_keys("").scenario(scenario).start();
@@ -188,7 +188,7 @@ fn the_scripted_agent_runs_in_the_sandbox_too() {
 }
 
 #[test]
-fn the_git_folder_of_a_linked_work_tree_is_read_only_wherever_it_lies() {
+fn git_folder_of_a_linked_work_tree_is_read_only() {
     let script = "try common 'echo x > $AROUND/work/.git/x'; try own 'echo x >> .git'; try gitdir 'echo x > $(git rev-parse --git-dir)/x'; answer done";
     let sandbox = setup(script).guard("true").start();
     let linked = sandbox.outside().join("linked");
@@ -201,7 +201,7 @@ fn the_git_folder_of_a_linked_work_tree_is_read_only_wherever_it_lies() {
     assert_eq!(sandbox.read("tried.txt").lines().count(), 3);
 }
 
-/// A folder with links to the programs that a step needs, and no bubblewrap among them.
+/// A PATH folder with the programs that a step needs, without bubblewrap.
 fn path_without_bubblewrap(sandbox: &TestRepo) -> String {
     let folder = sandbox.outside().join("bin");
     fs::create_dir(&folder).unwrap();
@@ -215,15 +215,15 @@ fn path_without_bubblewrap(sandbox: &TestRepo) -> String {
 }
 
 #[test]
-fn a_required_sandbox_that_is_not_there_stops_the_step_before_it_begins() {
+fn missing_required_sandbox_refuses_the_step() {
     let sandbox = setup("answer done").guard("true").executor_keys("sandbox = \"require\"").start();
     let path = path_without_bubblewrap(&sandbox);
     let without = |args: &[&str]| run(sandbox.runner_command(args).env("PATH", &path));
     let head = sandbox.git(&["rev-parse", "HEAD"]);
-    let told = without(&["step"]);
-    assert_eq!(told.code, Some(2), "{}", told.stderr);
-    for words in ["bubblewrap cannot be used", "`bwrap` is not on the PATH", "apt-get install bubblewrap"] {
-        assert!(told.stderr.contains(words), "{}", told.stderr);
+    let output = without(&["step"]);
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
+    for words in ["bubblewrap cannot be used", "`bwrap` is not on PATH", "apt-get install bubblewrap"] {
+        assert!(output.stderr.contains(words), "{}", output.stderr);
     }
     assert_eq!(
         (sandbox.git(&["rev-parse", "HEAD"]), sandbox.git(&["status", "--short"])),
@@ -231,26 +231,26 @@ fn a_required_sandbox_that_is_not_there_stops_the_step_before_it_begins() {
     );
     let doctor = without(&["doctor"]);
     assert!(
-        doctor.code == Some(1) && doctor.stdout.contains("check=sandbox verdict=bad"),
+        doctor.code == Some(1) && doctor.stdout.contains("check=sandbox verdict=problem"),
         "{}",
         doctor.stdout
     );
 }
 
 #[test]
-fn where_there_is_no_bubblewrap_auto_goes_without_and_says_so() {
+fn auto_sandbox_without_bubblewrap_runs_and_warns() {
     let sandbox = setup("answer done").guard("true").start();
     let path = path_without_bubblewrap(&sandbox);
     let without = |args: &[&str]| run(sandbox.runner_command(args).env("PATH", &path));
     without(&["step"]).ok();
     assert_eq!(sandbox.meta(1)["sandbox"], "none");
     let doctor = without(&["doctor"]);
-    assert!(doctor.stdout.contains("check=sandbox verdict=doubtful"), "{}", doctor.stdout);
-    assert!(sandbox.runner(&["doctor"]).stdout.contains("check=sandbox verdict=good found=\"bubblewrap "));
+    assert!(doctor.stdout.contains("check=sandbox verdict=warning"), "{}", doctor.stdout);
+    assert!(sandbox.runner(&["doctor"]).stdout.contains("check=sandbox verdict=ok found=\"bubblewrap "));
 }
 
 #[test]
-fn where_the_commands_of_claude_cannot_be_wrapped_the_record_says_so() {
+fn record_shows_if_claudes_commands_are_not_sandboxed() {
     let odd = TestRepo::empty(RUNNER);
     let root = odd.outside().join("a -b");
     fs::create_dir(&root).unwrap();
@@ -260,7 +260,7 @@ fn where_the_commands_of_claude_cannot_be_wrapped_the_record_says_so() {
         .start_in(odd.at(root));
     let doctor = odd.runner(&["doctor"]);
     assert!(
-        doctor.stdout.contains("check=sandbox verdict=doubtful found=\"none (Claude"),
+        doctor.stdout.contains("check=sandbox verdict=warning found=\"none (Claude"),
         "{}",
         doctor.stdout
     );
@@ -269,12 +269,16 @@ fn where_the_commands_of_claude_cannot_be_wrapped_the_record_says_so() {
     let config = odd.read(".runner/state/config.toml").replace("\"auto\"", "\"require\"");
     odd.write(".runner/state/config.toml", config);
     odd.runner(&["start"]).ok();
-    let told = odd.runner(&["step"]);
-    assert_eq!(told.code, Some(2));
+    let output = odd.runner(&["step"]);
+    assert_eq!(output.code, Some(2));
     assert!(
-        told.stderr.contains("Claude Code starts no command through a path that holds ` -`"),
+        output.stderr.contains("Claude Code cannot run commands through a path that contains ` -`"),
         "{}",
-        told.stderr
+        output.stderr
     );
-    assert!(told.stderr.contains("hint: move the repository to a plainer path"), "{}", told.stderr);
+    assert!(
+        output.stderr.contains("hint: move the repository to a path without ` -`, in UTF-8"),
+        "{}",
+        output.stderr
+    );
 }

@@ -1,0 +1,92 @@
+//! Reports events: to the caller's sink, to the events.jsonl of an iteration, and to the user's hooks.
+
+use runner_core::config::HooksConfig;
+use runner_core::step::{Event, HookTrigger};
+use serde_json::Value;
+
+use super::hooks;
+use super::iteration_dir::EventsFile;
+use super::program_runner::ProgramRunner;
+use crate::repo::paths::RepoPaths;
+
+/// Receives every event.
+pub type EventSink<'a> = &'a mut dyn FnMut(&Event);
+
+/// Whether a hook ran, which may have changed the repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(super) enum HookRun {
+    Yes,
+    No,
+}
+
+pub(crate) struct EventLog<'a> {
+    sink: Option<EventSink<'a>>,
+    /// The hooks of the committed configuration.
+    hooks: HooksConfig,
+    trigger: HookTrigger,
+    /// Events of the next iteration, announced before its directory exists.
+    early: Vec<Event>,
+    /// The file of the current iteration or, between two iterations, of the last one.
+    file: Option<EventsFile>,
+}
+
+impl<'a> EventLog<'a> {
+    pub(crate) fn new(sink: EventSink<'a>) -> Self {
+        Self { sink: Some(sink), ..Self::without_sink() }
+    }
+
+    pub(crate) fn without_sink() -> Self {
+        Self {
+            sink: None,
+            hooks: HooksConfig::default(),
+            trigger: HookTrigger::default(),
+            early: Vec::new(),
+            file: None,
+        }
+    }
+
+    pub(crate) fn set_hooks(&mut self, hooks: &HooksConfig) {
+        self.hooks = hooks.clone();
+    }
+
+    /// Writes the events of an iteration into its own file from now on.
+    pub(super) fn begin_iteration(&mut self, file: EventsFile) {
+        self.early.drain(..).for_each(|event| file.append(&event));
+        self.file = Some(file);
+    }
+
+    /// Records an event in events.jsonl and passes it to the sink.
+    pub(super) fn record(&mut self, event: &Event) {
+        if let Some(file) = &self.file {
+            file.append(event);
+        }
+        if let Some(sink) = &mut self.sink {
+            sink(event);
+        }
+    }
+
+    /// Records an event and runs the hook that is due after it. The run continues whatever becomes of the hook.
+    pub(super) fn announce(&mut self, event: &Event, paths: &RepoPaths, programs: &ProgramRunner) -> HookRun {
+        if belongs_to_next_iteration(event) {
+            self.early.push(event.clone());
+            if let Some(sink) = &mut self.sink {
+                sink(event);
+            }
+        } else {
+            self.record(event);
+        }
+        let Some(mut call) = self.trigger.note(event, &self.hooks) else { return HookRun::No };
+        if let Value::Object(payload) = &mut call.payload {
+            payload.insert("repository".to_owned(), paths.root().display().to_string().into());
+        }
+        let fault = hooks::run(&call, &self.hooks, paths, programs).err();
+        self.record(&Event::HookRan { hook: call.hook.to_owned(), fault });
+        HookRun::Yes
+    }
+}
+
+/// Whether an event is announced before the directory of its iteration exists.
+fn belongs_to_next_iteration(event: &Event) -> bool {
+    matches!(event, Event::Planned { .. } | Event::BaselineStarted { .. } | Event::BaselineEnded { .. })
+}

@@ -1,0 +1,91 @@
+//! Loading a run: checks that an iteration may begin, and builds the snapshot that the core decides by.
+
+use runner_core::config::Config;
+use runner_core::layout::Doc;
+use runner_core::model::goal::Goal;
+use runner_core::model::object_id::{BranchName, CommitId};
+use runner_core::model::run_state::RunState;
+use runner_core::model::tree::Tree;
+use runner_core::runs::identity::{IdentityError, IdentityInputs};
+use runner_core::runs::start::{DocSet, StartError};
+use runner_core::step::{LoadedRun, Snapshot, SnapshotInputs};
+
+use super::known_state::KnownState;
+use super::step_inputs::StepInputs;
+use crate::error::{Error, UserError};
+use crate::git::{Git, RepoStatus};
+use crate::repo::documents::{refuse_changed_documents, refuse_dirty};
+
+/// Loads the run in the work tree, for a command that needs it once.
+pub(crate) fn load_work_tree(git: &Git) -> Result<LoadedRun, Error> {
+    load_with_known(git, &mut None)
+}
+
+/// Loads the run in the work tree. A known state that is still current saves the scan of the work tree; one that is not is
+/// dropped.
+pub(super) fn load_with_known(git: &Git, known: &mut Option<KnownState>) -> Result<LoadedRun, Error> {
+    let inputs = StepInputs::of_work_tree(git)?;
+    *known = known.take().filter(|known| known.is_current(git, &inputs.docs));
+    let status = match &known {
+        Some(known) => RepoStatus::clean(known.head.clone()),
+        None => git.status()?,
+    };
+    check(git, &inputs.docs, &status)?;
+    let commit = status.head.commit().ok_or(UserError::NoCommit)?;
+    build(git, commit.clone(), &inputs, known.as_ref())
+}
+
+/// Loads the run as a commit has it. Recovery uses it, so nothing about the work tree is checked.
+pub(crate) fn load_commit(git: &Git, commit: &CommitId) -> Result<LoadedRun, Error> {
+    build(git, commit.clone(), &StepInputs::of_commit(git, commit)?, None)
+}
+
+/// Refuses, in the contract's order, a repository in which no iteration may begin.
+fn check(git: &Git, docs: &DocSet, status: &RepoStatus) -> Result<(), Error> {
+    let state = docs.get(&Doc::RunState).and_then(|bytes| RunState::decode(bytes).ok());
+    let goal = docs.get(&Doc::Goal).and_then(|bytes| Goal::parse(bytes).ok());
+    let identity = IdentityInputs {
+        branch: status.head.branch().map(BranchName::as_str),
+        has_gitignore: docs.contains_key(&Doc::Gitignore),
+        state_id: state.as_ref().and_then(|state| state.run_id.as_ref()),
+        goal_id: goal.as_ref().and_then(Goal::id),
+    };
+    let first_fault = identity.faults().into_iter().next();
+    if let Some(fault @ IdentityError::ProtectedBranch(_)) = first_fault {
+        return Err(UserError::Identity(fault).into());
+    }
+    refuse_dirty(&status.outside)?;
+    if let Some(fault) = first_fault {
+        return Err(UserError::Identity(fault).into());
+    }
+    refuse_changed_documents(&status.inside)?;
+    git.operation().map_or(Ok(()), |operation| Err(UserError::Busy(operation).into()))
+}
+
+fn build(
+    git: &Git,
+    commit: CommitId,
+    inputs: &StepInputs<'_>,
+    known: Option<&KnownState>,
+) -> Result<LoadedRun, Error> {
+    let docs = &inputs.docs;
+    let state = RunState::decode(required(docs, Doc::RunState)?).map_err(StartError::RunState)?;
+    let tree = match known {
+        Some(known) => known.tree.clone(),
+        None => Tree::decode(required(docs, Doc::Tree)?).map_err(StartError::Tree)?,
+    };
+    let run_id = state.run_id.clone().ok_or(UserError::MissingDoc(Doc::RunState))?;
+    let user_commits = match known {
+        // The runner made the commit, so the user has none on top of it.
+        Some(_) => 0,
+        None => git.user_commits_since(&run_id, &commit)?,
+    };
+    let config = Config::decode(required(docs, Doc::Config)?).map_err(StartError::Config)?;
+    let goal = Goal::parse(required(docs, Doc::Goal)?).map_err(StartError::from)?.body().to_owned();
+    let snapshot = SnapshotInputs { run_id, goal, config, tree, state, user_commits };
+    Ok(LoadedRun { commit, snapshot: Snapshot::build(snapshot, inputs)? })
+}
+
+fn required(docs: &DocSet, doc: Doc) -> Result<&[u8], UserError> {
+    docs.get(&doc).map(Vec::as_slice).ok_or(UserError::MissingDoc(doc))
+}

@@ -1,0 +1,176 @@
+//! The core's `World` in a real repository: it carries out each stage of a step and decides nothing.
+
+use runner_core::model::object_id::CommitId;
+use runner_core::model::repo_path::RepoPath;
+use runner_core::step::{Attempt, Event, GuardRun, IterationWorld, Job, LoadedRun, Transition, World};
+
+use super::agent_version::AgentVersion;
+use super::commit::commit_iteration;
+use super::event_log::{EventLog, EventSink, HookRun};
+use super::guard;
+use super::known_state::KnownState;
+use super::load::load_with_known;
+use super::open_iteration::OpenIteration;
+use super::program_runner::ProgramRunner;
+use super::sandboxing::SandboxProbe;
+use super::session::{PreparedSession, SessionEnv};
+use crate::error::Error;
+use crate::failpoint;
+use crate::git::Git;
+use crate::repo::locked_repo::{LockedRepo, UnrecoveredRepo};
+use crate::repo::recovery::Recovered;
+
+/// A repository in which iterations run.
+pub struct RepoWorld<'a> {
+    pub(super) repo: LockedRepo,
+    pub(super) programs: ProgramRunner,
+    pub(super) events: EventLog<'a>,
+    sandbox: SandboxProbe,
+    version: AgentVersion,
+    /// The state after the last commit, while nothing else can have changed it.
+    pub(super) known: Option<KnownState>,
+    /// Whether the user asked to stop after the current iteration.
+    pub(super) wants_stop: Box<dyn Fn() -> bool + 'a>,
+}
+
+impl<'a> RepoWorld<'a> {
+    /// Recovers what a crash left, then is ready for iterations. From now on signals stop a session gracefully and end the
+    /// loop.
+    pub fn new(
+        repo: UnrecoveredRepo,
+        sink: EventSink<'a>,
+        wants_stop: Box<dyn Fn() -> bool + 'a>,
+    ) -> Result<Self, Error> {
+        Self::with_events(repo, EventLog::new(sink), wants_stop)
+    }
+
+    /// For a command that does not show events.
+    pub(crate) fn without_sink(repo: UnrecoveredRepo) -> Result<Self, Error> {
+        Self::with_events(repo, EventLog::without_sink(), Box::new(|| false))
+    }
+
+    fn with_events(
+        repo: UnrecoveredRepo,
+        mut events: EventLog<'a>,
+        wants_stop: Box<dyn Fn() -> bool + 'a>,
+    ) -> Result<Self, Error> {
+        let programs = ProgramRunner::with_signals()?;
+        let repo = repo.recover(&programs, &mut events)?;
+        Ok(Self {
+            repo,
+            programs,
+            events,
+            sandbox: SandboxProbe::default(),
+            version: AgentVersion::default(),
+            known: None,
+            wants_stop,
+        })
+    }
+
+    /// What a crash had left, for the report of the command that finished it.
+    pub fn take_recovered(&mut self) -> Option<Recovered> {
+        self.repo.take_recovered()
+    }
+}
+
+impl IterationWorld for RepoWorld<'_> {
+    type Error = Error;
+    type Iteration = OpenIteration;
+
+    fn run_guard(
+        &mut self,
+        iteration: &mut OpenIteration,
+        job: &Job,
+        restore: &[RepoPath],
+    ) -> Result<GuardRun, Error> {
+        run_guard(self.repo.git(), &self.programs, iteration, job, restore)
+    }
+
+    fn commit(
+        &mut self,
+        iteration: OpenIteration,
+        job: &Job,
+        transition: &Transition,
+    ) -> Result<CommitId, Error> {
+        let committed = commit_iteration(self.repo.git(), iteration, job, transition)?;
+        self.known = committed.known;
+        Ok(committed.commit)
+    }
+
+    fn announce(&mut self, event: &Event) {
+        let hook = self.events.announce(event, self.repo.git().paths(), &self.programs);
+        if hook == HookRun::Yes {
+            // A hook may change the work tree.
+            self.known = None;
+        }
+    }
+}
+
+impl World for RepoWorld<'_> {
+    fn load(&mut self) -> Result<LoadedRun, Error> {
+        let run = load_with_known(self.repo.git(), &mut self.known)?;
+        self.events.set_hooks(&run.snapshot.config.hooks);
+        Ok(run)
+    }
+
+    fn run_agent(&mut self, run: &LoadedRun, job: &Job) -> Result<(OpenIteration, Attempt), Error> {
+        let git = self.repo.git();
+        let sandbox = self.sandbox.choose(git, job)?;
+        let mut env = SessionEnv {
+            git,
+            programs: &self.programs,
+            events: &mut self.events,
+            version: &mut self.version,
+        };
+        let prepared = PreparedSession::prepare(&mut env, run, job, sandbox, self.known.take())?;
+        prepared.run(&mut env, job)?.collect(git, job)
+    }
+}
+
+fn run_guard(
+    git: &Git,
+    programs: &ProgramRunner,
+    iteration: &mut OpenIteration,
+    job: &Job,
+    restore: &[RepoPath],
+) -> Result<GuardRun, Error> {
+    iteration.restore_files(git, restore)?;
+    iteration.guard = guard::run_for_iteration(git, programs, iteration, job)?;
+    failpoint::reach("iter.guard");
+    Ok(iteration.guard.clone())
+}
+
+/// The part of the world that recovery needs to finish an iteration.
+pub(crate) struct RecoveryWorld<'w, 'a> {
+    pub(crate) git: &'w Git,
+    pub(crate) programs: &'w ProgramRunner,
+    pub(crate) events: &'w mut EventLog<'a>,
+}
+
+impl IterationWorld for RecoveryWorld<'_, '_> {
+    type Error = Error;
+    type Iteration = OpenIteration;
+
+    fn run_guard(
+        &mut self,
+        iteration: &mut OpenIteration,
+        job: &Job,
+        restore: &[RepoPath],
+    ) -> Result<GuardRun, Error> {
+        run_guard(self.git, self.programs, iteration, job, restore)
+    }
+
+    fn commit(
+        &mut self,
+        iteration: OpenIteration,
+        job: &Job,
+        transition: &Transition,
+    ) -> Result<CommitId, Error> {
+        Ok(commit_iteration(self.git, iteration, job, transition)?.commit)
+    }
+
+    fn announce(&mut self, event: &Event) {
+        // After recovery the state is loaded from scratch, so a hook's changes need no special care.
+        let _ = self.events.announce(event, self.git.paths(), self.programs);
+    }
+}

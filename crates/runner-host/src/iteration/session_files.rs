@@ -1,0 +1,163 @@
+//! The files around a session: what it finds, where it writes its answer, and what is removed after it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use runner_core::agents::{CommandSandbox, SetupFile};
+use runner_core::layout::Doc;
+use runner_core::model::agent_report::AgentReport;
+use runner_core::step::{Job, LeftFile};
+
+use super::iteration_dir::IterationDir;
+use crate::agent::command::{PreparedCommand, SessionPaths};
+use crate::agent::sandbox::writable_folders;
+use crate::error::{Error, UserError};
+use crate::fs::atomic::{self, FileStamp};
+use crate::git::Git;
+use crate::repo::journal::{self, IterationEntry, JournalEntry};
+
+/// The file with an agent's output.
+pub(super) const OUTPUT: &str = "executor.log";
+
+const REPORT_BYTES_MAX: u64 = 64 << 10;
+
+/// The state of the runner's files just before a session. The agent can change the journal, but not this copy.
+pub(super) struct SessionCheckpoint {
+    pub(super) entry: Box<IterationEntry>,
+    /// The stamp of the private index.
+    index: Option<FileStamp>,
+    journal: Option<FileStamp>,
+    pub(super) user_index: Option<FileStamp>,
+}
+
+impl SessionCheckpoint {
+    /// Records in the journal that a session begins.
+    pub(super) fn begin(git: &Git, entry: Box<IterationEntry>, index: &Path) -> Result<Self, Error> {
+        let paths = git.paths();
+        journal::begin(&paths.journal(), &JournalEntry::Iteration(entry.clone()))?;
+        Ok(Self {
+            entry,
+            index: atomic::stamp(index),
+            journal: atomic::stamp(&paths.journal()),
+            user_index: atomic::stamp(&paths.index()),
+        })
+    }
+
+    /// Cleans the runner's private folder after a session: removes everything that the session put there except its answer,
+    /// removes an index that it touched, and writes a changed journal again.
+    pub(super) fn tidy_private(&self, git: &Git, index: &Path) -> Result<(), Error> {
+        let paths = git.paths();
+        let private = paths.private();
+        atomic::create_folders(paths.git_dir(), &private)?;
+        if atomic::stamp(&paths.journal()) != self.journal {
+            atomic::remove_any(&paths.journal())?;
+            journal::begin(&paths.journal(), &JournalEntry::Iteration(self.entry.clone()))?;
+        }
+        if atomic::stamp(index) != self.index {
+            atomic::remove_any(index)?;
+        }
+        let kept = [
+            paths.lock(),
+            paths.journal(),
+            paths.recovery(),
+            // The user may have paused the run meanwhile. If an agent does it, the user sees that too.
+            paths.pause(),
+            paths.asides(),
+            paths.answers(),
+            index.to_owned(),
+        ];
+        for entry in fs::read_dir(&private).map_err(Error::io("look at", &private))?.flatten() {
+            if !kept.contains(&entry.path()) {
+                atomic::remove_any(&entry.path())?;
+            }
+        }
+        [paths.asides(), paths.answers()]
+            .iter()
+            .try_for_each(|folder| atomic::create_folders(&private, folder))
+    }
+}
+
+/// The paths of one session.
+pub(super) fn session_paths(
+    git: &Git,
+    job: &Job,
+    dir: &IterationDir,
+    fence: Option<CommandSandbox>,
+) -> SessionPaths {
+    let settings = git.paths().session();
+    SessionPaths {
+        root: git.root().to_owned(),
+        prompt: dir.file("prompt.md"),
+        output: answer_path(git, job),
+        report: report_path(git, job),
+        tree: git.paths().doc(Doc::Tree),
+        context_full: settings.join("context-full.json"),
+        settings,
+        writable: writable_folders(job),
+        fence,
+    }
+}
+
+/// Where an agent writes its answer: outside the work tree, and at a path that no earlier iteration used.
+pub(super) fn answer_path(git: &Git, job: &Job) -> PathBuf {
+    git.paths().answer(&job.iteration.to_string())
+}
+
+fn report_path(git: &Git, job: &Job) -> PathBuf {
+    git.paths().report(&job.iteration.to_string())
+}
+
+/// Removes old answers, and writes `.runner/context/`.
+pub(super) fn write_context(git: &Git, job: &Job) -> Result<(), Error> {
+    atomic::remove_any(&answer_path(git, job))?;
+    atomic::remove_any(&report_path(git, job))?;
+    atomic::ensure_folder(&git.paths().answers())?;
+    let folder = git.paths().context();
+    atomic::create_folders(git.root(), &folder)?;
+    let context = &job.context;
+    let mut files = BTreeMap::from([(folder.join("goal.md"), &context.goal)]);
+    files.extend(context.history.as_ref().map(|text| (folder.join("history.md"), text)));
+    files.extend(context.failure.as_ref().map(|text| (folder.join("failure.md"), text)));
+    for entry in fs::read_dir(&folder).map_err(Error::io("look at", &folder))?.flatten() {
+        if !files.contains_key(&entry.path()) {
+            atomic::remove_any(&entry.path())?;
+        }
+    }
+    files.iter().try_for_each(|(path, text)| atomic::overwrite(path, text.as_bytes()))
+}
+
+/// Creates the session's own folder, with the files and folders that its program needs.
+pub(super) fn write_setup_files(paths: &SessionPaths, command: &PreparedCommand) -> Result<(), Error> {
+    atomic::remove_any(&paths.settings)?;
+    if command.agent.is_some() || !command.files.is_empty() || !command.folders.is_empty() {
+        atomic::ensure_folder(&paths.settings)?;
+    }
+    command.folders.iter().try_for_each(|folder| atomic::ensure_folder(folder))?;
+    for SetupFile { path, text, is_program } in &command.files {
+        path.parent().map_or(Ok(()), atomic::ensure_folder)?;
+        fs::write(path, text).map_err(Error::io("write", path))?;
+        let mode = fs::Permissions::from_mode(if *is_program { 0o700 } else { 0o600 });
+        fs::set_permissions(path, mode).map_err(Error::io("write", path))?;
+    }
+    Ok(())
+}
+
+/// The agent's report of its usage and errors so far.
+pub(super) fn read_report(git: &Git, job: &Job) -> AgentReport {
+    match read_left_file(&report_path(git, job), REPORT_BYTES_MAX) {
+        LeftFile::Bytes(bytes) => AgentReport::decode(&bytes).unwrap_or_default(),
+        LeftFile::Missing | LeftFile::NotAFile | LeftFile::TooLarge(_) => AgentReport::default(),
+    }
+}
+
+/// Reads a file that an agent may have left.
+pub(super) fn read_left_file(path: &Path, bytes_max: u64) -> LeftFile {
+    match atomic::read(path, bytes_max) {
+        Ok(Some(bytes)) => LeftFile::Bytes(bytes),
+        Ok(None) => LeftFile::Missing,
+        Err(Error::Refused(UserError::TooLarge { bytes, .. })) => LeftFile::TooLarge(bytes),
+        Err(_) => LeftFile::NotAFile,
+    }
+}

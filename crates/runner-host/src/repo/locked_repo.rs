@@ -1,0 +1,111 @@
+//! A repository held for writing: its lock, and the recovery of whatever a crash left unfinished.
+
+use std::path::Path;
+
+use runner_core::config::Config;
+use runner_core::layout::Doc;
+
+use super::documents::read_doc;
+use super::recovery::{self, Recovered};
+use crate::error::Error;
+use crate::fs::atomic;
+use crate::fs::lock::Lock;
+use crate::git::Git;
+use crate::iteration::event_log::EventLog;
+use crate::iteration::program_runner::ProgramRunner;
+
+/// A repository whose lock is held, but in which a crash may have left something unfinished.
+#[derive(Debug)]
+pub struct UnrecoveredRepo {
+    git: Git,
+    lock: Lock,
+}
+
+impl UnrecoveredRepo {
+    /// Locks the repository that contains `dir`.
+    pub fn lock(dir: &Path) -> Result<Self, Error> {
+        let mut git = Git::open(dir)?;
+        atomic::ensure_folder(&git.paths().private())?;
+        let lock = Lock::acquire(&git.paths().lock())?;
+        allow_configured_filters(&mut git)?;
+        Ok(Self { git, lock })
+    }
+
+    /// The root of the work tree.
+    pub fn root(&self) -> &Path {
+        self.git.root()
+    }
+
+    /// Finishes whatever a crash left.
+    pub(crate) fn recover(
+        self,
+        programs: &ProgramRunner,
+        events: &mut EventLog<'_>,
+    ) -> Result<LockedRepo, Error> {
+        let mut repo = LockedRepo { git: self.git, lock: Some(self.lock), recovered: None };
+        repo.recover(programs, events)?;
+        Ok(repo)
+    }
+}
+
+/// A repository held for writing, in which nothing is unfinished.
+#[derive(Debug)]
+pub struct LockedRepo {
+    git: Git,
+    /// Held, except while the run is paused.
+    lock: Option<Lock>,
+    recovered: Option<Recovered>,
+}
+
+impl LockedRepo {
+    /// Locks the repository that contains `dir` and finishes whatever a crash left.
+    pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
+        let programs = ProgramRunner::new()?;
+        UnrecoveredRepo::lock(dir)?.recover(&programs, &mut EventLog::without_sink())
+    }
+
+    pub(crate) fn git(&self) -> &Git {
+        &self.git
+    }
+
+    /// What a crash had left, for the report of the command that finished it.
+    pub(crate) fn take_recovered(&mut self) -> Option<Recovered> {
+        self.recovered.take()
+    }
+
+    /// Releases the lock, so that other commands can use the repository.
+    pub(crate) fn unlock(&mut self) {
+        self.lock = None;
+    }
+
+    /// Takes the lock again after [`unlock`](Self::unlock). Fails with [`Error::Locked`] while another runner holds it.
+    pub(crate) fn relock(&mut self) -> Result<(), Error> {
+        self.lock = Some(Lock::acquire(&self.git.paths().lock())?);
+        allow_configured_filters(&mut self.git)
+    }
+
+    /// Finishes whatever a crash left, of this runner or of another one while the lock was released.
+    pub(crate) fn recover(
+        &mut self,
+        programs: &ProgramRunner,
+        events: &mut EventLog<'_>,
+    ) -> Result<(), Error> {
+        self.recovered = recovery::recover(&self.git, programs, events)?;
+        if self.recovered.is_some() {
+            // Recovery may have restored another configuration.
+            allow_configured_filters(&mut self.git)?;
+        }
+        Ok(())
+    }
+}
+
+/// Allows the git filters that the configuration lists. Reads nothing if the repository defines no filter; an invalid
+/// configuration is reported later, when the state is loaded.
+fn allow_configured_filters(git: &mut Git) -> Result<(), Error> {
+    if !git.defines_filters() {
+        return Ok(());
+    }
+    let bytes = read_doc(git, Doc::Config).ok().flatten();
+    let config = bytes.and_then(|bytes| Config::decode(&bytes).ok()).unwrap_or_default();
+    git.allow_filters(&config.git.filters)
+}

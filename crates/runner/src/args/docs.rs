@@ -1,0 +1,29 @@
+//! Arguments of `runner completions` and `runner man`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap_complete::Shell;
+
+/// Print a completion script for a shell
+///
+/// In bash, zsh and fish, the script also completes `runner eval` once `runner eval completions` is installed.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner completions bash > ~/.local/share/bash-completion/completions/runner
+  runner completions fish > ~/.config/fish/completions/runner.fish")]
+pub(crate) struct CompletionsArgs {
+    /// Shell
+    pub(crate) shell: Shell,
+}
+
+/// Print the manual page, or write one page per command
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner man | man -l -
+  runner man --dir ~/.local/share/man/man1")]
+pub(crate) struct ManArgs {
+    /// Output directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}

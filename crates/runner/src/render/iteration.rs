@@ -1,0 +1,84 @@
+//! One past iteration as JSON, `key=value` line and terminal row, for `runner log` and `runner show`.
+
+use std::time::Duration;
+
+use runner_core::step::Outcome;
+use runner_core::text::lines;
+use runner_host::view::run_view::IterationView;
+use runner_term::format::{clock, counted, dollars};
+use runner_term::{Glyph, KeyValueLine, Styler, TextRole};
+use serde_json::{Value, json};
+
+use super::clean;
+
+/// A dot where the commit names no outcome that this version knows.
+pub(crate) fn outcome_style(outcome: Option<Outcome>) -> (Glyph, TextRole) {
+    let label = outcome.map(Outcome::label);
+    label.map_or((Glyph::Open, TextRole::Warn), |label| (label.symbol.into(), label.tone.into()))
+}
+
+pub(crate) fn outcome_glyph(outcome: Option<Outcome>, styler: &Styler) -> String {
+    let (glyph, role) = outcome_style(outcome);
+    styler.paint(role, styler.glyph(glyph))
+}
+
+pub(crate) fn outcome_word(outcome: Option<Outcome>) -> &'static str {
+    outcome.map_or("unknown", Outcome::as_str)
+}
+
+/// The node that the iteration worked on, or `repair`.
+pub(crate) fn target_word(iteration: &IterationView) -> String {
+    iteration.node().map_or_else(|| "repair".to_owned(), ToString::to_string)
+}
+
+pub(crate) fn iteration_json(iteration: &IterationView) -> Value {
+    json!({
+        "iter": iteration.iter, "commit": iteration.commit, "node": iteration.node(), "outcome": iteration.outcome,
+        "committed": iteration.committed, "agent_ms": iteration.number("agent_ms"),
+        "guard_ms": iteration.number("guard_ms"), "files": iteration.files, "cost_microdollars": iteration.cost(),
+        "annotations": iteration.annotations, "summary": lines(&iteration.body),
+    })
+}
+
+/// Unknown times and costs are left out.
+pub(crate) fn iteration_line(iteration: &IterationView) -> KeyValueLine {
+    let mut line = KeyValueLine::new()
+        .with("iter", iteration.iter.get())
+        .with("outcome", outcome_word(iteration.outcome))
+        .with("node", target_word(iteration))
+        .with("files", iteration.files)
+        .with("commit", &iteration.commit);
+    for key in ["agent_ms", "guard_ms"] {
+        if let Some(ms) = iteration.number(key) {
+            line = line.with(key, ms);
+        }
+    }
+    if let Some(cost) = iteration.cost() {
+        line = line.with("cost_microdollars", cost);
+    }
+    line
+}
+
+pub(crate) fn iteration_row(iteration: &IterationView, styler: &Styler) -> String {
+    let time = |key: &str| iteration.number(key).map(|ms| clock(Duration::from_millis(ms)));
+    let agent = time("agent_ms").unwrap_or_default();
+    let guard = time("guard_ms").map(|time| format!("guard {time}")).unwrap_or_default();
+    let files = match iteration.files {
+        0 => String::new(),
+        count => counted(count, "file", "files"),
+    };
+    let cost = iteration.cost().map(dollars).unwrap_or_default();
+    let outcome = outcome_word(iteration.outcome);
+    let row = format!(
+        "#{:<5} {:<24} {outcome:<16} {agent:>7} {guard:>13} {files:>9} {cost:>7}",
+        iteration.iter.get(),
+        styler.fit(&target_word(iteration), 24)
+    );
+    let row = styler.fit(row.trim_end(), styler.width.saturating_sub(2));
+    let mut text = format!("{} {row}\n", outcome_glyph(iteration.outcome, styler));
+    if styler.verbose && !iteration.annotations.is_empty() {
+        let annotations = clean(&iteration.annotations.join("; "));
+        text.push_str(&format!("         {}\n", styler.fit(&annotations, styler.width.saturating_sub(9))));
+    }
+    text
+}
