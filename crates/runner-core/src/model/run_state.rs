@@ -82,6 +82,9 @@ pub struct RunState {
     /// The guard's result on the untouched repository, if it was run there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
+    /// Why the guard could not be started in the last iteration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guard_error: Option<String>,
     /// The version of the rules that wrote this.
     #[schemars(extend("const" = SEMANTICS))]
     pub semantics: u32,
@@ -197,6 +200,7 @@ impl RunState {
             spent: RunSpending::default(),
             spent_by_leaf: Vec::new(),
             baseline: None,
+            guard_error: None,
             semantics: SEMANTICS,
         }
     }
@@ -228,6 +232,7 @@ impl RunState {
             spent: fields.required_object("spent").unwrap_or(fresh.spent),
             spent_by_leaf: fields.required("spent_by_leaf").unwrap_or(fresh.spent_by_leaf),
             baseline: fields.optional_object("baseline").unwrap_or(fresh.baseline),
+            guard_error: fields.optional("guard_error").or(fresh.guard_error),
             semantics: fields.required("semantics").map_or(fresh.semantics, U32Count::get),
         };
         if state.semantics != SEMANTICS {
@@ -247,6 +252,11 @@ impl RunState {
 
     pub fn spent_on(&self, leaf: &NodeId) -> Option<&LeafSpending> {
         self.spent_by_leaf.iter().find(|spent| spent.node == *leaf)
+    }
+
+    /// What to show about the last iteration: why the guard could not be started, or else the summary.
+    pub fn last_note(&self) -> Option<&str> {
+        self.guard_error.as_deref().or(self.last_summary.as_deref())
     }
 
     /// The last session on a node.
@@ -297,7 +307,7 @@ mod tests {
             run_id: Some(RunId::new("x").unwrap()),
             next_iter: IterationNumber::new(7).unwrap(),
             last_status: Some(AgentStatus::Done),
-            last_summary: Some("say \"é\"\n".to_owned()),
+            last_summary: Some("quote \"é\"\n".to_owned()),
             last_guard: Some(GuardResult::Fail),
             last_node: Some(NodeId::root()),
             last_outcome: Some(Outcome::InvalidTree),
@@ -349,6 +359,7 @@ mod tests {
                 exit: "1".to_owned(),
                 output: Some("x".to_owned()),
             }),
+            guard_error: Some("no such program".to_owned()),
             semantics: SEMANTICS,
         };
         for state in [fresh, full] {

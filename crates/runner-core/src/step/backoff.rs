@@ -93,12 +93,12 @@ mod tests {
     use super::*;
     use crate::model::cost::amount;
 
-    fn wait(outcome: Outcome, nth: u32, asked: Option<u32>, until: Option<u64>) -> Wait {
+    fn wait(outcome: Outcome, nth: u32, retry_after: Option<u32>, until: Option<u64>) -> Wait {
         let backoff = Backoff {
             agent: "codex".to_owned(),
             outcome,
             failures_in_row: nth,
-            retry_after_secs: asked,
+            retry_after_secs: retry_after,
             resets_unix_secs: until.map(amount),
             wait_max_secs: Seconds::fixed::<604_800>(),
         };

@@ -90,7 +90,7 @@ pub enum Event {
     Resumed,
     /// The agent does not report what these budget limits need, so that they cannot be enforced.
     BudgetUnenforceable { limits: Vec<BudgetLimit>, agent: String },
-    /// A hook ran; `fault` says why it failed, if it did.
+    /// A hook ran; `fault` is the reason if it failed.
     HookRan { hook: String, fault: Option<String> },
     /// The loop stops.
     Stopped { stop: StopReason, exit_code: u8 },

@@ -197,7 +197,7 @@ fn guard_run(facts: &RecordedFacts<'_>, history: Option<&NodeHistory>) -> GuardR
         }
         Outcome::GuardTimedOut => GuardRun::TimedOut,
         Outcome::GuardNotStarted => {
-            GuardRun::NotStarted { why: facts.state.last_summary.clone().unwrap_or_default() }
+            GuardRun::NotStarted { why: facts.state.guard_error.clone().unwrap_or_default() }
         }
         Outcome::Interrupted => GuardRun::Interrupted { by: Interruption::Int },
         _ => GuardRun::Skipped,

@@ -26,7 +26,7 @@ fn the_configuration_reference_is_generated() {
     assert_generated("docs/reference/configuration.md", page.as_bytes());
 }
 
-const GENERATED: &str = "Generated from the code: `just generate` writes it.";
+const GENERATED: &str = "Generated from the program: run `just generate` to update it.";
 
 #[test]
 fn the_page_about_commits_is_generated() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use runner_core::commit_message::CommitKind;
 use runner_core::labels::{NodeState, NodeStates};
 use runner_core::model::id::NodeId;
-use runner_core::model::run_state::NodeHistory;
+use runner_core::model::run_state::{NodeHistory, RunState};
 use runner_core::model::tree::{Node, path_text};
 use runner_core::text::lines;
 use runner_host::view::run_view::{DiffFormat, IterationView, RunView};
@@ -34,7 +34,7 @@ pub(crate) fn run(dir: &Path, args: &ShowArgs) -> Result<Box<dyn CommandOutput>,
             let numstat = view.diff(&iteration, DiffFormat::Stat, &[]).map_err(failed)?;
             let state = view.state_after(&iteration).map_err(failed)?;
             let summary =
-                state.and_then(|state| state.last_summary).unwrap_or_else(|| iteration.body.clone());
+                state.as_ref().and_then(RunState::last_note).unwrap_or(&iteration.body).to_owned();
             Ok(Box::new(ShowIterationOutput { iteration, summary, files: parse_numstat(&numstat) }))
         }
     }

@@ -63,6 +63,12 @@ const RULES: &[AccessRule] = &[
         why: "one module knows the paths: use `layout` or `paths`",
     },
     AccessRule {
+        words: &["Runner-", "chore(loop)", "chore\\(loop"],
+        scope: ProductLiterals,
+        allowed_in: &["crates/runner-core/src/commit_message.rs", "crates/runner-core/src/commit_message/"],
+        why: "one module knows the commit messages: use `runner_core::commit_message`",
+    },
+    AccessRule {
         words: &["print!", "println!", "eprint!", "eprintln!"],
         scope: ProductCode,
         allowed_in: &["crates/runner-term/src/ui.rs"],

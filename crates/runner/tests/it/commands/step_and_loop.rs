@@ -88,13 +88,13 @@ fn commit_message_has_the_documented_form() {
     let prompt = sha256(&sandbox, ".runner/iterations/demo/0001/prompt.md");
     let tree = sha256(&sandbox, ".runner/state/tree.json");
     let state = sha256(&sandbox, ".runner/state/run_state.json");
-    let edition = runner_core::prompt::template_version();
+    let version = runner_core::prompt::template_version();
     assert_eq!(
         message(&sandbox, 0),
         format!(
             "chore(loop): run demo iter 0001 node root status=decomposed guard=skipped\n\n  two parts\n\n\
              Runner-Outcome: decomposed\nRunner-Attempt: free\nRunner-Prompt: {prompt}\n\
-             Runner-Prompt-Version: {edition}\nRunner-Tree: {tree}\nRunner-State: {state}\n\
+             Runner-Prompt-Version: {version}\nRunner-Tree: {tree}\nRunner-State: {state}\n\
              Runner-Guard-Exit: none\nRunner-Semantics: 1\n\
              Runner-Annotation: plan-edited added=2 removed=0 moved=0 reordered=0 reworded=0"
         )
@@ -110,7 +110,7 @@ fn commit_message_has_the_documented_form() {
         format!(
             "chore(loop): run demo iter 0002 node a status=done guard=fail\n\n  I think so\n\n\
              Runner-Outcome: guard_failed\nRunner-Attempt: charged\nRunner-Prompt: {prompt}\n\
-             Runner-Prompt-Version: {edition}\nRunner-Tree: {tree}\nRunner-State: {state}\n\
+             Runner-Prompt-Version: {version}\nRunner-Tree: {tree}\nRunner-State: {state}\n\
              Runner-Guard-Exit: 1\nRunner-Semantics: 1"
         )
     );
