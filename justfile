@@ -194,7 +194,7 @@ mutants *ARGS:
 
 # Install the agents that CI does not need: 1 GB, a few minutes
 agents:
-    for agent in opencode gemini qwen copilot pi; do scripts/tool "$agent" >/dev/null; done
+    for agent in $(scripts/tool --presets); do scripts/tool "$agent" >/dev/null; done
 
 # Run a session of each of these agents against a scripted model
 agents-test: agents

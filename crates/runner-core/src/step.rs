@@ -14,6 +14,7 @@ mod backoff;
 pub(crate) mod baseline;
 mod escalation;
 mod event;
+mod event_reference;
 mod hooks;
 mod interpret;
 mod merge;

@@ -217,7 +217,7 @@ fn parse_run_id(text: Option<&str>, what: &str) -> Result<Option<RunId>, Command
 
 #[cfg(feature = "watch")]
 fn watch(cli: &UiCli, args: &UiWatchArgs, project: RepoReader) -> Result<CommandExit, CommandError> {
-    let wanted = run_id(args.run.as_deref().or(args.run_option.as_deref()), "could not show the run")?;
+    let wanted = parse_run_id(args.run.as_deref().or(args.run_option.as_deref()), "could not show the run")?;
     if cli.json {
         return Err(CommandError::refused("no_json", "could not show the run")
             .cause("`watch` has no JSON output")
@@ -246,9 +246,9 @@ fn export(args: &UiExportArgs, project: &RepoReader) -> Result<(), CommandError>
             "pass a file: --out ../run.html",
         ));
     }
-    let wanted = run_id(args.run.as_deref().or(args.run_option.as_deref()), WHAT)?;
-    let run = export::whole_run(project, wanted.as_ref()).map_err(|fault| {
-        fail(CommandExit::REFUSED, fault.message(), "`runner status` says which run is here")
+    let wanted = parse_run_id(args.run.as_deref().or(args.run_option.as_deref()), WHAT)?;
+    let run = export::export_run(project, wanted.as_ref()).map_err(|error| {
+        fail(CommandExit::REFUSED, error.message(), "`runner status` shows the current run")
     })?;
     let text = match args.format {
         ExportFormat::Html => export::html(&run).ok_or_else(|| {

@@ -12,7 +12,9 @@ use crate::model::cost::{LeafSpending, RunSpending};
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::repo_path::RepoPath;
 use crate::step::{Outcome, SessionMode, UsageLimit, Wait};
-use crate::strict::{BoundedInt, DocumentProblem, FieldReader, canonical_json, text_of, word, word_or_null};
+use crate::strict::{
+    BoundedInt, DocumentProblem, FieldReader, canonical_json, decode_utf8, word, word_or_null,
+};
 
 /// The guard's result in an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -201,7 +203,7 @@ impl RunState {
 
     /// Decodes the document strictly and reports every problem in it.
     pub fn decode(bytes: &[u8]) -> Result<Self, Vec<DocumentProblem>> {
-        let text = text_of(bytes).map_err(|problem| vec![problem])?;
+        let text = decode_utf8(bytes).map_err(|problem| vec![problem])?;
         let mut fields = FieldReader::of_json(text).map_err(|problem| vec![problem])?;
         // A field that could not be read is among the problems; the value of the fresh state replaces it.
         let fresh = Self::new(None);
@@ -229,7 +231,7 @@ impl RunState {
             semantics: fields.required("semantics").map_or(fresh.semantics, U32Count::get),
         };
         if state.semantics != SEMANTICS {
-            fields.broken(
+            fields.report_rule(
                 "semantics",
                 format!("is {}, but this runner only knows {SEMANTICS}", state.semantics),
             );
@@ -395,9 +397,9 @@ mod tests {
                 "{{\"run_id\": \"a b\",\n\"next_iter\": 0,\n\"last_status\": null,\n\"last_summary\": null,\n\"last_gard\": null,{REST}"
             )),
             [
-                "line 1: `run_id` cannot be read: \"a b\" contains ' '; only letters, digits, `.`, `_` and `-` are allowed",
+                "line 1: `run_id` is invalid: \"a b\" contains ' '; only letters, digits, `.`, `_` and `-` are allowed",
                 "line 1: `last_guard` is missing",
-                "line 2: `next_iter` cannot be read: invalid value: integer `0`, expected a whole number from 1 to 4294967295",
+                "line 2: `next_iter` is invalid: invalid value: integer `0`, expected an integer from 1 to 4294967295",
                 "line 5: `last_gard` is not a known key; did you mean `last_guard`?",
             ]
         );

@@ -75,7 +75,7 @@ impl Backoff {
 impl Wait {
     /// The end of a wait that began at `since_ms`, in milliseconds since 1970.
     pub fn end_ms(&self, since_ms: u64) -> u64 {
-        let ms = |secs: SecondsOrOff| u64::try_from(secs.get()).unwrap_or_default().saturating_mul(1000);
+        let ms = |secs: SecondsOrOff| secs.as_u64().saturating_mul(1000);
         let until = self.until_unix_secs.map_or(0, |until| number(until).saturating_mul(1000));
         let end = since_ms.saturating_add(ms(self.secs)).max(until);
         end.min(since_ms.saturating_add(ms(self.secs_max)))

@@ -258,7 +258,7 @@ mod tests {
         let activity = AgentEvent {
             id: Some("1".to_owned()),
             parent: None,
-            said: AgentEventKind::Message { text: "hello".to_owned() },
+            kind: AgentEventKind::Message { text: "hello".to_owned() },
         };
         for event in [
             Event::Paused,

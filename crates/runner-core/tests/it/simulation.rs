@@ -126,7 +126,7 @@ fn run(seed: u64) -> Sim {
     let mut random = Random::new(seed);
     let config = config(&mut random);
     let tempers = tempers(&mut random);
-    let attempts = u32::try_from(config.max_attempts_default.get()).unwrap();
+    let attempts = config.max_attempts_default.as_u32();
     let mut sim = Sim::new(random, config, tempers, &start_tree(attempts));
     let crash = [0, 1, 5, 20][sim.random.below(4)];
     sim.faults = Faults { crash, disk_full: crash / 2, guard: 10 };

@@ -418,7 +418,7 @@ impl Half {
         let (questions, feedback) = (self.bytes(Doc::Questions), self.bytes(Doc::Feedback));
         let after = edit.apply(&EditableDocs { tree, questions, feedback }).unwrap();
         let message = edit::message(&RunId::new("sim").unwrap(), edit, &after, &self.state(), 0);
-        self.target(&message, &[edit.written(&after)])
+        self.target(&message, &[edit.changed_doc(&after)])
     }
 }
 

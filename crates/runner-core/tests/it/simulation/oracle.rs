@@ -84,7 +84,7 @@ impl Oracle {
             seen: Seen::default(),
             protect: config.guard.protect,
             removal: config.plan.removal,
-            attempts_default: u32::try_from(config.max_attempts_default.get()).unwrap(),
+            attempts_default: config.max_attempts_default.as_u32(),
             budget: usize::try_from(config.prompt_budget_bytes.get()).unwrap(),
             charged: BTreeMap::new(),
             green: BTreeSet::new(),
@@ -247,10 +247,10 @@ impl Oracle {
         for heading in ["# Rules", "# Project goal", "# Goal of this session", "# Your answer"] {
             assert!(prompt.contains(heading), "{heading} is missing");
         }
-        assert_eq!(prompt.contains("# Cut to fit"), !job.prompt.cuts.is_empty());
+        assert_eq!(prompt.contains("# Shortened to fit"), !job.prompt.cuts.is_empty());
         match job.target.mode() {
             SessionMode::Leaf | SessionMode::Replan => assert!(prompt.contains("# The selected node")),
-            SessionMode::Repair => assert!(prompt.contains("# What is wrong with the refused tree")),
+            SessionMode::Repair => assert!(prompt.contains("# Errors of the rejected tree")),
         }
     }
 

@@ -255,7 +255,7 @@ fn agent_tools_follow_the_users_tools_json() {
     let refused = sandbox.runner(&["step"]).refused(2);
     assert!(refused.contains("runner start"), "{refused}");
     for (text, why) in [
-        (r#"{"deny": ["Bash"]}"#, "`deny` cannot be honoured by agents of kind \"command\""),
+        (r#"{"deny": ["Bash"]}"#, "`deny` is not supported by agents of kind \"command\""),
         (r#"{"networks": false}"#, "`networks` is not a known key; did you mean `network`?"),
     ] {
         sandbox.write(tools, text);

@@ -103,12 +103,7 @@ fn invalid_plan_is_reported_and_nothing_is_written() {
     };
     refused("a.md", "no list\n", &["a.md:1: the file holds no item"], &[]);
     refused("b.md", "- [ ] a\n\n```\n", &["b.md:3: the block of code that begins here has no end"], &[]);
-    refused(
-        "c.json",
-        "{\"tasks\": [\n{\"id\": 1, \"title\": 2}]}",
-        &["c.json:2: the task cannot be read"],
-        &[],
-    );
+    refused("c.json", "{\"tasks\": [\n{\"id\": 1, \"title\": 2}]}", &["c.json:2: the task is invalid"], &[]);
     let round = "{\"tasks\": [\n{\"id\": 1, \"title\": \"a\", \"dependencies\": [2]}, {\"id\": 2, \"title\": \"b\", \"dependencies\": [1]}]}";
     refused("d.json", round, &["d.json:2: tasks wait for each other: `1` → `2` → `1`"], &[]);
     refused("e.json", "{\n,}", &["e.json:2: no JSON"], &[]);

@@ -319,8 +319,8 @@ fn start_commits_tree_edits_except_runner_owned_fields() {
     assert_eq!(sandbox.runner(&["start"]).ok().value("kind"), Some("updated"));
     let tree = sandbox.read(".runner/state/tree.json");
     for (from, to, word) in [
-        ("\"passes\": false", "\"passes\": true", "`passes` is the runner's to set"),
-        ("\"attempts\": 0", "\"attempts\": 1", "`attempts` is the runner's to count"),
+        ("\"passes\": false", "\"passes\": true", "only the runner can set `passes`"),
+        ("\"attempts\": 0", "\"attempts\": 1", "only the runner can set `attempts`"),
     ] {
         sandbox.write(".runner/state/tree.json", tree.replace(from, to));
         let refused = sandbox.runner(&["start"]).refused(2);
