@@ -27,7 +27,6 @@ type TokenLimit = BoundedInt<1, 9_007_199_254_740_991>;
 
 const DEFAULT_WALL_SECS: u32 = 3_600;
 
-/// A case file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Case {
     /// Also the name of the folder of its results.

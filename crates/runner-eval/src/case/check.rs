@@ -63,7 +63,7 @@ pub enum CheckKind {
     RunnerCompleted,
     /// The work tree equals the last commit.
     GitClean,
-    /// `runner verify` succeeds.
+    /// `runner verify` exits with 0.
     VerifyPasses,
     /// A JUnit report has enough tests and no failures. The command that writes it, if any, runs first; its exit code does
     /// not matter.

@@ -22,7 +22,7 @@ pub(crate) struct ReportOutput {
     table: ScoreTable,
     missing: Vec<PlannedTrial>,
     unreadable: Vec<String>,
-    /// Every attempt.
+    /// Every attempt at every trial.
     trials: Vec<Value>,
 }
 

@@ -16,7 +16,6 @@ const FILE_BYTES_MAX: u64 = 16_000_000;
 
 pub(crate) struct TranscriptSession {
     pub(crate) prompt: String,
-    /// In order.
     pub(crate) actions: Vec<AgentAction>,
     /// The answer as the agent wrote it.
     pub(crate) answer: String,
