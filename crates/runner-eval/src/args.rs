@@ -16,8 +16,9 @@ mod submit;
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use runner_term::GlobalArgs;
+use runner_term::help_pages::{CommandGroup, with_compact_help};
 
 use crate::case::suite::{CaseFilter, CaseSample};
 use crate::plan::agent::{EvalAgent, agent_names};
@@ -41,13 +42,7 @@ pub(crate) use submit::{ClusterEngine, K8sArgs, SlurmArgs, SubmitArgs, SubmitSco
 /// Runs real loops over the cases in eval/cases. Results go to eval/results/<case>/<id>; each trial has its own repository under
 /// eval/workspaces.
 #[derive(Debug, Parser)]
-#[command(
-    name = "runner-eval",
-    bin_name = "runner eval",
-    version,
-    propagate_version = true,
-    max_term_width = 100
-)]
+#[command(name = "runner-eval", bin_name = "runner eval", version, max_term_width = 100)]
 #[command(after_help = "Examples:
   runner eval list                      # list the cases
   runner eval run --tag scripted        # run every scripted case once
@@ -85,15 +80,15 @@ pub(crate) struct EvalGlobalArgs {
 
 impl EvalGlobalArgs {
     pub(crate) fn cases(&self) -> PathBuf {
-        self.cases.clone().unwrap_or_else(|| self.shared.directory.join("eval/cases"))
+        self.cases.clone().unwrap_or_else(|| self.shared.project_dir.join("eval/cases"))
     }
 
     pub(crate) fn results(&self) -> PathBuf {
-        self.results.clone().unwrap_or_else(|| self.shared.directory.join("eval/results"))
+        self.results.clone().unwrap_or_else(|| self.shared.project_dir.join("eval/results"))
     }
 
     pub(crate) fn workspaces(&self) -> PathBuf {
-        self.workspaces.clone().unwrap_or_else(|| self.shared.directory.join("eval/workspaces"))
+        self.workspaces.clone().unwrap_or_else(|| self.shared.project_dir.join("eval/workspaces"))
     }
 }
 
@@ -115,9 +110,26 @@ pub(crate) enum EvalCommand {
     Man(EvalManArgs),
 }
 
+const GROUPS: &[CommandGroup] = &[
+    CommandGroup { heading: "Run", commands: &["list", "run", "lint", "regrade", "clean"] },
+    CommandGroup { heading: "Look", commands: &["results", "report", "compare", "gate"] },
+    CommandGroup { heading: "Cluster", commands: &["plan", "merge", "submit"] },
+    CommandGroup { heading: "Set up", commands: &["completions", "man"] },
+];
+
+/// The program with its help pages.
+fn command() -> Command {
+    with_compact_help(EvalCli::command(), GROUPS)
+}
+
+/// Parses the process's arguments. The error is a help page, the version or a usage error.
+pub(crate) fn parse() -> Result<EvalCli, clap::Error> {
+    EvalCli::from_arg_matches(&command().try_get_matches()?)
+}
+
 /// The reference of all commands as Markdown.
 pub fn reference() -> String {
-    runner_term::cli_docs::reference(EvalCli::command(), "runner eval", "Command line of the evaluation")
+    runner_term::cli_docs::reference(command(), "runner eval", "Command line of the evaluation")
 }
 
 /// Which cases a command is about.

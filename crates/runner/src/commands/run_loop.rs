@@ -170,7 +170,7 @@ impl CommandOutput for LoopOutput {
         self.stop.as_ref().map(|stop| self.summary.drawn(stop, self.took, styler)).unwrap_or_default()
     }
 
-    fn ends_lines(&self) -> bool {
+    fn ends_json_lines(&self) -> bool {
         true
     }
 

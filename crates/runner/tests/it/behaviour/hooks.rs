@@ -78,9 +78,9 @@ fn hook_inside_the_repository_is_not_run() {
     let config = sandbox.read(".runner/state/config.toml");
     let inside = sandbox.path("hook.sh").display().to_string();
     for (program, why) in [
-        (inside.as_str(), "lies in the repository"),
-        ("./hook.sh", "no absolute path"),
-        ("no-such-program", "not on the PATH"),
+        (inside.as_str(), "is inside the repository"),
+        ("./hook.sh", "not an absolute path"),
+        ("no-such-program", "is not on PATH"),
     ] {
         sandbox.write(
             ".runner/state/config.toml",
