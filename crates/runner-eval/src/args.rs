@@ -84,15 +84,15 @@ pub(crate) struct EvalGlobalArgs {
 
 impl EvalGlobalArgs {
     pub(crate) fn cases(&self) -> PathBuf {
-        self.cases.clone().unwrap_or_else(|| self.shared.directory.join("eval/cases"))
+        self.cases.clone().unwrap_or_else(|| self.shared.project_dir.join("eval/cases"))
     }
 
     pub(crate) fn results(&self) -> PathBuf {
-        self.results.clone().unwrap_or_else(|| self.shared.directory.join("eval/results"))
+        self.results.clone().unwrap_or_else(|| self.shared.project_dir.join("eval/results"))
     }
 
     pub(crate) fn workspaces(&self) -> PathBuf {
-        self.workspaces.clone().unwrap_or_else(|| self.shared.directory.join("eval/workspaces"))
+        self.workspaces.clone().unwrap_or_else(|| self.shared.project_dir.join("eval/workspaces"))
     }
 }
 

@@ -259,9 +259,8 @@ fn removed_cause_of_a_guard_that_could_not_start_is_a_violation() {
     let digest = Sha256::of(&state.to_bytes()).to_string();
     let cause = state.guard_error.take().unwrap();
     assert_eq!(cause, "no such program");
-    let forged = message
-        .replace(&cause, "done so far")
-        .replace(&digest, &Sha256::of(&state.to_bytes()).to_string());
+    let forged =
+        message.replace(&cause, "done so far").replace(&digest, &Sha256::of(&state.to_bytes()).to_string());
     let docs = [(Doc::Tree, tree.bytes().to_vec()), (Doc::RunState, state.to_bytes())];
     assert_eq!(run.commit(&forged, &docs, vec![file("src/a", false)]), [Rule::RunState, Rule::Message]);
 }

@@ -53,7 +53,7 @@ pub(crate) fn run(
         ReportFormat::Jsonl => rows::jsonl(&selection.trials),
         ReportFormat::Csv => rows::csv(&selection.trials),
         ReportFormat::Atif => match &args.out {
-            Some(out) => return write_trajectories(&global.shared.directory.join(out), &last),
+            Some(out) => return write_trajectories(&global.shared.project_dir.join(out), &last),
             None => last.iter().map(|trial| format!("{}\n", atif::atif(trial))).collect(),
         },
         ReportFormat::Inspect => {
@@ -67,7 +67,7 @@ pub(crate) fn run(
         }
     };
     let Some(out) = &args.out else { return Ok(Box::new(ReportText(text))) };
-    let file = global.shared.directory.join(out);
+    let file = global.shared.project_dir.join(out);
     files::write_atomic(&file, text.as_bytes())
         .map_err(|error| CommandError::io("could not write the report", &file, &error))?;
     Ok(Box::new(ReportFileOutput { file: file.display().to_string(), bytes: text.len(), trials: last.len() }))

@@ -33,8 +33,7 @@ pub(crate) fn run(dir: &Path, args: &ShowArgs) -> Result<Box<dyn CommandOutput>,
             let iteration = committed_iteration(iter, &view, WHAT)?.clone();
             let numstat = view.diff(&iteration, DiffFormat::Stat, &[]).map_err(failed)?;
             let state = view.state_after(&iteration).map_err(failed)?;
-            let summary =
-                state.as_ref().and_then(RunState::last_note).unwrap_or(&iteration.body).to_owned();
+            let summary = state.as_ref().and_then(RunState::last_note).unwrap_or(&iteration.body).to_owned();
             Ok(Box::new(ShowIterationOutput { iteration, summary, files: parse_numstat(&numstat) }))
         }
     }

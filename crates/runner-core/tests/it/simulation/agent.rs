@@ -363,7 +363,9 @@ fn fail(temper: Fail, usual: Session, random: &mut Random) -> Session {
         Fail::Refused => provider(ProviderError::Refused { why: "no such model".to_owned() }),
         Fail::LoggedOut => provider(ProviderError::NotLoggedIn { why: "no key".to_owned() }),
         Fail::TooLong => provider(ProviderError::ContextFull),
-        Fail::Formless => provider(ProviderError::SchemaViolated { why: "no answer in the schema".to_owned() }),
+        Fail::Formless => {
+            provider(ProviderError::SchemaViolated { why: "no answer in the schema".to_owned() })
+        }
         Fail::Stopped => SessionExit::Interrupted {
             by: *random.pick(&[Interruption::Int, Interruption::Term, Interruption::Hup]).unwrap(),
         },

@@ -224,8 +224,12 @@ fn forged_documents(target: &Target) -> Forgeries {
     }
     for (name, doc) in [("tree", Doc::Tree), ("state", Doc::RunState)] {
         forgeries.push((format!("{name}: invalid"), with_doc(target, doc, b"{")));
-        forgeries.push((format!("{name}: deleted"), with_change(target, doc.path(), FileAfter::Deleted, false)));
-        forgeries.push((format!("{name}: a symbolic link"), with_change(target, doc.path(), FileAfter::Other, false)));
+        forgeries
+            .push((format!("{name}: deleted"), with_change(target, doc.path(), FileAfter::Deleted, false)));
+        forgeries.push((
+            format!("{name}: a symbolic link"),
+            with_change(target, doc.path(), FileAfter::Other, false),
+        ));
     }
     forgeries
 }
@@ -242,14 +246,8 @@ fn forged_files_and_parents(target: &Target) -> Forgeries {
             "another configuration".to_owned(),
             with_change(target, Doc::Config.path(), file("max_iterations = 1\n"), false),
         ),
-        (
-            "an invalid configuration".to_owned(),
-            with_change(target, Doc::Config.path(), file("max"), false),
-        ),
-        (
-            "a prompt template".to_owned(),
-            with_change(target, ".runner/prompts/leaf.md", file("x"), false),
-        ),
+        ("an invalid configuration".to_owned(), with_change(target, Doc::Config.path(), file("max"), false)),
+        ("a prompt template".to_owned(), with_change(target, ".runner/prompts/leaf.md", file("x"), false)),
         (
             "a schema file".to_owned(),
             with_change(target, Doc::TreeSchema.path(), FileAfter::File(None), false),
@@ -311,8 +309,7 @@ impl ForgeryTable {
 
     fn record_all(&mut self, prefix: &str, target: &Target) {
         assert_eq!(target.findings(&[&target.commit]), [], "{prefix}");
-        let forgeries =
-            [forged_messages(target), forged_documents(target), forged_files_and_parents(target)];
+        let forgeries = [forged_messages(target), forged_documents(target), forged_files_and_parents(target)];
         for (what, forged) in forgeries.concat() {
             self.record(format!("{prefix}{what}"), &target.findings(&[&forged]));
         }

@@ -191,7 +191,9 @@ impl Oracle {
                 continue;
             };
             let may_grant = [Outcome::Replanned, Outcome::Repaired].contains(&transition.outcome);
-            assert!(node.max_attempts == was.max_attempts || may_grant && node.max_attempts > was.max_attempts);
+            assert!(
+                node.max_attempts == was.max_attempts || may_grant && node.max_attempts > was.max_attempts
+            );
             let passed = node.is_leaf() && node.passes && !was.passes;
             if passed {
                 assert_eq!(Some(&node.id), job.target.node());

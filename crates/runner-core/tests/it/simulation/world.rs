@@ -234,7 +234,10 @@ impl IterationWorld for Sim {
         } else {
             // A guard that was replaced by `true` succeeds whatever the work.
             let weakened = self.guard_files_work.get("justfile") == Some(&"true");
-            assert!(!weakened || job.protect == ProtectPolicy::Flag, "the guard is the one that existed at the start");
+            assert!(
+                !weakened || job.protect == ProtectPolicy::Flag,
+                "the guard is the one that existed at the start"
+            );
             let done = job.target.node().is_some_and(|node| self.done.contains(node));
             ended(if done || weakened { 0 } else { 1 })
         };

@@ -53,7 +53,9 @@ fn failing_baseline_is_reported_at_once_and_in_later_prompts() {
     assert!(!sandbox.iteration_file(1, "prompt.md").contains("the door is open"));
     let prompt = sandbox.iteration_file(2, "prompt.md");
     assert!(
-        prompt.contains("The guard already failed before the first session of the run, with exactly this output."),
+        prompt.contains(
+            "The guard already failed before the first session of the run, with exactly this output."
+        ),
         "{prompt}"
     );
     assert_eq!(sandbox.read(&format!(".runner/iterations/{RUN}/baseline.log")), "the door is open\n");
@@ -69,8 +71,9 @@ fn prompt_shows_a_baseline_failure_that_differs_from_the_current_one() {
     let prompt = sandbox.iteration_file(2, "prompt.md");
     let output = prompt.split_once("at 0001").unwrap().1;
     assert!(
-        output
-            .contains("already failed before the first session of the run, with this output:\n\nat cat: step"),
+        output.contains(
+            "already failed before the first session of the run, with this output:\n\nat cat: step"
+        ),
         "{output}"
     );
     assert_sound(&sandbox);

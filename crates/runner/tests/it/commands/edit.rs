@@ -104,7 +104,11 @@ fn forbidden_edit_is_refused_and_changes_nothing() {
         (&["split", "root", "--into", "x", "--into", "y"], "`root` already has children", "runner node add"),
         (&["split", "b", "--into", "x"], "split into at least two parts", "--into at least twice"),
         (&["move", "a", "--under", "b"], "`root/a` has passed", "hint:"),
-        (&["move", "b", "--under", "a"], "`root/a` has passed and cannot get new children", "runner tree --open"),
+        (
+            &["move", "b", "--under", "a"],
+            "`root/a` has passed and cannot get new children",
+            "runner tree --open",
+        ),
         (&["move", "b", "--under", "b"], "`root/b` cannot be moved below itself", "hint:"),
         (&["move", "root", "--under", "b"], "`root` is the root", "hint:"),
         (&["allow", "a"], "`root/a` has passed", "hint:"),

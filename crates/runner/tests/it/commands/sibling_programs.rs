@@ -57,7 +57,7 @@ fn ui_is_found_on_the_path_or_reported_with_a_hint() {
     assert_eq!(ran.stdout, "path --project-dir .\n");
     let output = run(sandbox.command(folder.join("runner")).arg("ui").env("PATH", "/nowhere")).refused(1);
     assert!(
-        output.contains("neither beside `runner` nor on the PATH") && output.contains("cargo install"),
+        output.contains("neither beside `runner` nor on PATH") && output.contains("cargo install"),
         "{output}"
     );
 }
