@@ -242,14 +242,14 @@ fn invalid_plan_is_reported_with_line_and_reason() {
             &parse_plan(text.as_bytes(), ImportOptions { name, ..ImportOptions::default() }).unwrap_err(),
         )
     };
-    let no_entry = "line 1: the file holds no item: write work as `- [ ] what to do`";
+    let no_entry = "line 1: the file has no items: write tasks as `- [ ] what to do`";
     assert_eq!(problems("a.md", "# Title\n\nwords\n"), [no_entry]);
     assert_eq!(
         problems("a.md", "- [ ] a\n- [ ]\n\n  ```\n  code\n"),
-        ["line 2: the item has no text", "line 4: the block of code that begins here has no end"]
+        ["line 2: the item has no text", "line 4: the code block that starts here has no end"]
     );
     let deep: String = (0..40).map(|level| format!("{}- [ ] x\n", " ".repeat(level))).collect();
-    assert_eq!(problems("a.md", &deep)[0], "line 32: more than 32 levels deep");
+    assert_eq!(problems("a.md", &deep)[0], "line 32: the items have more than 32 levels");
     assert_eq!(
         problems("p.json", "{\"userStories\": [\n{\"title\": \"a\"},\n{\"title\": 7},\n\n{\"id\": 1}]}"),
         [
@@ -258,7 +258,7 @@ fn invalid_plan_is_reported_with_line_and_reason() {
         ]
     );
     let cycle = "{\"tasks\": [\n{\"id\": 1, \"title\": \"a\", \"dependencies\": [2]},\n{\"id\": 2, \"title\": \"b\", \"dependencies\": [1]}]}";
-    assert_eq!(problems("t.json", cycle), ["line 2: tasks wait for each other: `1` → `2` → `1`"]);
+    assert_eq!(problems("t.json", cycle), ["line 2: dependency cycle: `1` → `2` → `1`"]);
     let unknown = "{\"tasks\": [\n{\"id\": 1, \"title\": \"a\", \"dependencies\": [9]}]}";
     assert_eq!(problems("t.json", unknown), ["line 2: `1` depends on `9`, which is not in the plan"]);
     assert_eq!(
@@ -357,7 +357,7 @@ fn section_is_done_when_none_of_its_tasks_is_open() {
 
 #[test]
 fn plan_with_too_many_tasks_is_refused_with_one_error() {
-    let fault = format!("line {NODES_MAX}: more than {NODES_MAX} items");
+    let fault = format!("line {NODES_MAX}: the file has more than {NODES_MAX} items");
     for more in [0, 3] {
         assert_eq!(read_plan("p.md", &"- a\n".repeat(NODES_MAX + more)), Err(vec![fault.clone()]));
     }
@@ -392,7 +392,7 @@ fn subtasks_may_be_as_deep_as_a_tree() {
     for last in ["null", "[]"] {
         let plan = nested(DEPTH_MAX - 1, last).unwrap();
         assert!(insert_plan(&root(), &import(plan), 3).is_ok());
-        let fault = format!("line 1: more than {DEPTH_MAX} levels deep");
+        let fault = format!("line 1: the tasks have more than {DEPTH_MAX} levels");
         assert_eq!(nested(DEPTH_MAX, last), Err(vec![fault]));
     }
 }

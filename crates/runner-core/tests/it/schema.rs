@@ -208,7 +208,7 @@ fn schema_and_decoder_agree_on_example_documents() {
         state[key] = value;
         state
     };
-    let repair = |mode: &str| json!({ "iter": 1, "node": "a", "mode": mode, "tries": 0, "rejected": "{", "errors": ["e"] });
+    let repair = |mode: &str| json!({ "iter": 1, "node": "a", "mode": mode, "tries": 0, "rejected": "{", "errors": ["e"], "errors_omitted": 0 });
     use SchemaDocument::{AgentOutput, Config, RunState};
     for (document, value, expected) in [
         (AgentOutput, json!({ "status": "done", "summary": "" }), true),

@@ -53,6 +53,8 @@ const RULES: &[AccessRule] = &[
             "crates/runner-core/src/model/goal.rs",
             "crates/runner-core/src/runs/identity.rs",
             "crates/runner-core/src/runs/start.rs",
+            "crates/runner-core/src/run_status.rs",
+            "crates/runner-core/src/verify/rule.rs",
             "crates/runner/src/args.rs",
             "crates/runner/src/args/",
             "crates/runner/src/commands/demo.rs",
