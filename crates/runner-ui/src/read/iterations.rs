@@ -317,7 +317,10 @@ mod tests {
         assert_eq!((row.node.as_deref(), row.path.as_str(), row.outcome), (Some("a"), "root/a", None));
         assert_eq!((row.attempt, row.started_ms), (Some(AttemptOrdinal { nth: 2, of: 3 }), Some(5)));
         let row = record.into_row(iter, Some(&commit(3, "passed")));
-        assert_eq!((row.outcome.as_deref(), row.commit.as_deref()), (Some("passed"), Some("c".repeat(40).as_str())));
+        assert_eq!(
+            (row.outcome.as_deref(), row.commit.as_deref()),
+            (Some("passed"), Some("c".repeat(40).as_str()))
+        );
     }
 
     #[test]
