@@ -1,6 +1,7 @@
-//! A world in memory: a repository with commits, a work tree, a journal, an agent and a guard, and faults.
+//! The core's `World` in memory: a repository with commits, a work tree, a journal, an agent and a guard, with injected
+//! faults.
 //!
-//! What is durable survives a crash; a journal entry that was written and not yet flushed may be lost with it.
+//! Durable state survives a crash; a crash may lose a journal entry that was written and not yet flushed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -23,7 +24,7 @@ use super::agent::{self, Temper};
 use super::oracle::Oracle;
 use super::random::Random;
 
-/// Why a step did not come to its end.
+/// Why a step failed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Broken {
     Crash,
@@ -37,7 +38,7 @@ impl From<PromptError> for Broken {
     }
 }
 
-/// How likely faults are, in percent.
+/// The probability of each fault, in percent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Faults {
     pub(super) crash: usize,
@@ -45,14 +46,13 @@ pub(super) struct Faults {
     pub(super) guard: usize,
 }
 
-/// The record of something begun.
+/// The iteration in progress.
 #[derive(Clone, Debug)]
 enum Journal {
     Begun,
     AgentDone(Attempt),
 }
 
-/// One commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Commit {
     pub(super) message: String,
@@ -72,7 +72,7 @@ pub(super) struct Sim {
     pub(super) tempers: Vec<Temper>,
     pub(super) commits: Vec<Commit>,
     pub(super) oracle: Oracle,
-    /// Nodes whose work is really done, in the work tree.
+    /// Nodes whose work is really done in the work tree.
     done: BTreeSet<NodeId>,
     guard_files_start: BTreeMap<&'static str, &'static str>,
     guard_files_committed: BTreeMap<&'static str, &'static str>,
@@ -80,11 +80,11 @@ pub(super) struct Sim {
     durable: Option<Journal>,
     unflushed: Option<Journal>,
     memory: Memory,
-    /// What the session said of itself so far: a file, which outlives whoever dies.
+    /// The usage that the session reported so far: a file, which survives a crash.
     reported: Usage,
-    /// Whether the invocation has not done anything yet.
+    /// Whether nothing has happened since the loop was started.
     pub(super) is_fresh: bool,
-    /// What the running step read.
+    /// The tree and state that the current step loaded.
     loaded: Option<(Tree, RunState)>,
 }
 
@@ -122,7 +122,7 @@ impl Sim {
         }
     }
 
-    /// The user raises the limit, and starts the run anew.
+    /// The user raises the limits and runs `runner start`.
     pub(super) fn raise_limit(&mut self) {
         self.config.max_iterations = BoundedInt::new(100_000).unwrap();
         self.config.budget = Budget::default();
@@ -141,7 +141,7 @@ impl Sim {
         RunState::decode(&self.tip().state).unwrap()
     }
 
-    /// A point at which everything may end.
+    /// Crashes with the configured probability.
     fn may_crash(&mut self) -> Result<(), Broken> {
         if self.random.percent(self.faults.crash) {
             self.oracle.seen.faults.insert("crash");
@@ -153,7 +153,7 @@ impl Sim {
         Ok(())
     }
 
-    /// Writes a journal entry; between writing and flushing a crash loses it.
+    /// Writes a journal entry. A crash between writing and flushing loses it.
     fn journal(&mut self, entry: Journal) -> Result<(), Broken> {
         self.unflushed = Some(entry);
         self.may_crash()?;
@@ -161,7 +161,7 @@ impl Sim {
         self.may_crash()
     }
 
-    /// What a restart does first: finishes what a crash left, as far as its session got.
+    /// What a command does first: finishes the iteration that a crash interrupted.
     pub(super) fn recover(&mut self) -> Result<(), Broken> {
         let attempt = match self.durable.clone() {
             None => return Ok(()),
@@ -191,17 +191,17 @@ impl Sim {
         if touched { ChangeScope::Execute } else { ChangeScope::Decompose }
     }
 
-    /// What the host would tell of the guard's files.
+    /// The protected paths as the host would report them.
     fn protected(&self) -> Vec<ProtectedPath> {
         let names: BTreeSet<&str> =
             self.guard_files_work.keys().chain(self.guard_files_committed.keys()).copied().collect();
-        let told = names.into_iter().map(|name| ProtectedPath {
+        let paths = names.into_iter().map(|name| ProtectedPath {
             path: RepoPath::of_bytes(name.as_bytes()),
             existed_at_start: self.guard_files_start.contains_key(name),
             changed: self.guard_files_work.get(name) != self.guard_files_committed.get(name),
             exists: self.guard_files_work.contains_key(name),
         });
-        told.filter(|path| path.changed || !path.existed_at_start).collect()
+        paths.filter(|path| path.changed || !path.existed_at_start).collect()
     }
 
     fn restore(&mut self, paths: &[RepoPath]) {
@@ -222,7 +222,7 @@ impl IterationWorld for Sim {
         self.restore(restore);
         let ended =
             |code| GuardRun::Ended { exit: GuardExit::Code(code), output: b"red \xff\x1b[31m".to_vec() };
-        let verdict = if self.random.percent(self.faults.guard) {
+        let run = if self.random.percent(self.faults.guard) {
             let why = "just: not found".to_owned();
             let long = "é".repeat(20_000).into_bytes();
             let odd = [
@@ -233,15 +233,15 @@ impl IterationWorld for Sim {
             ];
             self.random.pick(&odd).unwrap().clone()
         } else {
-            // A guard that was turned into `true` is green whatever the work.
+            // A guard that an agent replaced by `true` always succeeds.
             let weakened = self.guard_files_work.get("justfile") == Some(&"true");
-            assert!(!weakened || job.protect == ProtectPolicy::Flag, "the guard is the one of the start");
+            assert!(!weakened || job.protect == ProtectPolicy::Flag, "the guard of the start ran");
             let done = job.target.node().is_some_and(|node| self.done.contains(node));
             ended(if done || weakened { 0 } else { 1 })
         };
-        self.oracle.guard_ran(job, &verdict);
+        self.oracle.guard_ran(job, &run);
         self.may_crash()?;
-        Ok(verdict)
+        Ok(run)
     }
 
     fn commit(&mut self, (): (), job: &Job, transition: &Transition) -> Result<CommitId, Broken> {
@@ -256,7 +256,7 @@ impl IterationWorld for Sim {
         self.restore(&transition.restore);
         self.guard_files_committed = self.guard_files_work.clone();
         if self.random.percent(20) {
-            self.memory.assumptions.push_str("an agent took something for granted, and wrote it down\n");
+            self.memory.assumptions.push_str("an assumption of an agent\n");
         }
         self.commits.push(Commit {
             message: transition.message.clone(),
@@ -268,18 +268,19 @@ impl IterationWorld for Sim {
             memory: self.memory.clone(),
             config: self.config.clone(),
         });
-        // The commit is one rename: whatever comes after it finds the iteration done and the journal stale.
-        (self.durable, self.unflushed) = (None, None);
+        // The commit is atomic: after it the iteration is complete and the journal is stale.
+        self.durable = None;
+        self.unflushed = None;
         self.may_crash()?;
         Ok(commit_id(self.commits.len()))
     }
 
     fn announce(&mut self, event: &Event) {
         let is_first = self.oracle.seen.events.insert(event.name());
-        // To look at all of them would take most of the time.
-        let mut looked_at = LOOKED_AT.lock().unwrap();
-        let count = looked_at.entry(event.name()).or_insert(0);
-        if is_first && *count < LOOKED_AT_MOST {
+        // Validating every event would take most of the time.
+        let mut validated = VALIDATED_EVENTS.lock().unwrap();
+        let count = validated.entry(event.name()).or_insert(0);
+        if is_first && *count < VALIDATED_MAX {
             *count += 1;
             crate::schema::assert_recorded_as_described(event);
         }
@@ -340,11 +341,11 @@ fn commit_id(nth: usize) -> CommitId {
     CommitId::new(format!("{nth:040}")).unwrap()
 }
 
-/// How many events of each kind were held against their schema so far, and how many are at most.
-static LOOKED_AT: Mutex<BTreeMap<&str, u32>> = Mutex::new(BTreeMap::new());
-const LOOKED_AT_MOST: u32 = 30;
+/// How many events of each kind were validated against their schema.
+static VALIDATED_EVENTS: Mutex<BTreeMap<&str, u32>> = Mutex::new(BTreeMap::new());
+const VALIDATED_MAX: u32 = 30;
 
-/// What a session says that it used; many say nothing, or not all.
+/// The usage that a session reports; many sessions report none, or only a part.
 fn usage(exit: &SessionExit, random: &mut Random) -> Usage {
     if matches!(exit, SessionExit::NotStarted { .. }) || random.percent(15) {
         return Usage::default();
@@ -369,7 +370,7 @@ impl LoopWorld for Sim {
 
     fn wait_for_next(&mut self, wait: Option<&Wait>) -> Result<WaitResult, Broken> {
         if let Some(wait) = wait {
-            assert_eq!(self.state().wait.as_ref(), Some(wait), "what is waited for is on record");
+            assert_eq!(self.state().wait.as_ref(), Some(wait), "the wait is recorded");
             if self.is_fresh {
                 self.oracle.seen.branches.insert("wait taken up again");
             }
