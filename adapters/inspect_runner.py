@@ -1,11 +1,10 @@
-"""The cases of `runner eval` as a task of Inspect.
+"""The cases of `runner eval` as an Inspect task.
 
     inspect eval adapters/inspect_runner.py --model mockllm/model -T cases=eval/cases -T tag=scripted
     inspect eval adapters/inspect_runner.py --model mockllm/model -T agent=codex:gpt-5.5 --epochs 5
 
-Each case is a sample. The loop is made by `runner-eval`, with the agent that `-T agent=` names (without it, the one that a case
-names itself), and not by Inspect's model. A trial that says nothing about the agent (provider, harness, a missing
-program) is an error of the sample, never a 0.
+Each case is a sample. `runner-eval` runs the loop, not Inspect's model. `-T agent=` names the agent; the default is the one that
+each case names itself. A trial that is not scored (provider, harness, a missing program) is an error of the sample, never a 0.
 """
 
 import json
@@ -20,32 +19,33 @@ from inspect_ai.scorer import CORRECT, INCORRECT, Score, accuracy, scorer, stder
 from inspect_ai.solver import solver
 from inspect_ai.util import subprocess as inspect_subprocess
 
-EVAL = os.environ.get("RUNNER_EVAL", "runner-eval")
-# What says nothing about the agent.
-NOT_SCORED = {"provider", "harness", "missing_tool", "interrupted"}
+RUNNER_EVAL = os.environ.get("RUNNER_EVAL", "runner-eval")
+# Causes of trials that are not scored.
+UNSCORED_CAUSES = {"provider", "harness", "missing_tool", "interrupted"}
 
 
-def told(done):
-    """What runner-eval printed; 1 says that a case ended otherwise than its file says, which is a result too."""
-    if done.returncode not in (0, 1):
-        raise RuntimeError(f"runner-eval ended with {done.returncode}: {done.stderr}")
-    return done.stdout
+def output_of(process):
+    """The output of runner-eval. Exit code 1 means that a case did not end as its file expects, which is also a result."""
+    if process.returncode not in (0, 1):
+        raise RuntimeError(f"runner-eval exited with {process.returncode}: {process.stderr}")
+    return process.stdout
 
 
 @solver
 def runner_loop(cases, agent, runner):
     async def solve(state, generate):
-        results = Path(tempfile.mkdtemp(prefix="inspect-runner-"))
-        words = ["run", state.metadata["case"], "--json", "--run", "inspect", "--cases", cases]
-        words += ["--results", str(results / "results"), "--workspaces", str(results / "workspaces")]
-        words += ["--agent", agent] if agent else []
-        words += ["--runner", runner] if runner else []
-        events = [json.loads(line) for line in told(await inspect_subprocess([EVAL, *words])).splitlines()]
-        made = [event["result"] for event in events if event["event"] == "ended"]
-        result = made[-1]
+        folder = Path(tempfile.mkdtemp(prefix="inspect-runner-"))
+        arguments = ["run", state.metadata["case"], "--json", "--run", "inspect", "--cases", cases]
+        arguments += ["--results", str(folder / "results"), "--workspaces", str(folder / "workspaces")]
+        arguments += ["--agent", agent] if agent else []
+        arguments += ["--runner", runner] if runner else []
+        output = output_of(await inspect_subprocess([RUNNER_EVAL, *arguments]))
+        events = [json.loads(line) for line in output.splitlines()]
+        attempts = [event["result"] for event in events if event["event"] == "trial"]
+        result = attempts[-1]
         state.metadata["result"] = result
-        state.metadata["workspace"] = str(results / "workspaces" / f"{result['case_id']}_latest")
-        state.output.completion = f"{result['outcome']}: {result['why'] or 'every check passes'}"
+        state.metadata["workspace"] = str(folder / "workspaces" / f"{result['case_id']}_latest")
+        state.output.completion = f"{result['outcome']}: {result['why'] or 'all checks passed'}"
         return state
 
     return solve
@@ -55,7 +55,7 @@ def runner_loop(cases, agent, runner):
 def outcome():
     async def score(state, target):
         result = state.metadata["result"]
-        if result["cause"] in NOT_SCORED:
+        if result["cause"] in UNSCORED_CAUSES:
             raise RuntimeError(f"not scored ({result['cause']}): {result['why']}")
         is_success = result["outcome"] == "success"
         return Score(
@@ -70,13 +70,13 @@ def outcome():
 
 @task
 def runner_cases(cases="eval/cases", tag=None, agent=None, runner=None):
-    words = ["list", "--json", "--cases", cases] + (["--tag", tag] if tag else [])
-    listed = json.loads(told(subprocess.run([EVAL, *words], capture_output=True, text=True)))["cases"]
-    # A case without an agent of its own needs one that was named.
-    wanted = [case for case in listed if agent or case["agent"] != "any"]
+    arguments = ["list", "--json", "--cases", cases] + (["--tag", tag] if tag else [])
+    output = output_of(subprocess.run([RUNNER_EVAL, *arguments], capture_output=True, text=True))
+    # A case that names no agent itself can only run with `agent`.
+    runnable = [case for case in json.loads(output)["cases"] if agent or case["agent"] != "any"]
     samples = [
         Sample(id=case["id"], input=case["goal"], metadata={"case": case["id"], "expect": case["expect"]})
-        for case in wanted
+        for case in runnable
     ]
     return Task(
         dataset=MemoryDataset(samples, name="runner"),

@@ -1,12 +1,13 @@
-//! A case: what is asked for, where the work begins, and what must hold afterwards. Read strictly from its file.
+//! A case: the goal, the initial files, the limits and the checks that decide about a trial. Read strictly from TOML; with
+//! all its files it becomes a [`suite::LoadedCase`].
 
 mod check;
 mod config;
+pub(crate) mod suite;
 
 use std::collections::BTreeMap;
 
-use runner_core::model::id::NodeId;
-use runner_core::strict::{BoundedInt, DocumentFault, DocumentProblem, FieldReader, text_of};
+use runner_core::strict::{BoundedInt, DocumentFault, DocumentProblem, FieldReader, decode_utf8};
 use serde::Serialize;
 use toml::Spanned;
 use toml::de::DeValue;
@@ -14,134 +15,125 @@ use toml::de::DeValue;
 pub use check::{Check, CheckCommand, CheckKind, ExpectedOutput};
 pub use config::{CaseConfig, toml_text};
 
+use crate::plan::run_name::check_name;
 use crate::result::TrialOutcome;
 
-/// The table of a document, while it is read.
-pub(crate) type Table<'t> = FieldReader<'t, Spanned<DeValue<'t>>>;
+/// A table of a case file that is being read.
+pub(crate) type CaseTable<'t> = FieldReader<'t, Spanned<DeValue<'t>>>;
 
-/// How long a case may take, setup and checks apart.
-type Wall = BoundedInt<1, 604_800>;
-/// How many iterations.
-type Iterations = BoundedInt<1, 1_000_000>;
-/// How many tokens.
-type Tokens = BoundedInt<1, 9_007_199_254_740_991>;
+type WallSecs = BoundedInt<1, 604_800>;
+type IterationLimit = BoundedInt<1, 1_000_000>;
+type TokenLimit = BoundedInt<1, 9_007_199_254_740_991>;
 
-/// How long a loop may take where the case does not say.
-const WALL_SECS: u32 = 3_600;
+const DEFAULT_WALL_SECS: u32 = 3_600;
 
-/// A case as its file says it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Case {
-    /// Its name, and that of its results' folder.
+    /// Also the name of the folder of its results.
     pub id: String,
-    /// What the agent is asked for.
     pub goal: String,
-    /// Words to choose cases by.
     pub tags: Vec<String>,
-    /// The outcome that the case must have, if it is a case about the runner rather than about agents.
+    /// The outcome that the case's own agent must have; set in cases that test the runner rather than agents.
     pub expect: Option<TrialOutcome>,
-    /// Files that the repository begins with: a folder, or a git bundle (`*.bundle`).
+    /// Initial files of the repository: a folder, or a git bundle (`*.bundle`).
     pub fixture: Option<String>,
     /// A file that becomes the repository's justfile.
     pub justfile: Option<String>,
-    /// Run in the repository before its first commit.
+    /// Runs in the repository before its first commit.
     pub setup: Option<CheckCommand>,
-    /// Run in the repository after everything else.
+    /// Runs in the repository after everything else.
     pub teardown: Option<CheckCommand>,
-    /// A folder of files that come into the copy that is checked, once the loop and every process of it has ended.
+    /// A folder of files that are copied into the checked copy after the loop and all its processes have ended.
     pub hidden: Option<String>,
     /// A scenario that must succeed.
     pub solution: Option<String>,
-    /// A scenario that must not.
+    /// A scenario that must not succeed.
     pub cheat: Option<String>,
     /// Programs without which the case is skipped.
     pub requires: Vec<String>,
-    /// How far a trial may go.
     pub limits: TrialLimits,
-    /// What differs from the runner's usual configuration.
+    /// Overrides of the runner's default configuration.
     pub config: CaseConfig,
     /// Variables for setup, loop, checks and teardown.
     pub env: BTreeMap<String, String>,
-    /// What must hold afterwards.
     pub checks: Vec<Check>,
 }
 
-/// How far a trial may go.
+/// Limits of `runner loop` in a trial.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TrialLimits {
-    /// How long `runner loop` may take.
     pub wall_secs: u32,
-    /// How many iterations a run may make.
     pub iterations: Option<i64>,
-    /// How many tokens it may use.
     pub tokens: Option<i64>,
-    /// How many dollars it may cost.
     pub usd: Option<f64>,
 }
 
 impl Case {
-    /// Reads a case strictly: every fault is told, each with its line.
+    /// Reads a case strictly and reports every problem with its line.
     pub fn decode(bytes: &[u8]) -> Result<Self, Vec<DocumentProblem>> {
-        let text = text_of(bytes).map_err(|problem| vec![problem])?;
+        let text = decode_utf8(bytes).map_err(|problem| vec![problem])?;
         let mut fields = FieldReader::of_toml(text);
-        let mut case = fields.table("case", take_case);
-        case.limits = fields.table("limits", take_limits);
-        case.config = CaseConfig::take(&mut fields);
-        case.env = fields.anything("env").unwrap_or_default();
-        case.checks = fields.tables("checks", Check::take);
+        let mut case = fields.table("case", read_case);
+        case.limits = fields.table("limits", read_limits);
+        case.config = CaseConfig::read(&mut fields);
+        case.env = fields.any_value("env").unwrap_or_default();
+        case.checks = fields.tables("checks", Check::read);
         let lines = config::key_lines(text);
         let mut problems = fields.finish();
         problems.extend(case.config.problems(&lines));
-        problems.extend(case.rules(&lines));
+        problems.extend(case.rule_violations(&lines));
         problems.sort_by_key(|problem| problem.line);
-        if problems.is_empty() { Ok(case.numbered()) } else { Err(problems) }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        case.name_checks();
+        Ok(case)
     }
 
-    /// What several keys must keep together.
-    fn rules(&self, lines: &BTreeMap<String, usize>) -> Vec<DocumentProblem> {
+    /// Rules that involve more than the type of one key.
+    fn rule_violations(&self, lines: &BTreeMap<String, usize>) -> Vec<DocumentProblem> {
         let mut problems = Vec::new();
-        let mut broken = |key: &str, rule: String| {
+        let mut add = |key: &str, rule: String| {
             let line = lines.get(key).copied().unwrap_or(1);
             problems.push(DocumentProblem { line, key: key.to_owned(), fault: DocumentFault::Rule(rule) });
         };
         if !self.id.is_empty() {
-            if let Err(fault) = NodeId::new(self.id.clone()) {
-                broken("case.id", fault.to_string());
+            if let Err(error) = check_name(&self.id) {
+                add("case.id", error.to_string());
             }
-            if self.id.starts_with(['_', '.']) || self.id.ends_with("_latest") {
-                broken("case.id", "must not begin with `_` or `.`, nor end in `_latest`".to_owned());
+            if self.id.ends_with("_latest") {
+                add("case.id", "must not end in `_latest`".to_owned());
             }
         }
         if self.checks.is_empty() {
-            broken("checks", "is empty: a case needs at least one [[checks]]".to_owned());
+            add("checks", "is empty: a case needs at least one [[checks]]".to_owned());
         }
         for name in self.env.keys() {
             let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
             if name.is_empty() || !is_word || name.starts_with("GIT_") {
-                broken(&format!("env.{name}"), "is no variable that a case may set".to_owned());
+                add(&format!("env.{name}"), "is not a variable that a case may set".to_owned());
             }
         }
         problems
     }
 
-    /// Every check has a name of its own.
-    fn numbered(mut self) -> Self {
-        for (at, check) in self.checks.iter_mut().enumerate() {
+    /// Names unnamed checks after their type and position.
+    fn name_checks(&mut self) {
+        for (check, number) in self.checks.iter_mut().zip(1..) {
             if check.name.is_empty() {
-                check.name = format!("{}-{}", check.kind.as_str(), at + 1);
+                check.name = format!("{}-{number}", check.kind.as_str());
             }
         }
-        self
     }
 
-    /// Paths beside the case's file that it names.
+    /// Paths that the case names, relative to its file.
     pub fn attachments(&self) -> Vec<&str> {
-        let named = [&self.fixture, &self.justfile, &self.hidden, &self.solution, &self.cheat];
-        named.into_iter().flatten().map(String::as_str).chain(self.config.scenario()).collect()
+        let paths = [&self.fixture, &self.justfile, &self.hidden, &self.solution, &self.cheat];
+        paths.into_iter().flatten().map(String::as_str).chain(self.config.scenario()).collect()
     }
 }
 
-fn take_case(table: &mut Table<'_>) -> Case {
+fn read_case(table: &mut CaseTable<'_>) -> Case {
     Case {
         id: table.required("id").unwrap_or_default(),
         goal: table.required("goal").unwrap_or_default(),
@@ -149,29 +141,29 @@ fn take_case(table: &mut Table<'_>) -> Case {
         expect: table.optional("expect"),
         fixture: table.optional("fixture"),
         justfile: table.optional("justfile"),
-        setup: CheckCommand::take_simple(table, "setup"),
-        teardown: CheckCommand::take_simple(table, "teardown"),
+        setup: CheckCommand::read_argv(table, "setup"),
+        teardown: CheckCommand::read_argv(table, "teardown"),
         hidden: table.optional("hidden"),
         solution: table.optional("solution"),
         cheat: table.optional("cheat"),
         requires: table.optional("requires").unwrap_or_default(),
-        limits: TrialLimits { wall_secs: WALL_SECS, iterations: None, tokens: None, usd: None },
+        limits: TrialLimits { wall_secs: DEFAULT_WALL_SECS, iterations: None, tokens: None, usd: None },
         config: CaseConfig::default(),
         env: BTreeMap::new(),
         checks: Vec::new(),
     }
 }
 
-fn take_limits(table: &mut Table<'_>) -> TrialLimits {
-    let wall: Option<Wall> = table.optional("wall_secs");
-    let iterations: Option<Iterations> = table.optional("iterations");
-    let tokens: Option<Tokens> = table.optional("tokens");
+fn read_limits(table: &mut CaseTable<'_>) -> TrialLimits {
+    let wall: Option<WallSecs> = table.optional("wall_secs");
+    let iterations: Option<IterationLimit> = table.optional("iterations");
+    let tokens: Option<TokenLimit> = table.optional("tokens");
     let usd: Option<f64> = table.optional("usd");
     if usd.is_some_and(|usd| !(0.0..=1_000_000.0).contains(&usd)) {
-        table.broken("usd", "must be from 0 to 1000000");
+        table.report_rule("usd", "must be from 0 to 1000000");
     }
     TrialLimits {
-        wall_secs: wall.and_then(|wall| u32::try_from(wall.get()).ok()).unwrap_or(WALL_SECS),
+        wall_secs: wall.map_or(DEFAULT_WALL_SECS, BoundedInt::as_u32),
         iterations: iterations.map(BoundedInt::get),
         tokens: tokens.map(BoundedInt::get),
         usd,
@@ -182,14 +174,14 @@ fn take_limits(table: &mut Table<'_>) -> TrialLimits {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> Vec<String> {
+    fn problems(text: &str) -> Vec<String> {
         Case::decode(text.as_bytes()).err().unwrap_or_default().iter().map(ToString::to_string).collect()
     }
 
     const HEAD: &str = "[case]\nid = \"a\"\ngoal = \"g\"\n";
 
     #[test]
-    fn a_whole_case_is_read() {
+    fn complete_case_is_decoded() {
         let text = r#"
             [case]
             id = "adds-a-file"
@@ -230,40 +222,40 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_told_with_its_line_and_what_was_meant() {
+    fn every_problem_has_its_line_and_a_suggestion() {
         let text = format!("{HEAD}gaol = \"x\"\n[limit]\n[[checks]]\ntype = \"file_exist\"\npath = \"a\"\n");
         assert_eq!(
-            told(&text),
+            problems(&text),
             [
                 "line 4: `case.gaol` is not a known key; did you mean `goal`?",
                 "line 5: `limit` is not a known key; did you mean `limits`?",
-                "line 7: `checks.type` is `file_exist`, which is no check; did you mean `file_exists`?",
+                "line 7: `checks.type` is `file_exist`, which is not a check type; did you mean `file_exists`?",
             ]
         );
     }
 
     #[test]
-    fn a_fault_in_the_configuration_is_told_where_it_stands_in_the_case() {
+    fn problem_in_the_config_has_its_line_in_the_case_file() {
         let text = format!(
             "{HEAD}[config]\non_stuck = \"stop\"\n\n[config.executor]\nkind = \"script\"\nscenario = \"a\"\nmodle = 1\n\
              [[checks]]\ntype = \"git_clean\"\n"
         );
         assert_eq!(
-            told(&text),
+            problems(&text),
             ["line 10: `config.executor.modle` is not a known key; did you mean `model`?"]
         );
     }
 
     #[test]
-    fn a_case_checks_something_and_has_a_plain_name() {
-        assert_eq!(told(HEAD), ["line 1: `checks` is empty: a case needs at least one [[checks]]"]);
-        let odd = HEAD.replace("\"a\"", "\"a/b\"");
-        assert_eq!(told(&odd).len(), 2);
+    fn case_needs_a_check_and_a_valid_id() {
+        assert_eq!(problems(HEAD), ["line 1: `checks` is empty: a case needs at least one [[checks]]"]);
+        let with_slash = HEAD.replace("\"a\"", "\"a/b\"");
+        assert_eq!(problems(&with_slash).len(), 2);
         let text = format!("{HEAD}[env]\nGIT_DIR = \"x\"\n[[checks]]\ntype = \"git_clean\"\npath = \"x\"\n");
         assert_eq!(
-            told(&text),
+            problems(&text),
             [
-                "line 5: `env.GIT_DIR` is no variable that a case may set",
+                "line 5: `env.GIT_DIR` is not a variable that a case may set",
                 "line 8: `checks.path` is not a known key",
             ]
         );

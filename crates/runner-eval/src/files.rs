@@ -1,4 +1,4 @@
-//! Files: whole or not at all, copied without following links, and as fingerprints.
+//! File operations of the evaluation: atomic writes, copies that do not follow links, and digests of file trees.
 
 use std::fs;
 use std::io::{self, Write};
@@ -7,91 +7,91 @@ use std::path::{Path, PathBuf};
 
 use runner_core::model::digest::Sha256;
 
-/// A file of a folder, in memory.
+/// A file of a folder, held in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FixtureFile {
-    /// From the folder.
+    /// Relative to the folder.
     pub(crate) path: PathBuf,
-    pub(crate) what: PathKind,
+    pub(crate) content: FixtureContent,
 }
 
-/// What is at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PathKind {
-    File { bytes: Vec<u8>, is_program: bool },
+pub(crate) enum FixtureContent {
+    File { bytes: Vec<u8>, is_executable: bool },
     Link(PathBuf),
 }
 
-/// Everything in a folder, ordered by path; or the file itself, if it is one.
-pub(crate) fn hold(root: &Path) -> io::Result<Vec<FixtureFile>> {
-    let mut held = Vec::new();
+/// Reads everything in a folder, ordered by path; or the file itself, if `root` is one.
+pub(crate) fn read_tree(root: &Path) -> io::Result<Vec<FixtureFile>> {
+    let mut files = Vec::new();
     if fs::symlink_metadata(root)?.is_dir() {
-        hold_folder(root, Path::new(""), &mut held)?;
+        read_folder(root, Path::new(""), &mut files)?;
     } else {
-        held.push(FixtureFile { path: PathBuf::new(), what: hold_file(root)? });
+        files.push(FixtureFile { path: PathBuf::new(), content: read_content(root)? });
     }
-    Ok(held)
+    Ok(files)
 }
 
-fn hold_folder(root: &Path, below: &Path, held: &mut Vec<FixtureFile>) -> io::Result<()> {
-    let mut names: Vec<_> = fs::read_dir(root.join(below))?.collect::<Result<_, _>>()?;
-    names.sort_by_key(fs::DirEntry::file_name);
-    for entry in names {
-        let path = below.join(entry.file_name());
+fn read_folder(root: &Path, relative: &Path, files: &mut Vec<FixtureFile>) -> io::Result<()> {
+    let mut entries: Vec<_> = fs::read_dir(root.join(relative))?.collect::<Result<_, _>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let path = relative.join(entry.file_name());
         if entry.file_type()?.is_dir() {
-            hold_folder(root, &path, held)?;
+            read_folder(root, &path, files)?;
         } else {
-            held.push(FixtureFile { what: hold_file(&root.join(&path))?, path });
+            files.push(FixtureFile { content: read_content(&root.join(&path))?, path });
         }
     }
     Ok(())
 }
 
-fn hold_file(path: &Path) -> io::Result<PathKind> {
-    let found = fs::symlink_metadata(path)?;
-    if found.is_symlink() {
-        return Ok(PathKind::Link(fs::read_link(path)?));
+fn read_content(path: &Path) -> io::Result<FixtureContent> {
+    let metadata = fs::symlink_metadata(path)?;
+    if metadata.is_symlink() {
+        return Ok(FixtureContent::Link(fs::read_link(path)?));
     }
-    if !found.is_file() {
+    if !metadata.is_file() {
         return Err(io::Error::other("is neither a file nor a folder nor a link"));
     }
-    Ok(PathKind::File { bytes: fs::read(path)?, is_program: found.permissions().mode() & 0o111 != 0 })
+    let is_executable = metadata.permissions().mode() & 0o111 != 0;
+    Ok(FixtureContent::File { bytes: fs::read(path)?, is_executable })
 }
 
-/// One fingerprint of all of it: names, contents, and which are programs.
-pub(crate) fn digest(held: &[FixtureFile]) -> Sha256 {
-    let mut all = Vec::new();
-    for FixtureFile { path, what } in held {
-        let (kind, content) = match what {
-            PathKind::File { bytes, is_program: false } => ("file", Sha256::of(bytes)),
-            PathKind::File { bytes, is_program: true } => ("program", Sha256::of(bytes)),
-            PathKind::Link(to) => ("link", Sha256::of(to.as_os_str().as_encoded_bytes())),
+/// One digest of all files: names, contents and executable bits.
+pub(crate) fn digest(files: &[FixtureFile]) -> Sha256 {
+    let mut listing = String::new();
+    for FixtureFile { path, content } in files {
+        let (kind, content) = match content {
+            FixtureContent::File { bytes, is_executable: false } => ("file", Sha256::of(bytes)),
+            FixtureContent::File { bytes, is_executable: true } => ("program", Sha256::of(bytes)),
+            FixtureContent::Link(target) => ("link", Sha256::of(target.as_os_str().as_encoded_bytes())),
         };
         let name = Sha256::of(path.as_os_str().as_encoded_bytes());
-        all.extend(format!("{kind} {name} {content}\n").bytes());
+        listing.push_str(&format!("{kind} {name} {content}\n"));
     }
-    Sha256::of(&all)
+    Sha256::of(listing.as_bytes())
 }
 
-/// Puts what is held into a folder, in the place of whatever is there. Nothing is written through a link, whoever made
-/// it: a link on the way is replaced by a folder.
-pub(crate) fn lay_out(held: &[FixtureFile], folder: &Path) -> io::Result<()> {
-    for FixtureFile { path, what } in held {
-        let mut place = folder.to_owned();
-        for part in path.parent().into_iter().flat_map(Path::components) {
-            place.push(part);
-            if !fs::symlink_metadata(&place).is_ok_and(|found| found.is_dir()) {
-                clear(&place)?;
-                fs::create_dir(&place)?;
+/// Writes files into a folder and replaces whatever exists at their paths. It never writes through a link: a link in a
+/// parent path, perhaps an agent's, is replaced by a folder.
+pub(crate) fn write_tree(files: &[FixtureFile], folder: &Path) -> io::Result<()> {
+    for FixtureFile { path, content } in files {
+        let mut parent = folder.to_owned();
+        for component in path.parent().into_iter().flat_map(Path::components) {
+            parent.push(component);
+            if !fs::symlink_metadata(&parent).is_ok_and(|metadata| metadata.is_dir()) {
+                remove_any(&parent)?;
+                fs::create_dir(&parent)?;
             }
         }
         let path = folder.join(path);
-        clear(&path)?;
-        match what {
-            PathKind::Link(to) => symlink(to, &path)?,
-            PathKind::File { bytes, is_program } => {
+        remove_any(&path)?;
+        match content {
+            FixtureContent::Link(target) => symlink(target, &path)?,
+            FixtureContent::File { bytes, is_executable } => {
                 fs::write(&path, bytes)?;
-                let mode = if *is_program { 0o755 } else { 0o644 };
+                let mode = if *is_executable { 0o755 } else { 0o644 };
                 fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
             }
         }
@@ -99,39 +99,40 @@ pub(crate) fn lay_out(held: &[FixtureFile], folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes away whatever is at a path. Folders that do not let themselves be emptied are opened first.
-pub(crate) fn clear(path: &Path) -> io::Result<()> {
+/// Removes whatever is at a path. If a folder in it is not writable, makes all folders writable and tries again.
+pub(crate) fn remove_any(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
-        Ok(found) if found.is_dir() => fs::remove_dir_all(path).or_else(|_| {
-            open_folders(path)?;
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path).or_else(|_| {
+            make_folders_writable(path)?;
             fs::remove_dir_all(path)
         }),
         Ok(_) => fs::remove_file(path),
     }
 }
 
-fn open_folders(path: &Path) -> io::Result<()> {
+fn make_folders_writable(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
     for entry in fs::read_dir(path)?.flatten() {
         if entry.file_type()?.is_dir() {
-            open_folders(&entry.path())?;
+            make_folders_writable(&entry.path())?;
         }
     }
     Ok(())
 }
 
-/// Copies a folder with everything in it but what is neither file nor folder nor link. Links stay links. What cannot be
-/// read is passed over: an agent may have locked it.
-pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
+/// Copies a folder: files, folders and links (as links), but no sockets or pipes. Skips what cannot be read, because an
+/// agent may have removed the permissions.
+pub(crate) fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     let Ok(entries) = fs::read_dir(from) else { return Ok(()) };
     for entry in entries {
         let entry = entry?;
-        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
+        let kind = entry.file_type()?;
+        let target = to.join(entry.file_name());
         if kind.is_dir() {
-            copy(&entry.path(), &target)?;
+            copy_tree(&entry.path(), &target)?;
         } else if kind.is_symlink() {
             symlink(fs::read_link(entry.path())?, &target)?;
         } else if kind.is_file() {
@@ -144,18 +145,18 @@ pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a file so that every reader sees the old bytes or the new.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let temporary = beside(path);
+/// Replaces a file atomically: every reader sees the old bytes or the new ones.
+pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = temporary_path(path);
     let mut file = fs::File::create(&temporary)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&temporary, path)
 }
 
-/// Writes a file that must not be there yet; false if it is.
-pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
-    let temporary = beside(path);
+/// Creates a file atomically; false if it already exists.
+pub(crate) fn create_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let temporary = temporary_path(path);
     fs::write(&temporary, bytes)?;
     let linked = fs::hard_link(&temporary, path);
     fs::remove_file(&temporary)?;
@@ -165,18 +166,23 @@ pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// Makes a link, in the place of one that is there.
-pub(crate) fn link(target: &Path, path: &Path) -> io::Result<()> {
-    let temporary = beside(path);
-    clear(&temporary)?;
+/// Creates a link, or points an existing one at another target.
+pub(crate) fn replace_link(target: &Path, path: &Path) -> io::Result<()> {
+    let temporary = temporary_path(path);
+    remove_any(&temporary)?;
     symlink(target, &temporary)?;
     fs::rename(&temporary, path)
 }
 
-/// A name of this process's own in the same folder.
-fn beside(path: &Path) -> PathBuf {
+/// A path in the same folder that no other process uses.
+fn temporary_path(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}", std::process::id()))
+}
+
+/// The absolute path, or the path itself if the current folder cannot be read.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 #[cfg(test)]
@@ -184,42 +190,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_is_laid_out_again_and_has_one_fingerprint() {
-        let place = tempfile::tempdir().unwrap();
-        let (from, to) = (place.path().join("from"), place.path().join("to"));
-        fs::create_dir_all(from.join("a")).unwrap();
-        fs::write(from.join("a/x"), "1").unwrap();
-        fs::set_permissions(from.join("a/x"), fs::Permissions::from_mode(0o755)).unwrap();
-        symlink("a/x", from.join("l")).unwrap();
-        let held = hold(&from).unwrap();
-        fs::create_dir(&to).unwrap();
-        lay_out(&held, &to).unwrap();
-        assert_eq!(hold(&to).unwrap(), held);
-        fs::write(to.join("a/x"), "2").unwrap();
-        assert_ne!(digest(&hold(&to).unwrap()), digest(&held));
+    fn written_tree_equals_the_one_read_and_a_change_alters_the_digest() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("source");
+        let copy = folder.path().join("copy");
+        fs::create_dir_all(source.join("a")).unwrap();
+        fs::write(source.join("a/x"), "1").unwrap();
+        fs::set_permissions(source.join("a/x"), fs::Permissions::from_mode(0o755)).unwrap();
+        symlink("a/x", source.join("l")).unwrap();
+        let files = read_tree(&source).unwrap();
+        fs::create_dir(&copy).unwrap();
+        write_tree(&files, &copy).unwrap();
+        assert_eq!(read_tree(&copy).unwrap(), files);
+        fs::write(copy.join("a/x"), "2").unwrap();
+        assert_ne!(digest(&read_tree(&copy).unwrap()), digest(&files));
     }
 
     #[test]
-    fn nothing_is_laid_out_through_a_link() {
-        let place = tempfile::tempdir().unwrap();
-        let (outside, room) = (place.path().join("outside"), place.path().join("room"));
+    fn write_tree_does_not_follow_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let outside = folder.path().join("outside");
+        let workspace = folder.path().join("workspace");
         fs::create_dir(&outside).unwrap();
-        fs::create_dir(&room).unwrap();
-        symlink(&outside, room.join("tests")).unwrap();
-        let file = PathKind::File { bytes: b"check".to_vec(), is_program: false };
-        lay_out(&[FixtureFile { path: "tests/t".into(), what: file }], &room).unwrap();
+        fs::create_dir(&workspace).unwrap();
+        symlink(&outside, workspace.join("tests")).unwrap();
+        let content = FixtureContent::File { bytes: b"check".to_vec(), is_executable: false };
+        write_tree(&[FixtureFile { path: "tests/t".into(), content }], &workspace).unwrap();
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
-        assert_eq!(fs::read(room.join("tests/t")).unwrap(), b"check");
+        assert_eq!(fs::read(workspace.join("tests/t")).unwrap(), b"check");
     }
 
     #[test]
-    fn a_new_file_is_written_once() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("plan");
-        assert!(write_new(&path, b"one").unwrap());
-        assert!(!write_new(&path, b"two").unwrap());
+    fn create_new_keeps_an_existing_file_and_leaves_no_temporary_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan");
+        assert!(create_new(&path, b"one").unwrap());
+        assert!(!create_new(&path, b"two").unwrap());
         assert_eq!(fs::read(&path).unwrap(), b"one");
-        write(&path, b"three").unwrap();
-        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+        write_atomic(&path, b"three").unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

@@ -1,50 +1,33 @@
-//! Evaluation: real loops over declarative cases, and what their results say.
+//! `runner-eval`: runs real loops over declarative cases and computes statistics of the results.
 //!
-//! The runner under test is started like any user starts it; nothing here decides about runs. What a trial leaves is
-//! [`result`], a folder of them is read by [`results`].
+//! Data flows through the folders in this order: [`case`] (what to try) → `plan` (which trials) → `execution` (workers that
+//! start `runner` as a user would) → [`result`] (signed documents on disk) → `stats` → `report`. `args` and `commands` are the
+//! command line around them.
 
-mod agent;
 pub mod args;
 pub mod case;
 mod commands;
-mod comparison;
+mod execution;
 mod files;
-mod grade;
-mod junit;
 mod plan;
-mod pool;
-mod process;
-mod progress;
 mod report;
 pub mod result;
-pub mod results;
-mod run_folder;
-mod runner_under_test;
-mod selection;
-mod signature;
 mod stats;
-mod suite;
-mod trial;
-mod verdict;
-pub mod worker;
-mod workspace;
+
+pub use execution::worker;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use runner_term::{Ui, print_clap_error};
 
-use args::EvalCli;
-
-/// Runs the program.
 pub fn main() -> ExitCode {
-    let cli = match EvalCli::try_parse() {
+    let cli = match args::parse(std::env::args_os().collect()) {
         Ok(cli) => cli,
-        Err(told) => return print_clap_error(&told),
+        Err(error) => return print_clap_error(&error),
     };
-    let out = Ui::new(&cli.global.manner);
-    match commands::run(&cli, &out) {
-        Ok(reply) => out.print(reply.as_ref()),
-        Err(report) => out.print_error(&report),
+    let ui = Ui::new(&cli.global.shared);
+    match commands::run(&cli, &ui) {
+        Ok(output) => ui.print(output.as_ref()),
+        Err(error) => ui.print_error(&error),
     }
 }

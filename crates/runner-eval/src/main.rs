@@ -1,4 +1,4 @@
-//! The `runner-eval` command, which is also its own workers and the supervisor of what they start.
+//! The `runner-eval` binary. It starts itself again as worker processes and as the supervisor of their programs.
 
 use std::process::ExitCode;
 

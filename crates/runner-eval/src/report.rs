@@ -1,4 +1,4 @@
-//! Results as documents for others: a page, and the formats of other programs.
+//! Renders results as documents: an HTML page, and the formats of other programs.
 
 pub(crate) mod atif;
 pub(crate) mod html;
@@ -11,29 +11,31 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::results::StoredTrial;
-use crate::trial::ITERATIONS;
+use crate::execution::trial::ITERATIONS;
+use crate::result::stored_trial::StoredTrial;
 
-/// How much of a log is shown.
+/// How much of the end of a log is shown.
 const TAIL_BYTES: u64 = 12_000;
 const TAIL_LINES: usize = 40;
 
-/// A trial with all attempts at it, the last of which counts.
+/// All attempts at one trial; the last one counts.
 pub(crate) struct TrialHistory<'a> {
     pub(crate) earlier: &'a [StoredTrial],
     pub(crate) last: &'a StoredTrial,
 }
 
-/// Attempts, put together by trial.
-pub(crate) fn by_trial(trials: &[StoredTrial]) -> Vec<TrialHistory<'_>> {
-    let groups = trials.chunk_by(|a, b| a.unit() == b.unit());
-    groups
-        .filter_map(|group| group.split_last())
-        .map(|(last, earlier)| TrialHistory { earlier, last })
-        .collect()
+/// Groups attempts, which are ordered by trial.
+pub(crate) fn by_trial(attempts: &[StoredTrial]) -> Vec<TrialHistory<'_>> {
+    let mut trials = Vec::new();
+    for group in attempts.chunk_by(|a, b| a.key() == b.key()) {
+        if let Some((last, earlier)) = group.split_last() {
+            trials.push(TrialHistory { earlier, last });
+        }
+    }
+    trials
 }
 
-/// Text as it may stand in XML and HTML, in elements and in quoted attributes. What no such document may hold is replaced.
+/// Escapes text for elements and quoted attributes of XML and HTML. Replaces characters that XML does not allow.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -52,19 +54,24 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// The folders of a trial's iterations, in order. Links are not followed here either.
-pub(crate) fn iterations(folder: &Path) -> Vec<PathBuf> {
-    let folders = |folder: &Path| -> Vec<PathBuf> {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let mut found: Vec<PathBuf> = entries.filter(is_folder).map(|entry| entry.path()).collect();
-        found.sort();
-        found
-    };
-    folders(&folder.join(ITERATIONS)).iter().flat_map(|run| folders(run)).collect()
+/// The folders of a trial's iterations, in order.
+pub(crate) fn iteration_folders(result: &Path) -> Vec<PathBuf> {
+    subfolders(&result.join(ITERATIONS)).iter().flat_map(|run| subfolders(run)).collect()
 }
 
-/// The last lines of a log. A link is not followed: an agent may have put it there.
+/// Without links: an agent may have created them to have a file of the user's shown.
+fn subfolders(folder: &Path) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            folders.push(entry.path());
+        }
+    }
+    folders.sort();
+    folders
+}
+
+/// The last lines of a log. Does not follow a link, which an agent may have created.
 pub(crate) fn tail(path: &Path) -> Option<String> {
     if !fs::symlink_metadata(path).ok()?.is_file() {
         return None;
@@ -76,8 +83,8 @@ pub(crate) fn tail(path: &Path) -> Option<String> {
     file.take(TAIL_BYTES).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let lines: Vec<&str> = text.lines().collect();
-    let kept = lines.get(lines.len().saturating_sub(TAIL_LINES)..).unwrap_or_default().join("\n");
-    (!kept.is_empty()).then_some(kept)
+    let tail = lines.get(lines.len().saturating_sub(TAIL_LINES)..).unwrap_or_default().join("\n");
+    (!tail.is_empty()).then_some(tail)
 }
 
 #[cfg(test)]
@@ -85,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_a_text_can_end_an_element_or_an_attribute() {
+    fn escaped_text_cannot_end_an_element_or_an_attribute() {
         assert_eq!(
             escape("<b a='x' c=\"&\">\u{1b}[1m"),
             "&lt;b a=&#39;x&#39; c=&quot;&amp;&quot;&gt;\u{fffd}[1m"
@@ -93,13 +100,15 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_log_is_shown_and_a_link_is_not_followed() {
-        let room = tempfile::tempdir().unwrap();
-        let (log, link) = (room.path().join("log"), room.path().join("link"));
-        let lines: Vec<String> = (0..5_000).map(|at| format!("line {at}")).collect();
+    fn tail_returns_the_last_lines_and_does_not_follow_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let link = folder.path().join("link");
+        let lines: Vec<String> = (0..5_000).map(|number| format!("line {number}")).collect();
         fs::write(&log, lines.join("\n")).unwrap();
-        let shown = tail(&log).unwrap();
-        assert_eq!((shown.lines().count(), shown.lines().last()), (TAIL_LINES, Some("line 4999")));
+        let tail_of_log = tail(&log).unwrap();
+        assert_eq!(tail_of_log.lines().count(), TAIL_LINES);
+        assert_eq!(tail_of_log.lines().last(), Some("line 4999"));
         std::os::unix::fs::symlink(&log, &link).unwrap();
         assert_eq!(tail(&link), None);
     }

@@ -1,7 +1,13 @@
-//! What a trial leaves behind, as types: `meta.json`, `checks.json` and `lock.json` of its folder.
+//! The documents of a result, `meta.json`, `checks.json` and `inputs.json`, and the modules that store, sign and select
+//! results.
 //!
-//! Reading is strict: an unknown key, a missing one and a value of another kind are faults with their line. The types
-//! only ever grow: what is added later is optional, so that old results stay readable.
+//! Decoding is strict: unknown keys, missing keys and wrong types are errors with their line. The types only ever grow, and
+//! what is added later is optional, so that old results stay readable.
+
+pub(crate) mod run_folder;
+pub(crate) mod selection;
+pub(crate) mod signature;
+pub mod stored_trial;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,23 +19,22 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrialOutcome {
-    /// The runner ended with 0 and every check passes.
+    /// `runner loop` exited with 0 and every check passed.
     Success,
-    /// The runner ended with 0 and a check does not pass.
+    /// `runner loop` exited with 0 and a check failed.
     Fail,
-    /// The runner ended with 3.
+    /// `runner loop` exited with 3.
     Stuck,
-    /// The runner ended in any other way, or not by itself, or was never started.
+    /// `runner loop` exited with another code, was killed, or was not started.
     Error,
-    /// Something that the case needs is not on this machine.
+    /// A program that the case requires is missing on this machine.
     Skipped,
 }
 
 impl TrialOutcome {
-    /// All of them, best first.
+    /// From best to worst.
     pub const ALL: [Self; 5] = [Self::Success, Self::Fail, Self::Stuck, Self::Error, Self::Skipped];
 
-    /// The one word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Success => "success",
@@ -47,28 +52,27 @@ impl fmt::Display for TrialOutcome {
     }
 }
 
-/// What kept a trial from being a success.
+/// Why a trial is not a success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureCause {
-    /// The agent's work is not what was asked for, or the agent gave up or crashed.
+    /// The agent's work is wrong, or the agent gave up or crashed.
     Agent,
-    /// The guard did not let the agent's work pass.
+    /// The guard rejected the agent's work.
     Guard,
     /// A limit was reached: wall time, iterations, tokens, dollars.
     Limit,
     /// The model's provider failed.
     Provider,
-    /// A program that is needed is not there.
+    /// A required program is missing.
     MissingTool,
-    /// The evaluation itself failed: setup, teardown, disk, the runner's own faults.
+    /// The evaluation itself failed: setup, teardown, disk, an error of the runner.
     Harness,
-    /// Somebody stopped it.
+    /// The user stopped the evaluation.
     Interrupted,
 }
 
 impl FailureCause {
-    /// The one word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Agent => "agent",
@@ -81,8 +85,8 @@ impl FailureCause {
         }
     }
 
-    /// Whether a trial that ended for this cause says something about the agent. One that does not is no 0: it is left
-    /// out of every score. A limit that an agent ran into is its own doing.
+    /// Whether such a trial counts against the agent. A limit that the agent reached does. A trial that is not scored is
+    /// excluded from every score instead of counting as 0.
     pub fn is_scored(self) -> bool {
         match self {
             Self::Agent | Self::Guard | Self::Limit => true,
@@ -90,7 +94,7 @@ impl FailureCause {
         }
     }
 
-    /// Whether another attempt may end differently for no merit of the agent's.
+    /// Whether another attempt may succeed for reasons that have nothing to do with the agent.
     pub fn is_retried(self) -> bool {
         matches!(self, Self::Provider | Self::Harness)
     }
@@ -102,20 +106,18 @@ impl fmt::Display for FailureCause {
     }
 }
 
-/// What a trial cost, and where that is known from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrialCost {
-    /// Millionths of a dollar, as far as known; null when nothing is.
+    /// Null if no part of the cost is known.
     pub microdollars: Option<u64>,
-    /// No better than the worst part of the sum.
-    pub basis: CostSource,
+    /// The least reliable source of any part of the sum.
+    pub source: CostSource,
 }
 
 impl TrialCost {
-    /// The same in dollars.
     pub fn usd(self) -> Option<f64> {
-        // Exact up to nine thousand million dollars.
+        // Exact up to nine billion dollars.
         #[expect(clippy::cast_precision_loss, reason = "for people and statistics, not for sums of money")]
         self.microdollars.map(|micro| micro as f64 / 1e6)
     }
@@ -125,9 +127,9 @@ impl TrialCost {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunnerVersion {
-    /// What it says of its version.
+    /// The output of `runner --version`.
     pub version: String,
-    /// The SHA-256 of the program.
+    /// The SHA-256 of the binary.
     pub sha256: String,
 }
 
@@ -135,132 +137,124 @@ pub struct RunnerVersion {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrialMeta {
-    /// [`META_SCHEMA`].
+    /// Always [`META_SCHEMA`] in this version.
     pub schema: String,
-    /// The case.
     pub case_id: String,
-    /// Its tags.
     pub tags: Vec<String>,
-    /// The agent as it was asked for: `KIND` or `KIND:MODEL`, or `oracle`, `nop`, `cheat`.
+    /// The value of `--agent`: `KIND`, `KIND:MODEL`, `case`, `oracle`, `nop` or `cheat`.
     pub agent: String,
-    /// Which trial of this case and agent, from 1.
+    /// The number of the trial of this case and agent, from 1.
     pub trial: u32,
-    /// Which attempt at this trial, from 1.
+    /// The number of the attempt at this trial, from 1.
     pub attempt: u32,
-    /// The evaluation run that the trial is part of, the same for all of its units.
+    /// The evaluation run that the trial belongs to.
     pub run: String,
     /// The name of the result's folder: run, agent, trial and attempt.
     pub eval_run_id: String,
-    /// How it ended.
     pub outcome: TrialOutcome,
-    /// Why; null exactly for a success.
+    /// Null exactly for a success.
     pub cause: Option<FailureCause>,
-    /// The same in words; null for a success.
+    /// The cause in a sentence; null for a success.
     pub why: Option<String>,
-    /// What the case's file says that the outcome must be, if it says so.
+    /// The outcome that the case file requires, if it does.
     pub expected: Option<TrialOutcome>,
-    /// The exit code of `runner loop`; null if it had none.
+    /// The exit code of `runner loop`; null if it has none.
     pub runner_exit: Option<i32>,
     /// From the first process to the last check.
     pub wall_secs: f64,
-    /// Of these, in `runner loop`.
+    /// The part of `wall_secs` in `runner loop`.
     pub loop_secs: f64,
-    /// How many iterations the run made.
     pub iterations: u32,
-    /// Tokens read and written, as far as known; null when nothing is.
+    /// Input and output tokens; null if no part is known.
     pub tokens: Option<u64>,
-    /// What it cost.
     pub cost: TrialCost,
-    /// The runner under test.
     pub runner: RunnerVersion,
-    /// When it began: `2026-11-16T05:00:03Z`.
+    /// In UTC, such as `2026-11-16T05:00:03Z`.
     pub started_at: String,
-    /// When it ended.
     pub ended_at: String,
 }
 
-/// The version of [`Meta`].
+/// The version of [`TrialMeta`].
 pub const META_SCHEMA: &str = "runner.eval.meta/1";
 
 impl TrialMeta {
-    /// Whether it counts in scores, as a success or as none.
+    /// Whether the trial counts in scores.
     pub fn is_scored(&self) -> bool {
         self.outcome != TrialOutcome::Skipped && self.cause.is_none_or(FailureCause::is_scored)
     }
 }
 
-/// `checks.json`: what each check of the case said.
+/// `checks.json`: the result of every check of the case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckResults {
-    /// [`CHECKS_SCHEMA`].
+    /// Always [`CHECKS_SCHEMA`] in this version.
     pub schema: String,
-    /// In the order of the case's file.
+    /// In the order of the case file.
     pub checks: Vec<CheckResult>,
 }
 
-/// The version of [`Checks`].
+impl CheckResults {
+    pub fn new(checks: Vec<CheckResult>) -> Self {
+        Self { schema: CHECKS_SCHEMA.to_owned(), checks }
+    }
+}
+
+/// The version of [`CheckResults`].
 pub const CHECKS_SCHEMA: &str = "runner.eval.checks/1";
 
-/// What one check said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckResult {
-    /// Its name: what the case's file calls it, or its type and its place.
+    /// The name in the case file, or the type and the position of the check.
     pub name: String,
-    /// Its type, as in the case's file.
+    /// The type in the case file.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether it was kept from the agent.
+    /// Whether the check is hidden from the agent.
     pub hidden: bool,
-    /// Whether it passes.
     pub passed: bool,
-    /// Why it does not; null if it does.
+    /// Null if the check passed.
     pub why: Option<String>,
-    /// How long it took.
     pub seconds: f64,
-    /// The last lines of what its command wrote; null if it ran none.
+    /// The last output of the check's command; null if it ran none.
     pub output: Option<String>,
 }
 
-/// `lock.json`: what the result depends on.
+/// `inputs.json`: what the result depends on, and its signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrialInputs {
-    /// [`LOCK_SCHEMA`].
+    /// Always [`INPUTS_SCHEMA`] in this version.
     pub schema: String,
-    /// The SHA-256 of the case's file.
+    /// The SHA-256 of the case file.
     pub case_sha256: String,
-    /// Of its fixture; null if it has none.
+    /// Null if the case has no fixture.
     pub fixture_sha256: Option<String>,
-    /// Of its checks and hidden files.
+    /// Of the checks and the hidden files.
     pub checks_sha256: String,
-    /// Of the configuration that the run was started with.
+    /// Of the configuration that the run started with.
     pub config_sha256: String,
-    /// The runner under test.
     pub runner: RunnerVersion,
-    /// The machine.
     pub host: MachineInfo,
-    /// The SHA-256 of each file of the result that scores are made from, by its name.
+    /// The SHA-256 of each file of the result that scores are computed from, by its name.
     pub files: BTreeMap<String, String>,
-    /// A fingerprint of all this with the run's own key: who does not have that cannot make a result.
-    pub seal: String,
+    /// A digest of this document with the key of the evaluation run: without the key a result cannot be created.
+    pub signature: String,
 }
 
-/// The version of [`Lock`].
-pub const LOCK_SCHEMA: &str = "runner.eval.lock/1";
+/// The version of [`TrialInputs`].
+pub const INPUTS_SCHEMA: &str = "runner.eval.inputs/1";
 
-/// What the machine allowed.
+/// The machine that a trial ran on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineInfo {
-    /// The operating system.
     pub os: String,
-    /// The processor's kind.
     pub arch: String,
-    /// How many processors this process may use.
+    /// How many processors the evaluation could use.
     pub cpus: u32,
-    /// How much memory the machine has; null if it does not say.
+    /// Null if the system does not report it.
     pub memory_bytes: Option<u64>,
     /// How many trials ran at the same time.
     pub jobs: u32,
@@ -271,20 +265,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_agent_answers_for_is_scored() {
+    fn only_causes_on_the_agents_side_are_scored() {
         let scored = [FailureCause::Agent, FailureCause::Guard, FailureCause::Limit];
-        let left_out = [
+        let unscored = [
             FailureCause::Provider,
             FailureCause::MissingTool,
             FailureCause::Harness,
             FailureCause::Interrupted,
         ];
         assert!(scored.iter().all(|cause| cause.is_scored() && !cause.is_retried()));
-        assert!(left_out.iter().all(|cause| !cause.is_scored()));
+        assert!(unscored.iter().all(|cause| !cause.is_scored()));
     }
 
     #[test]
-    fn a_word_is_the_same_in_files_and_in_lines() {
+    fn name_is_the_same_in_json_and_as_text() {
         for outcome in TrialOutcome::ALL {
             assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.as_str());
         }
@@ -295,9 +289,9 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_refused_with_its_line() {
-        let text = "{\n \"microdollars\": null,\n \"basis\": \"unknown\",\n \"currency\": \"EUR\"\n}";
-        let fault = serde_json::from_str::<TrialCost>(text).unwrap_err().to_string();
-        assert!(fault.contains("currency") && fault.contains("line 4"), "{fault}");
+    fn unknown_key_is_rejected_with_its_line() {
+        let text = "{\n \"microdollars\": null,\n \"source\": \"unknown\",\n \"currency\": \"EUR\"\n}";
+        let error = serde_json::from_str::<TrialCost>(text).unwrap_err().to_string();
+        assert!(error.contains("currency") && error.contains("line 4"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Agent programs: their command lines, their sandbox, and the scripted agent.
+//! Agents as programs: command lines, the sandbox, the file hook for Claude Code, and the scripted agent.
 
 pub mod claude_file_hook;
 pub mod command;

@@ -1,4 +1,4 @@
-//! Moments, in the form of this machine's clock and in one that is the same everywhere.
+//! Formats timestamps: in local time for people, in UTC for programs and git.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,19 +11,19 @@ pub fn now_ms() -> u64 {
     u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A moment on the clock of this machine: the time alone if it is today. Nothing for one beyond all calendars.
+/// Local time, without the date if it is today. `None` if it is out of range.
 pub fn local(unix_ms: u64) -> Option<String> {
-    let (moment, now) = (timestamp(unix_ms)?.to_zoned(TimeZone::system()), Zoned::now());
-    let form = if moment.date() == now.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
-    Some(moment.strftime(form).to_string())
+    let time = timestamp(unix_ms)?.to_zoned(TimeZone::system());
+    let format = if time.date() == Zoned::now().date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
+    Some(time.strftime(format).to_string())
 }
 
-/// A moment as programs read it: `2026-11-16T05:00:03Z`.
+/// RFC 3339 in UTC: `2026-11-16T05:00:03Z`.
 pub fn utc(unix_ms: u64) -> Option<String> {
-    timestamp(unix_ms / 1000 * 1000).map(|moment| moment.to_string())
+    timestamp(unix_ms / 1000 * 1000).map(|time| time.to_string())
 }
 
-/// Now, as git writes it: seconds since 1970, and how far this machine's clock is from UTC.
+/// The current time as git writes it: Unix seconds and UTC offset.
 pub(crate) fn stamp() -> String {
     Zoned::now().strftime("%s %z").to_string()
 }
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_has_one_form_for_programs() {
+    fn utc_has_whole_seconds_and_rejects_what_is_out_of_range() {
         assert_eq!(utc(1_794_805_203_999).as_deref(), Some("2026-11-16T05:00:03Z"));
         assert_eq!((utc(u64::MAX), local(u64::MAX)), (None, None));
     }

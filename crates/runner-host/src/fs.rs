@@ -1,4 +1,5 @@
-//! Files: atomic writes, symlink-safe reads, the lock.
+//! File access that is safe against crashes and against what an agent may put in the way: atomic writes, reads that follow
+//! no links, and the lock.
 
 pub(crate) mod atomic;
 pub(crate) mod lock;

@@ -1,20 +1,17 @@
-//! What touches the world: files, the lock, git, programs.
+//! The outside world of a run: files, the lock, git, agents and guards as processes.
 //!
-//! The host reads once, asks the core what to do, and writes once. It decides nothing about runs, and it never
-//! talks to people: errors are values, worded by the command line.
+//! The host reads the state once, lets `runner-core` decide, and writes the result once. It makes no decisions about runs and
+//! prints nothing: errors are values, and `runner-term` adds hints for people.
 
 pub mod agent;
 pub mod clock;
 mod error;
-
 mod failpoint;
 mod fs;
 pub mod git;
 pub mod iteration;
 pub mod ops;
-
 pub mod repo;
-
 pub mod view;
 
 pub use error::{Error, UserError};

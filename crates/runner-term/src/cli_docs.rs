@@ -26,6 +26,11 @@ impl GeneratedText {
     fn new(name: &'static str, bytes: &[u8]) -> Self {
         Self { name, text: String::from_utf8_lossy(bytes).into_owned() }
     }
+
+    pub fn followed_by(mut self, text: &str) -> Self {
+        self.text.push_str(text);
+        self
+    }
 }
 
 impl CommandOutput for GeneratedText {

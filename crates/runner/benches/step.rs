@@ -1,10 +1,10 @@
-//! What one iteration costs against the least that a shell would do for the same: the floor.
+//! The cost of one iteration relative to the minimum that a shell script would need: the floor.
 //!
 //! `just bench step`. Both sides run the same agent, which only answers, and the same guard, which is `true`. The
-//! floor then says `git status`, `git add -A`, `git commit`, with the `core.fsync` that the runner uses, and commits
+//! floor then runs `git status`, `git add -A`, `git commit`, with the `core.fsync` that the runner uses, and commits
 //! as much as the runner does: a changed tree and a changed state. Ratios are of medians over interleaved rounds.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
-#![expect(clippy::expect_used, reason = "a benchmark that cannot work has nothing to say")]
+#![expect(clippy::expect_used, reason = "a benchmark that cannot run has no result")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,9 +15,9 @@ use testkit::run_builder::RunBuilder;
 use testkit::test_repo::{TestRepo, run};
 
 const RUNNER: &str = env!("CARGO_BIN_EXE_runner");
-/// How many iterations a round makes: enough to leave starting the program out of the account.
+/// Iterations per round: enough to make the program's start-up time negligible.
 const ITERATIONS: usize = 30;
-/// What the runner asks of git, see `PINNED` in the host's git.rs.
+/// The runner's setting for git, see `PINNED` in the host's git.rs.
 const FSYNC: &str = "committed,loose-object";
 /// The leaves of a small tree: as many as the rounds of the longest case pass.
 const LEAVES: usize = 300;
@@ -36,7 +36,7 @@ fn main() {
         Case { name: "50,000 files", files: 50_000, nodes: LEAVES, rounds: 4, goal: 0.8 },
         Case { name: "10,000 nodes", files: 20, nodes: 10_000, rounds: 4, goal: 1.3 },
     ];
-    // `just bench step nodes` measures only the cases that are called so.
+    // `just bench step nodes` measures only the cases whose names contain `nodes`.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     println!("one iteration               runner      floor   ratio    goal   git processes");
     for case in cases {
@@ -46,7 +46,7 @@ fn main() {
         let (runner, floor) = (prepared(&case), prepared(&case));
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for round in 0..case.rounds {
-            // Who comes second finds a busier disk, so they take turns.
+            // The second one finds a busier disk, so they alternate.
             for turn in [round % 2, (round + 1) % 2] {
                 if turn == 0 {
                     ours.push(timed(&mut loop_of(&runner)));

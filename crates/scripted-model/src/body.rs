@@ -1,4 +1,4 @@
-//! A response's body: what is sent, and how it ends.
+//! The body of a scripted response: its chunks, and how it ends.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -7,33 +7,30 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
 
-/// How a body ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyEnd {
-    /// As it should.
-    Whole,
-    /// The connection is closed before the end.
+    Complete,
+    /// The server closes the connection before the end.
     Cut,
-    /// Never.
+    /// The body never ends.
     Open,
 }
 
-/// A body that is sent piece by piece.
 pub(crate) struct ScriptedBody {
-    pieces: VecDeque<Bytes>,
-    ending: BodyEnd,
-    /// Whether everything before a cut had time to be sent.
-    is_sent: bool,
+    chunks: VecDeque<Bytes>,
+    end: BodyEnd,
+    /// Whether the server had a turn to send the chunks before a cut.
+    is_flushed: bool,
 }
 
-/// The connection is to be closed.
+/// Makes hyper close the connection.
 #[derive(Debug, thiserror::Error)]
-#[error("the script closes the connection here")]
+#[error("the script closes the connection")]
 pub(crate) struct ConnectionClosed;
 
 impl ScriptedBody {
-    pub(crate) fn new(pieces: impl IntoIterator<Item = String>, ending: BodyEnd) -> Self {
-        Self { pieces: pieces.into_iter().map(Bytes::from).collect(), ending, is_sent: false }
+    pub(crate) fn new(chunks: impl IntoIterator<Item = String>, end: BodyEnd) -> Self {
+        Self { chunks: chunks.into_iter().map(Bytes::from).collect(), end, is_flushed: false }
     }
 }
 
@@ -45,16 +42,16 @@ impl Body for ScriptedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ConnectionClosed>>> {
-        if let Some(piece) = self.pieces.pop_front() {
-            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        if let Some(chunk) = self.chunks.pop_front() {
+            return Poll::Ready(Some(Ok(Frame::data(chunk))));
         }
-        match self.ending {
-            BodyEnd::Whole => Poll::Ready(None),
+        match self.end {
+            BodyEnd::Complete => Poll::Ready(None),
             BodyEnd::Open => Poll::Pending,
-            BodyEnd::Cut if self.is_sent => Poll::Ready(Some(Err(ConnectionClosed))),
+            BodyEnd::Cut if self.is_flushed => Poll::Ready(Some(Err(ConnectionClosed))),
             BodyEnd::Cut => {
-                // An error makes the server forget what it has not sent yet, so it gets a turn to send it.
-                self.is_sent = true;
+                // An error makes hyper drop what it has not sent yet, so give it one turn to send it first.
+                self.is_flushed = true;
                 context.waker().wake_by_ref();
                 Poll::Pending
             }

@@ -1,4 +1,4 @@
-//! From a request to what is played: which part, which step, which fault, which tool.
+//! Chooses the answer to a request: the part of the script, the step, the fault and the tool.
 
 use serde_json::{Value, json};
 
@@ -6,113 +6,114 @@ use crate::request_log::{LoggedRequest, RequestKind, ScriptState};
 use crate::script::{InjectedFault, ModelAction, ModelScript, ScriptStep, ScriptUsage, StepCounter};
 use crate::wire::{ModelRequest, ModelTurn, OfferedTool, TokenCounts, TurnAction};
 
-/// What the server does with a request.
 pub(crate) enum ServerChoice {
-    /// Answers it.
     Answer(Box<ChosenAnswer>),
-    /// Answers with an error of the server's own.
+    /// Respond with status 400 and this message.
     Refuse(String),
 }
 
-/// An answer, and what goes wrong with it.
 pub(crate) struct ChosenAnswer {
     pub(crate) turn: ModelTurn,
     pub(crate) delay_ms: u64,
-    pub(crate) trouble: Option<InjectedFault>,
+    pub(crate) fault: Option<InjectedFault>,
 }
 
-/// What a request for a summary of the conversation says, in the agents that there are.
-const SUMMARY_MARKS: [&str; 2] = ["CONTEXT CHECKPOINT COMPACTION", "followed by a <summary> block"];
+/// Texts by which to recognise a request for a summary of the conversation: Codex's and Claude Code's.
+const SUMMARY_MARKERS: [&str; 2] = ["CONTEXT CHECKPOINT COMPACTION", "followed by a <summary> block"];
 const SUMMARY: &str = "<analysis>as scripted</analysis>\n<summary>what happened so far</summary>";
-const ASIDE: &str = "ok";
+const SIDE_ANSWER: &str = "ok";
 
-/// What answers are said to have cost, where the script does not say.
-const USUAL: TokenCounts = TokenCounts { input: 1000, cached: 200, output: 50, reasoning: 10 };
+/// The usage to report where the script gives none.
+const DEFAULT_TOKENS: TokenCounts = TokenCounts { input: 1000, cached: 200, output: 50, reasoning: 10 };
 
-/// Decides, and notes the decision on the request.
+/// Chooses the answer and records the choice in `logged`.
 pub(crate) fn choose(
     script: &ModelScript,
-    asked: &ModelRequest,
-    pages: &mut ScriptState,
-    request: &mut LoggedRequest,
+    model_request: &ModelRequest,
+    state: &mut ScriptState,
+    logged: &mut LoggedRequest,
 ) -> ServerChoice {
-    request.tools = asked.tools.iter().map(|tool| tool.name.clone()).collect();
-    if request.number >= script.requests_max {
+    logged.tools = model_request.tools.iter().map(|tool| tool.name.clone()).collect();
+    if logged.number >= script.requests_max {
         return ServerChoice::Refuse(format!("the script allows {} requests", script.requests_max));
     }
-    let beside = |text: &str| {
-        let act = TurnAction::Text(text.to_owned());
-        let turn = ModelTurn { act, say: None, tokens: tokens_of(script.usage), number: request.number };
-        ServerChoice::Answer(Box::new(ChosenAnswer { turn, delay_ms: 0, trouble: None }))
+    let side_answer = |text: &str| {
+        let action = TurnAction::Text(text.to_owned());
+        let turn =
+            ModelTurn { action, text: None, tokens: token_counts(script.usage), number: logged.number };
+        ServerChoice::Answer(Box::new(ChosenAnswer { turn, delay_ms: 0, fault: None }))
     };
-    if SUMMARY_MARKS.iter().any(|mark| asked.last.contains(mark)) {
-        request.kind = RequestKind::Summary;
-        return beside(SUMMARY);
+    if SUMMARY_MARKERS.iter().any(|marker| model_request.last.contains(marker)) {
+        logged.kind = RequestKind::Summary;
+        return side_answer(SUMMARY);
     }
-    if asked.tools.is_empty() {
-        request.kind = RequestKind::Aside;
-        return beside(ASIDE);
+    if model_request.tools.is_empty() {
+        logged.kind = RequestKind::Side;
+        return side_answer(SIDE_ANSWER);
     }
-    let found = script.parts.iter().enumerate().find(|(_, part)| part.fits(&asked.prompt));
-    let Some((index, part)) = found else {
-        return ServerChoice::Refuse("no part of the script fits the prompt".to_owned());
+    let matching_part = script.parts.iter().enumerate().find(|(_, part)| part.matches(&model_request.prompt));
+    let Some((index, part)) = matching_part else {
+        return ServerChoice::Refuse("no part of the script matches the prompt".to_owned());
     };
-    let session = (asked.session.clone(), index);
-    let position = match script.count {
-        StepCounter::Results => asked.results,
-        StepCounter::Requests => pages.served.get(&session).copied().unwrap_or(0),
+    let session_key = (model_request.session.clone(), index);
+    let count = match script.count {
+        StepCounter::Results => model_request.results,
+        StepCounter::Requests => state.served.get(&session_key).copied().unwrap_or(0),
     };
-    let position = position.min(part.steps.len().saturating_sub(1));
+    let position = count.min(part.steps.len().saturating_sub(1));
     let Some(step) = part.steps.get(position) else {
-        return ServerChoice::Refuse("the part of the script has no step".to_owned());
+        return ServerChoice::Refuse("the matching part of the script has no step".to_owned());
     };
-    (request.kind, request.part, request.step) = (RequestKind::Step, Some(index), Some(position));
-    let trouble = next_trouble(step, (index, position), pages);
-    request.fault = trouble.as_ref().map(InjectedFault::name);
-    if trouble.is_none() {
-        *pages.served.entry(session).or_default() += 1;
+    logged.kind = RequestKind::Step;
+    logged.part = Some(index);
+    logged.step = Some(position);
+    let fault = next_fault(step, index, position, state);
+    logged.fault = fault.as_ref().map(InjectedFault::name);
+    if fault.is_none() {
+        *state.served.entry(session_key).or_default() += 1;
     }
-    match act_of(step, &asked.tools) {
-        Ok(act) => {
-            let tokens = tokens_of(step.usage.or(script.usage));
-            let turn = ModelTurn { act, say: step.say.clone(), tokens, number: request.number };
-            ServerChoice::Answer(Box::new(ChosenAnswer { turn, delay_ms: step.delay_ms, trouble }))
+    match turn_action(step, &model_request.tools) {
+        Ok(action) => {
+            let tokens = token_counts(step.usage.or(script.usage));
+            let turn = ModelTurn { action, text: step.text.clone(), tokens, number: logged.number };
+            ServerChoice::Answer(Box::new(ChosenAnswer { turn, delay_ms: step.delay_ms, fault }))
         }
         Err(why) => ServerChoice::Refuse(why),
     }
 }
 
-/// The first fault of the step that was not played often enough.
-fn next_trouble(
+/// The first fault of the step that still has repetitions left.
+fn next_fault(
     step: &ScriptStep,
-    (part, position): (usize, usize),
-    pages: &mut ScriptState,
+    part: usize,
+    position: usize,
+    state: &mut ScriptState,
 ) -> Option<InjectedFault> {
-    for (place, fault) in step.faults.iter().enumerate() {
-        let played = pages.faults.entry((part, position, place)).or_default();
-        if fault.times.is_none_or(|times| *played < times) {
-            *played += 1;
+    for (index, fault) in step.faults.iter().enumerate() {
+        let injected = state.faults.entry((part, position, index)).or_default();
+        if fault.times.is_none_or(|times| *injected < times) {
+            *injected += 1;
             return Some(fault.what.clone());
         }
     }
     None
 }
 
-fn tokens_of(usage: ScriptUsage) -> TokenCounts {
+fn token_counts(usage: ScriptUsage) -> TokenCounts {
     TokenCounts {
-        input: usage.input.unwrap_or(USUAL.input),
-        cached: usage.cached.unwrap_or(USUAL.cached),
-        output: usage.output.unwrap_or(USUAL.output),
-        reasoning: usage.reasoning.unwrap_or(USUAL.reasoning),
+        input: usage.input.unwrap_or(DEFAULT_TOKENS.input),
+        cached: usage.cached.unwrap_or(DEFAULT_TOKENS.cached),
+        output: usage.output.unwrap_or(DEFAULT_TOKENS.output),
+        reasoning: usage.reasoning.unwrap_or(DEFAULT_TOKENS.reasoning),
     }
 }
 
-fn act_of(step: &ScriptStep, tools: &[OfferedTool]) -> Result<TurnAction, String> {
+fn turn_action(step: &ScriptStep, tools: &[OfferedTool]) -> Result<TurnAction, String> {
     let call = |name: &str, arguments: Value| TurnAction::Call { name: name.to_owned(), arguments };
     Ok(match &step.action {
-        // Only a step that never gets past its fault does nothing.
-        None => TurnAction::Text(ASIDE.to_owned()),
-        Some(ModelAction::Shell(line)) => shell(line, tools)?,
+        // Such a step has a fault without `times`, so this answer is never sent.
+        None => TurnAction::Text(SIDE_ANSWER.to_owned()),
+        Some(ModelAction::Shell(line)) => shell_call(line, tools)?,
         Some(ModelAction::Tool { name, arguments }) => call(name, arguments.clone()),
         Some(ModelAction::Custom { name, input }) => {
             TurnAction::Custom { name: name.clone(), input: input.clone() }
@@ -128,9 +129,9 @@ fn act_of(step: &ScriptStep, tools: &[OfferedTool]) -> Result<TurnAction, String
     })
 }
 
-/// The shell tools of the agents that there are: what each is called, and what it takes.
+/// A shell tool of a supported agent: its name, and its arguments for a command line.
 type ShellTool = (&'static str, fn(&str) -> Value);
-const SHELLS: [ShellTool; 6] = [
+const SHELL_TOOLS: [ShellTool; 6] = [
     ("exec_command", |line| json!({ "cmd": line })),
     ("shell_command", |line| json!({ "command": line })),
     ("shell", |line| json!({ "command": ["bash", "-lc", line] })),
@@ -141,24 +142,23 @@ const SHELLS: [ShellTool; 6] = [
         |line| json!({ "command": line, "description": "as scripted", "is_background": false }),
     ),
 ];
-/// The tool that takes a program in JavaScript, from which the shell can be called.
-const CODE: &str = "exec";
+/// Codex's code mode: this tool takes a JavaScript program, which can call the shell.
+const CODE_TOOL: &str = "exec";
 
-fn shell(line: &str, tools: &[OfferedTool]) -> Result<TurnAction, String> {
-    if tools.iter().any(|tool| tool.name == CODE && tool.takes_text) {
+fn shell_call(line: &str, tools: &[OfferedTool]) -> Result<TurnAction, String> {
+    if tools.iter().any(|tool| tool.name == CODE_TOOL && tool.takes_text) {
         let input = format!(
             "const r = await tools.exec_command({{cmd: {}}}); text(r.output);",
             Value::String(line.to_owned())
         );
-        return Ok(TurnAction::Custom { name: CODE.to_owned(), input });
+        return Ok(TurnAction::Custom { name: CODE_TOOL.to_owned(), input });
     }
-    let offered = |(name, _): &&ShellTool| tools.iter().any(|tool| tool.name == *name);
-    SHELLS
+    SHELL_TOOLS
         .iter()
-        .find(offered)
+        .find(|(name, _)| tools.iter().any(|tool| tool.name == *name))
         .map(|(name, arguments)| TurnAction::Call { name: (*name).to_owned(), arguments: arguments(line) })
         .ok_or_else(|| {
             let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-            format!("the step needs a shell, and there is none among {}", names.join(", "))
+            format!("the step needs a shell tool; the request offers only: {}", names.join(", "))
         })
 }

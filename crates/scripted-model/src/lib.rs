@@ -1,8 +1,8 @@
-//! A model server that plays a script, so that real agents can be tested without a real model.
+//! A model server that answers from a script, so that tests can run real agents without a real model.
 //!
-//! It speaks the wire formats that agents use (OpenAI Responses and chat completions, Anthropic Messages, Gemini), on
-//! the loopback interface and nowhere else. What it answers is in a [`Script`]; what it was asked is in its log, without
-//! the value of any key. It never looks at a clock to decide, and the same requests get the same answers.
+//! It implements the wire formats that agents use (OpenAI Responses and chat completions, Anthropic Messages, Gemini) and
+//! listens on the loopback interface only. A [`ModelScript`] holds the answers; the log holds every request, with API keys
+//! redacted. No choice depends on a clock: the same requests get the same answers.
 
 mod body;
 mod choice;
@@ -28,10 +28,10 @@ pub use wire::WireFormat;
 
 use request_log::RequestLog;
 
-/// A server that is running, until it is dropped.
+/// A running server; dropping it stops it.
 pub struct ScriptedModel {
     address: SocketAddr,
-    ledger: Arc<RequestLog>,
+    log: Arc<RequestLog>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -42,44 +42,43 @@ impl ScriptedModel {
         Self::start_at(script, 0, None)
     }
 
-    /// Starts on a port (0 for a free one), and adds every request to a file, one JSON object a line.
-    pub fn start_at(script: ModelScript, port: u16, log: Option<&Path>) -> std::io::Result<Self> {
+    /// Starts on `port` (0 for a free one) and appends every request to `log_file`, one JSON object per line.
+    pub fn start_at(script: ModelScript, port: u16, log_file: Option<&Path>) -> std::io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let ledger = Arc::new(RequestLog::new(log)?);
+        let log = Arc::new(RequestLog::new(log_file)?);
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let accepting = server::accept(listener, Arc::new(script), Arc::clone(&ledger));
+        let accept_loop = server::accept(listener, Arc::new(script), Arc::clone(&log));
         let thread = std::thread::Builder::new().name("scripted-model".to_owned()).spawn(move || {
-            runtime.spawn(accepting);
-            // Ends when the handle is dropped; every connection goes with the runtime.
+            runtime.spawn(accept_loop);
+            // Returns when the handle is dropped; dropping the runtime closes every connection.
             let _ = runtime.block_on(stopped);
         })?;
-        Ok(Self { address, ledger, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { address, log, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// `http://127.0.0.1:PORT`, with nothing behind it.
+    /// `http://127.0.0.1:PORT`, without a path.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Every request so far, oldest first.
+    /// All requests so far, oldest first.
     pub fn requests(&self) -> Vec<LoggedRequest> {
-        self.ledger.requests()
+        self.log.requests()
     }
 
-    /// Waits until the requests are as they should be; `false` if they are not when time is up.
-    pub fn wait_until(&self, patience: Duration, is_so: impl Fn(&[LoggedRequest]) -> bool) -> bool {
-        self.ledger.wait_until(patience, is_so)
+    /// Waits until `condition` holds for the requests so far; returns `false` after `timeout`.
+    pub fn wait_until(&self, timeout: Duration, condition: impl Fn(&[LoggedRequest]) -> bool) -> bool {
+        self.log.wait_until(timeout, condition)
     }
 
-    /// Serves until the process is ended.
+    /// Serves until the process exits.
     pub fn serve(mut self) {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

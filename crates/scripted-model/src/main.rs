@@ -1,4 +1,4 @@
-//! The server as a program: `scripted-model --script FILE [--port N] [--port-file FILE] [--log FILE]`.
+//! Runs the server as a program: `scripted-model --script FILE [--port N] [--port-file FILE] [--log FILE]`.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -17,23 +17,25 @@ struct ServerOptions {
 }
 
 impl ServerOptions {
-    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, Box<dyn Error>> {
+    fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, Box<dyn Error>> {
         let mut options = Self::default();
-        while let Some(word) = words.next() {
-            let value = words.next().ok_or_else(|| format!("`{word}` needs a value\n{USAGE}"))?;
-            match word.as_str() {
+        while let Some(option) = args.next() {
+            let value = args.next().ok_or_else(|| format!("`{option}` needs a value\n{USAGE}"))?;
+            match option.as_str() {
                 "--script" => options.script = Some(value.into()),
-                "--port" => options.port = value.parse().map_err(|_| format!("`{value}` is no port"))?,
+                "--port" => {
+                    options.port = value.parse().map_err(|_| format!("`{value}` is not a port number"))?;
+                }
                 "--port-file" => options.port_file = Some(value.into()),
                 "--log" => options.log = Some(value.into()),
-                _ => return Err(format!("`{word}` is not known\n{USAGE}").into()),
+                _ => return Err(format!("unknown option `{option}`\n{USAGE}").into()),
             }
         }
         Ok(options)
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a small program for tests: this is its one message")]
+#[expect(clippy::print_stderr, reason = "a test program without a reporter: this is its only message")]
 fn main() -> ExitCode {
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
@@ -44,10 +46,7 @@ fn main() -> ExitCode {
     }
 }
 
-#[expect(
-    clippy::print_stdout,
-    reason = "a small program for tests: whoever starts it reads where it listens"
-)]
+#[expect(clippy::print_stdout, reason = "a test program: the caller reads the address from it")]
 fn serve() -> Result<(), Box<dyn Error>> {
     let options = ServerOptions::parse(std::env::args().skip(1))?;
     let path = options.script.ok_or(USAGE)?;
@@ -62,9 +61,9 @@ fn serve() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Whoever waits for the file finds the whole number in it.
+/// Renames the finished file into place, so that a waiting test never reads half a number.
 fn write_port(path: &Path, port: u16) -> std::io::Result<()> {
-    let beside = path.with_extension("tmp");
-    std::fs::write(&beside, port.to_string())?;
-    std::fs::rename(beside, path)
+    let temporary = path.with_extension("tmp");
+    std::fs::write(&temporary, port.to_string())?;
+    std::fs::rename(temporary, path)
 }

@@ -1,4 +1,4 @@
-//! The wire formats: what a request asks, and how an answer is written.
+//! The wire formats: parse requests into [`ModelRequest`] and encode [`ModelTurn`] as a document or a stream.
 
 mod chat;
 mod gemini;
@@ -8,7 +8,6 @@ mod responses;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// A wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WireFormat {
@@ -18,27 +17,25 @@ pub enum WireFormat {
     Messages,
     /// OpenAI chat completions.
     Chat,
-    /// Gemini.
     Gemini,
 }
 
-/// What a request asks, whatever its format.
+/// A request, independent of its wire format.
 #[derive(Debug, Default)]
 pub(crate) struct ModelRequest {
     pub(crate) tools: Vec<OfferedTool>,
-    /// How many tool results it holds.
+    /// The number of tool results.
     pub(crate) results: usize,
-    /// What the user said, and nothing that a tool did.
+    /// The user's text, without tool output.
     pub(crate) prompt: String,
-    /// The last entry of the conversation, whatever it is.
+    /// The last entry of the conversation, of any kind.
     pub(crate) last: String,
-    /// What tells one session from another.
+    /// Identifies the session.
     pub(crate) session: String,
     pub(crate) model: String,
     pub(crate) is_stream: bool,
 }
 
-/// A tool that the model may call.
 #[derive(Debug)]
 pub(crate) struct OfferedTool {
     pub(crate) name: String,
@@ -46,23 +43,22 @@ pub(crate) struct OfferedTool {
     pub(crate) takes_text: bool,
 }
 
-/// One answer, whatever its format.
+/// An answer, independent of its wire format.
 pub(crate) struct ModelTurn {
-    pub(crate) say: Option<String>,
-    pub(crate) act: TurnAction,
+    /// Text before the action.
+    pub(crate) text: Option<String>,
+    pub(crate) action: TurnAction,
     pub(crate) tokens: TokenCounts,
-    /// Of the request: what makes ids unlike each other.
+    /// The request's number, which makes the ids in the answer unique.
     pub(crate) number: usize,
 }
 
-/// What the model does.
 pub(crate) enum TurnAction {
     Call { name: String, arguments: Value },
     Custom { name: String, input: String },
     Text(String),
 }
 
-/// What it cost.
 #[derive(Clone, Copy)]
 pub(crate) struct TokenCounts {
     pub(crate) input: u64,
@@ -71,13 +67,12 @@ pub(crate) struct TokenCounts {
     pub(crate) reasoning: u64,
 }
 
-/// An answer, written.
+/// An answer in one wire format.
 pub(crate) struct EncodedAnswer {
-    /// As one document.
-    pub(crate) whole: Value,
-    /// As a stream.
+    pub(crate) document: Value,
+    /// The same answer as a stream.
     pub(crate) events: Vec<SseEvent>,
-    /// How many events there are before the answer is half said.
+    /// The number of events to send before a cut.
     pub(crate) half: usize,
 }
 
@@ -88,7 +83,7 @@ pub(crate) struct SseEvent {
 }
 
 impl SseEvent {
-    /// An event that carries its name in its data, too.
+    /// An event whose data repeats its name as `type`.
     fn named(name: &str, fields: Value) -> Self {
         let mut data = json!({ "type": name });
         if let (Some(data), Value::Object(fields)) = (data.as_object_mut(), fields) {
@@ -101,7 +96,6 @@ impl SseEvent {
         Self { name: None, data: data.to_string() }
     }
 
-    /// As it goes over the wire.
     pub(crate) fn to_text(&self) -> String {
         let name = self.name.as_ref().map(|name| format!("event: {name}\n")).unwrap_or_default();
         format!("{name}data: {}\n\n", self.data)
@@ -109,49 +103,54 @@ impl SseEvent {
 }
 
 impl WireFormat {
-    /// The format of a path.
-    pub(crate) fn of(path: &str) -> Option<Self> {
+    pub(crate) fn of_path(path: &str) -> Option<Self> {
         let path = path.split('?').next().unwrap_or_default();
-        let ends = [("/responses", Self::Responses), ("/messages", Self::Messages)];
-        let more = [
+        let suffixes = [
+            ("/responses", Self::Responses),
+            ("/messages", Self::Messages),
             ("/chat/completions", Self::Chat),
             (":generateContent", Self::Gemini),
             (":streamGenerateContent", Self::Gemini),
         ];
-        ends.into_iter().chain(more).find(|(end, _)| path.ends_with(end)).map(|(_, wire)| wire)
+        suffixes.into_iter().find(|(suffix, _)| path.ends_with(suffix)).map(|(_, wire)| wire)
     }
 
     pub(crate) fn read(self, path: &str, body: &Value) -> ModelRequest {
-        let asked = match self {
+        let request = match self {
             Self::Responses => responses::read(body),
             Self::Messages => messages::read(body),
             Self::Chat => chat::read(body),
             Self::Gemini => gemini::read(path, body),
         };
-        let is_stream = asked.is_stream || body.get("stream").and_then(Value::as_bool) == Some(true);
+        let is_stream = request.is_stream || body.get("stream").and_then(Value::as_bool) == Some(true);
         let model = text_at(body, "model");
-        ModelRequest { is_stream, model: if model.is_empty() { asked.model } else { model }, ..asked }
+        ModelRequest { is_stream, model: if model.is_empty() { request.model } else { model }, ..request }
     }
 
-    pub(crate) fn write(self, turn: &ModelTurn, asked: &ModelRequest) -> EncodedAnswer {
+    pub(crate) fn write(self, turn: &ModelTurn, request: &ModelRequest) -> EncodedAnswer {
         match self {
-            Self::Responses => responses::write(turn, asked),
-            Self::Messages => messages::write(turn, asked),
-            Self::Chat => chat::write(turn, asked),
+            Self::Responses => responses::write(turn, request),
+            Self::Messages => messages::write(turn, request),
+            Self::Chat => chat::write(turn, request),
             Self::Gemini => gemini::write(turn),
         }
     }
 
-    /// A stream that holds this error.
-    pub(crate) fn failed(self, turn: &ModelTurn, asked: &ModelRequest, error: &Value) -> Vec<SseEvent> {
+    /// A stream that consists of this error.
+    pub(crate) fn error_events(
+        self,
+        turn: &ModelTurn,
+        request: &ModelRequest,
+        error: &Value,
+    ) -> Vec<SseEvent> {
         match self {
-            Self::Responses => responses::failed(turn, asked, error),
-            Self::Messages => messages::failed(turn, asked, error),
+            Self::Responses => responses::error_events(turn, request, error),
+            Self::Messages => messages::error_events(turn, request, error),
             Self::Chat | Self::Gemini => vec![SseEvent::unnamed(&json!({ "error": error }))],
         }
     }
 
-    /// The body of an error.
+    /// The body of an error response.
     pub(crate) fn error(self, status: u16, message: &str) -> Value {
         match self {
             Self::Responses | Self::Chat => {
@@ -184,7 +183,7 @@ impl WireFormat {
     }
 }
 
-fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+fn array_at<'v>(value: &'v Value, key: &str) -> &'v [Value] {
     value.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
@@ -192,8 +191,8 @@ fn text_at(value: &Value, key: &str) -> String {
     value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// A text, or the texts in a list of blocks, one a line.
-fn texts(content: Option<&Value>) -> String {
+/// A string, or the `text` of every block in a list, one per line.
+fn content_text(content: Option<&Value>) -> String {
     match content {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(blocks)) => {
@@ -203,15 +202,15 @@ fn texts(content: Option<&Value>) -> String {
     }
 }
 
-/// What the entries of a role say, as one text.
-fn said_by(entries: &[Value], role: &str, content: &str) -> String {
+/// The text of all entries with this role.
+fn text_of_role(entries: &[Value], role: &str, content: &str) -> String {
     let of_role = entries.iter().filter(|entry| entry.get("role").and_then(Value::as_str) == Some(role));
-    of_role.map(|entry| texts(entry.get(content))).collect::<Vec<_>>().join("\n")
+    of_role.map(|entry| content_text(entry.get(content))).collect::<Vec<_>>().join("\n")
 }
 
-/// The arguments of a call, whatever it takes.
-fn arguments_of(act: &TurnAction) -> Option<(&str, Value)> {
-    match act {
+/// The tool name and arguments of a call, as JSON even for tools that take text.
+fn call_arguments(action: &TurnAction) -> Option<(&str, Value)> {
+    match action {
         TurnAction::Call { name, arguments } => Some((name, arguments.clone())),
         TurnAction::Custom { name, input } => Some((name, json!({ "input": input }))),
         TurnAction::Text(_) => None,

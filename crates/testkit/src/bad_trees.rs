@@ -1,23 +1,20 @@
-//! Trees that are wrong, each in its own way, with what must be said about it.
+//! Invalid trees, each with the problems that must be reported for it.
 //!
-//! Every entry is refused by the decoder and makes the command exit with 2.
+//! The decoder refuses every entry, and `runner validate` exits with 2.
 
 mod bulk;
 mod fields;
 mod rules;
 mod text;
 
-/// A document that is no tree.
 pub struct BadTree {
-    /// What is wrong with it.
+    /// The mistake.
     pub name: &'static str,
-    /// The document.
     pub bytes: Vec<u8>,
-    /// One entry for each problem that must be reported, in that order: words that it must contain.
+    /// One text for each problem, in the order of the report: the problem's message must contain it.
     pub expect: Vec<&'static str>,
 }
 
-/// All of them.
 pub fn bad_trees() -> Vec<BadTree> {
     [text::entries(), fields::entries(), rules::entries(), bulk::entries()].into_iter().flatten().collect()
 }
@@ -26,7 +23,7 @@ fn bad(name: &'static str, document: impl Into<Vec<u8>>, expect: &[&'static str]
     BadTree { name, bytes: document.into(), expect: expect.to_vec() }
 }
 
-const GOOD: [(&str, &str); 9] = [
+const VALID_FIELDS: [(&str, &str); 9] = [
     ("id", "\"root\""),
     ("order", "0"),
     ("title", "\"T\""),
@@ -38,21 +35,20 @@ const GOOD: [(&str, &str); 9] = [
     ("children", "[]"),
 ];
 
-/// A good leaf but for these fields; values are written as JSON.
+/// A valid leaf except for these fields; values are JSON text.
 fn node(changes: &[(&str, &str)]) -> String {
-    let value = |(field, usual)| {
+    let field_text = |(field, valid)| {
         let change = changes.iter().find(|(changed, _)| *changed == field);
-        format!("\"{field}\": {}", change.map_or(usual, |(_, value)| *value))
+        format!("\"{field}\": {}", change.map_or(valid, |(_, value)| *value))
     };
-    format!("{{{}}}", GOOD.map(value).join(", "))
+    format!("{{{}}}", VALID_FIELDS.map(field_text).join(", "))
 }
 
-/// A good leaf with this id and order.
+/// A valid leaf with this id and order.
 fn leaf(id: &str, order: i64) -> String {
     node(&[("id", &format!("\"{id}\"")), ("order", &order.to_string())])
 }
 
-/// A node with these children.
 fn parent(id: &str, children: &[String]) -> String {
     node(&[("id", &format!("\"{id}\"")), ("children", &format!("[{}]", children.join(", ")))])
 }
@@ -61,7 +57,7 @@ fn document(root: &str) -> String {
     format!("{{\"version\": 1, \"root\": {root}}}\n")
 }
 
-/// A tree of one node that is good but for these fields.
-fn alone(changes: &[(&str, &str)]) -> String {
+/// A tree of one node that is valid except for these fields.
+fn single_node(changes: &[(&str, &str)]) -> String {
     document(&node(changes))
 }

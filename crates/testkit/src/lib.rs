@@ -1,5 +1,5 @@
-//! Support for the tests of all crates. Nothing here uses the product's types, so that it can check the libraries and the
-//! binaries independently.
+//! Support for the tests of all crates. It uses no type of the product, so that it checks libraries and binaries
+//! independently.
 #![expect(clippy::expect_used, clippy::panic, reason = "an error here is a failed test")]
 
 pub mod agents;

@@ -1,4 +1,4 @@
-//! A run to be made: a repository, a guard, and an agent that is a shell script or a scenario.
+//! Builds a test run: a repository, a guard, and an agent that is a shell script or a scenario.
 
 use std::fs;
 use std::process::Stdio;
@@ -6,12 +6,10 @@ use std::process::Stdio;
 use crate::processes::wait_for;
 use crate::test_repo::TestRepo;
 
-/// The run's id.
 pub const RUN: &str = "demo";
-/// The run's branch.
 pub const BRANCH: &str = "runner/demo";
 
-/// What an agent's script can say in one word. `$AROUND` is the folder around the work tree.
+/// Shell functions for agents' scripts. `$AROUND` is the parent folder of the work tree.
 const PRELUDE: &str = r#"
 AROUND=$(dirname "$HOME")
 answer() { printf '{"status": "%s", "summary": "%s"}' "$1" "${2:-$1}" > "$RUNNER_OUTPUT"; }
@@ -19,7 +17,7 @@ child() { printf '{"id": "%s", "order": %s, "title": "%s", "goal": "%s", "accept
 split() { sed -i "s/\"children\": \[\]/\"children\": [$(child a 1), $(child b 2)]/" "$RUNNER_TREE"; answer decomposed; }
 "#;
 
-/// A run that is not made yet. What is not said is as simple as can be.
+/// A run to start; every default is the simplest value.
 #[derive(Clone, Debug)]
 pub struct RunBuilder {
     binary: String,
@@ -28,7 +26,7 @@ pub struct RunBuilder {
     keys: String,
     guard_keys: String,
     protected: String,
-    more: String,
+    config_tables: String,
     goal: String,
     files: Vec<(String, Vec<u8>)>,
     /// Keys of the table `[executor]`.
@@ -44,7 +42,7 @@ enum TestExecutor {
 }
 
 impl RunBuilder {
-    /// A run of this binary, with a guard that is always green and an agent that is done at once.
+    /// A run of this binary with a guard that always succeeds and an agent that answers `done` at once.
     pub fn new(binary: &str) -> Self {
         Self {
             binary: binary.to_owned(),
@@ -53,44 +51,44 @@ impl RunBuilder {
             keys: String::new(),
             guard_keys: String::new(),
             protected: "guard.sh".to_owned(),
-            more: String::new(),
+            config_tables: String::new(),
             goal: "# Port it\n\nFrom one to the other.\n\n## Acceptance\n\n- it runs\n".to_owned(),
             files: Vec::new(),
             executor_keys: "sandbox = \"off\"".to_owned(),
         }
     }
 
-    /// The agent is this shell script.
+    /// Uses this shell script as the agent.
     pub fn agent(mut self, script: &str) -> Self {
         self.executor = TestExecutor::Shell(script.to_owned());
         self
     }
 
-    /// The agent plays this scenario.
+    /// Uses the scripted agent with this scenario.
     pub fn scenario(mut self, text: &str) -> Self {
         self.executor = TestExecutor::Scenario(text.to_owned());
         self
     }
 
-    /// There is no such agent.
-    pub fn no_agent(mut self) -> Self {
+    /// Uses a command that does not exist as the agent.
+    pub fn missing_agent(mut self) -> Self {
         self.executor = TestExecutor::Missing;
         self
     }
 
-    /// The agent is what these keys of `[executor]` say.
+    /// Defines the agent with these keys of `[executor]`.
     pub fn executor(mut self, keys: &str) -> Self {
         self.executor = TestExecutor::Keys(keys.to_owned());
         self
     }
 
-    /// The guard is this shell script, `guard.sh` in the repository, and protected.
+    /// Uses this shell script as the guard; it becomes `guard.sh` in the repository, a protected file.
     pub fn guard(mut self, script: &str) -> Self {
         self.guard = script.to_owned();
         self
     }
 
-    /// Keys at the top of the configuration.
+    /// Top-level keys of the configuration.
     pub fn keys(mut self, keys: &str) -> Self {
         self.keys = keys.to_owned();
         self
@@ -102,92 +100,91 @@ impl RunBuilder {
         self
     }
 
-    /// Keys of the table `[executor]`, beside its kind. Without them there is no sandbox: most tests are about what the
-    /// runner itself can stand.
+    /// Keys of the table `[executor]` besides its kind. The default turns the sandbox off, because most tests check what the
+    /// runner itself withstands.
     pub fn executor_keys(mut self, keys: &str) -> Self {
         self.executor_keys = keys.to_owned();
         self
     }
 
-    /// The one protected path, in the place of the guard.
+    /// The only protected path, instead of `guard.sh`.
     pub fn protected(mut self, path: &str) -> Self {
         self.protected = path.to_owned();
         self
     }
 
-    /// More tables of the configuration.
-    pub fn more(mut self, tables: &str) -> Self {
-        self.more = tables.to_owned();
+    /// Further tables of the configuration.
+    pub fn config_tables(mut self, tables: &str) -> Self {
+        self.config_tables = tables.to_owned();
         self
     }
 
-    /// The goal's text.
     pub fn goal(mut self, text: &str) -> Self {
         self.goal = text.to_owned();
         self
     }
 
-    /// A file of the repository.
+    /// Adds a file to the repository.
     pub fn file(mut self, name: &str, bytes: impl AsRef<[u8]>) -> Self {
         self.files.push((name.to_owned(), bytes.as_ref().to_owned()));
         self
     }
 
-    /// Makes the repository and starts the run.
+    /// Creates the repository and starts the run.
     pub fn start(&self) -> TestRepo {
         self.start_in(TestRepo::empty(&self.binary))
     }
 
-    /// Starts the run in an empty sandbox.
-    pub fn start_in(&self, sandbox: TestRepo) -> TestRepo {
-        sandbox.git(&["init", "-q", "-b", "main"]);
-        sandbox.write("README.md", "hello\n");
-        sandbox.write(".gitignore", "ignored\n");
-        sandbox.write("guard.sh", format!("{}\n", self.guard));
-        self.files.iter().for_each(|(name, bytes)| sandbox.write(name, bytes));
-        sandbox.commit_all("root");
-        sandbox.runner(&["init"]).ok();
-        sandbox.write(".runner/GOAL.md", format!("---\nid: {RUN}\n---\n\n{}", self.goal));
-        sandbox.write(".runner/state/config.toml", self.config(&sandbox));
-        sandbox.runner(&["start"]).ok();
-        sandbox
+    /// Starts the run in an empty folder.
+    pub fn start_in(&self, repo: TestRepo) -> TestRepo {
+        repo.git(&["init", "-q", "-b", "main"]);
+        repo.write("README.md", "hello\n");
+        repo.write(".gitignore", "ignored\n");
+        repo.write("guard.sh", format!("{}\n", self.guard));
+        self.files.iter().for_each(|(name, bytes)| repo.write(name, bytes));
+        repo.commit_all("root");
+        repo.runner(&["init"]).ok();
+        repo.write(".runner/GOAL.md", format!("---\nid: {RUN}\n---\n\n{}", self.goal));
+        repo.write(".runner/state/config.toml", self.config(&repo));
+        repo.runner(&["start"]).ok();
+        repo
     }
 
-    /// The configuration, after its agent was put beside the work tree.
-    fn config(&self, sandbox: &TestRepo) -> String {
-        let beside = |name: &str, text: String| {
-            let path = sandbox.outside().join(name);
+    /// Writes the agent's script outside the work tree and returns the configuration.
+    fn config(&self, repo: &TestRepo) -> String {
+        let write_outside = |name: &str, text: String| {
+            let path = repo.outside().join(name);
             fs::write(&path, text).expect("a file");
             path.display().to_string()
         };
         let executor = match &self.executor {
             TestExecutor::Shell(script) => {
-                let path = beside("agent.sh", format!("{PRELUDE}\n{script}\n"));
+                let path = write_outside("agent.sh", format!("{PRELUDE}\n{script}\n"));
                 format!("kind = \"command\"\ncommand = [\"sh\", \"{path}\"]")
             }
             TestExecutor::Scenario(text) => {
-                format!("kind = \"script\"\nscenario = \"{}\"", beside("play.toml", text.clone()))
+                format!("kind = \"script\"\nscenario = \"{}\"", write_outside("play.toml", text.clone()))
             }
             TestExecutor::Keys(keys) => keys.clone(),
             TestExecutor::Missing => "kind = \"command\"\ncommand = [\"no-such-agent\"]".to_owned(),
         };
-        let Self { keys, guard_keys, protected, more, executor_keys, .. } = self;
-        // Few tests are about it, and many count what the guard does.
+        let Self { keys, guard_keys, protected, config_tables, executor_keys, .. } = self;
+        // Few tests are about the baseline, and many count the guard's runs.
         let baseline = if guard_keys.contains("baseline") { "" } else { "baseline = false\n" };
         format!(
             "{keys}\n[executor]\n{executor}\n{executor_keys}\n[guard]\ncommand = [\"sh\", \"guard.sh\"]\n\
-             protected = [\"{protected}\"]\n{baseline}{guard_keys}\n{more}\n"
+             protected = [\"{protected}\"]\n{baseline}{guard_keys}\n{config_tables}\n"
         )
     }
 }
 
 impl TestRepo {
-    /// Gives the agent another script, from the next session on.
-    pub fn new_agent(&self, script: &str) {
+    /// Replaces the agent's script from the next session on.
+    pub fn replace_agent(&self, script: &str) {
         fs::write(self.outside().join("agent.sh"), format!("{PRELUDE}\n{script}\n")).expect("a script");
     }
 
-    /// Starts the binary, waits until a file appears beside the work tree, and kills the binary alone.
+    /// Starts the binary, waits for a file outside the work tree, and kills only the binary.
     pub fn kill_when(&self, args: &[&str], file: &str) {
         let mut command = self.runner_command(args);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary");
@@ -196,26 +193,25 @@ impl TestRepo {
         let _ = child.wait();
     }
 
-    /// The tree in the work tree.
+    /// tree.json in the work tree.
     pub fn tree(&self) -> serde_json::Value {
         serde_json::from_str(&self.read(".runner/state/tree.json")).expect("a tree")
     }
 
-    /// A file of an iteration's folder.
-    pub fn logged(&self, iter: u32, name: &str) -> String {
+    /// Reads a file of an iteration's folder.
+    pub fn iteration_file(&self, iter: u32, name: &str) -> String {
         String::from_utf8_lossy(&self.read_bytes(&format!(".runner/iterations/{RUN}/{iter:04}/{name}")))
             .into_owned()
     }
 
-    /// The meta.json of an iteration.
     pub fn meta(&self, iter: u32) -> serde_json::Value {
-        serde_json::from_str(&self.logged(iter, "meta.json")).expect("json")
+        serde_json::from_str(&self.iteration_file(iter, "meta.json")).expect("json")
     }
 
-    /// The outcomes of all iterations that are in git, oldest first.
+    /// The outcomes of all committed iterations, oldest first.
     pub fn outcomes(&self) -> Vec<String> {
         let format = "--format=%(trailers:key=Runner-Outcome,valueonly,separator=)";
-        let listed = self.git(&["log", "--reverse", format, BRANCH]);
-        listed.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+        let output = self.git(&["log", "--reverse", format, BRANCH]);
+        output.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! A repository of its own for each test, in an environment that holds nothing of the machine's.
+//! A temporary repository for each test, with an environment that contains nothing of the machine's but `PATH`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// A scratch folder with a home and, usually, a repository in it.
+/// A temporary folder with a home and, usually, a repository in it.
 #[derive(Debug)]
 pub struct TestRepo {
     folder: TempDir,
@@ -15,14 +15,11 @@ pub struct TestRepo {
     binary: PathBuf,
 }
 
-/// What a program left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunOutput {
-    /// The exit code; none if a signal ended it.
+    /// None if a signal ended the program.
     pub code: Option<i32>,
-    /// What it printed.
     pub stdout: String,
-    /// What it complained.
     pub stderr: String,
 }
 
@@ -32,13 +29,13 @@ impl RunOutput {
         self.stdout.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
     }
 
-    /// The same, after asserting success.
+    /// Asserts success.
     pub fn ok(self) -> Self {
         assert_eq!(self.code, Some(0), "{}\n{}", self.stdout, self.stderr);
         self
     }
 
-    /// The complaint, after asserting this exit code and an empty standard output.
+    /// Asserts this exit code and an empty standard output; returns standard error.
     pub fn refused(self, code: i32) -> String {
         assert_eq!((self.code, self.stdout.as_str()), (Some(code), ""), "{}", self.stderr);
         assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
@@ -47,12 +44,12 @@ impl RunOutput {
 }
 
 impl TestRepo {
-    /// A folder with nothing in it but an empty home.
+    /// An empty work tree without a repository, and an empty home.
     pub fn empty(binary: &str) -> Self {
-        Self::empty_in(binary, tempfile::tempdir_in(scratch()).expect("a temporary folder"))
+        Self::empty_in(binary, tempfile::tempdir_in(temporary_root()).expect("a temporary folder"))
     }
 
-    /// The same in this folder.
+    /// Like [`TestRepo::empty`], in this folder.
     pub fn empty_in(binary: &str, folder: TempDir) -> Self {
         fs::create_dir(folder.path().join("home")).expect("a home");
         let root = folder.path().join("work");
@@ -62,25 +59,24 @@ impl TestRepo {
 
     /// A repository on branch `main` with one commit.
     pub fn with_commit(binary: &str) -> Self {
-        let sandbox = Self::empty(binary);
-        sandbox.git(&["init", "-q", "-b", "main"]);
-        sandbox.write("README.md", "hello\n");
-        sandbox.commit_all("root");
-        sandbox
+        let repo = Self::empty(binary);
+        repo.git(&["init", "-q", "-b", "main"]);
+        repo.write("README.md", "hello\n");
+        repo.commit_all("root");
+        repo
     }
 
-    /// Goes on in another folder of the scratch folder.
+    /// Switches to another work tree.
     pub fn at(mut self, root: PathBuf) -> Self {
         self.root = root;
         self
     }
 
-    /// The work tree.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The folder around the work tree.
+    /// The parent folder of the work tree.
     pub fn outside(&self) -> &Path {
         self.folder.path()
     }
@@ -90,32 +86,31 @@ impl TestRepo {
         self.root.join(name)
     }
 
-    /// Writes a file, with the folders on the way.
+    /// Writes a file and creates its parent folders.
     pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
         fs::write(path, bytes).expect("a file");
     }
 
-    /// Reads a text file.
     pub fn read(&self, name: &str) -> String {
         String::from_utf8(self.read_bytes(name)).expect("text")
     }
 
-    /// Reads a file.
     pub fn read_bytes(&self, name: &str) -> Vec<u8> {
         let path = self.path(name);
         fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// Runs git, which must succeed, and gives what it printed.
+    /// Runs git, asserts success and returns its standard output.
     pub fn git(&self, args: &[&str]) -> String {
-        let ran = self.try_git(args);
-        assert_eq!(ran.code, Some(0), "git {args:?}: {}", ran.stderr);
-        ran.stdout.trim_end().to_owned()
+        let output = self.try_git(args);
+        assert_eq!(output.code, Some(0), "git {args:?}: {}", output.stderr);
+        output.stdout.trim_end().to_owned()
     }
 
-    /// Runs git, which may fail. Hooks and monitors are off: what a test looks at must not spring a trap.
+    /// Runs git, which may fail. Hooks and file system monitors are off, so that a test's own git commands do not run what an
+    /// agent planted in the repository.
     pub fn try_git(&self, args: &[&str]) -> RunOutput {
         let settings = [
             "user.name=Test",
@@ -137,14 +132,14 @@ impl TestRepo {
         run(&mut self.runner_command(args))
     }
 
-    /// The binary under test, to be run with more around it.
+    /// A command that runs the binary under test, for tests that add to it.
     pub fn runner_command(&self, args: &[&str]) -> Command {
         let mut command = self.command(&self.binary);
         command.args(args);
         command
     }
 
-    /// A program in this environment.
+    /// A command that runs a program in the test's environment.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
@@ -158,27 +153,27 @@ impl TestRepo {
         command
     }
 
-    /// Subjects of the commits from a revision back to the first, newest first.
+    /// The commit subjects from a revision back to the first commit, newest first.
     pub fn subjects(&self, revision: &str) -> Vec<String> {
         self.git(&["log", "--format=%s", revision]).lines().map(str::to_owned).collect()
     }
 
-    /// All local branches and the commits they point to.
+    /// All local branches with their commits.
     pub fn branches(&self) -> Vec<String> {
         let refs = self.git(&["for-each-ref", "--format=%(refname:short) %(objectname)", "refs/heads"]);
         refs.lines().map(str::to_owned).collect()
     }
 }
 
-/// Where scratch folders are made: in memory where the machine offers that and nobody said otherwise, because the
-/// runner waits for its disk all the time, and a test need not.
-fn scratch() -> PathBuf {
-    let memory = PathBuf::from("/dev/shm");
-    let is_free = std::env::var_os("TMPDIR").is_none() && memory.is_dir();
-    if is_free { memory } else { std::env::temp_dir() }
+/// The folder for temporary folders: `/dev/shm` if it exists and `TMPDIR` is not set, because the runner calls fsync all the
+/// time, and a test need not wait for a disk.
+fn temporary_root() -> PathBuf {
+    let shared_memory = PathBuf::from("/dev/shm");
+    let is_usable = std::env::var_os("TMPDIR").is_none() && shared_memory.is_dir();
+    if is_usable { shared_memory } else { std::env::temp_dir() }
 }
 
-/// Runs a command to its end.
+/// Runs a command and waits for it.
 pub fn run(command: &mut Command) -> RunOutput {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     RunOutput {

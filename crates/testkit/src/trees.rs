@@ -1,10 +1,10 @@
-//! Good trees of any size, in their one written form, made without the code under test.
+//! Generates valid trees of any size in canonical form, without the code under test.
 
-/// How many children an inner node has.
+/// The number of children of a parent.
 const FAN_OUT: usize = 8;
 
-/// The canonical bytes of a tree with `nodes` nodes (at least one): eight children to an inner node, texts as
-/// people write them, some of the work done. The same number gives the same bytes.
+/// The canonical bytes of a tree with `nodes` nodes (at least one): eight children per parent, realistic texts, some nodes
+/// passed. The same number gives the same bytes.
 pub fn good_tree(nodes: usize) -> Vec<u8> {
     let mut tree = TreeWriter { out: String::with_capacity(nodes * 640), passes: passes(nodes) };
     tree.out.push_str("{\n  \"version\": 1,\n  \"root\": ");
@@ -13,21 +13,21 @@ pub fn good_tree(nodes: usize) -> Vec<u8> {
     tree.out.into_bytes()
 }
 
-/// Nodes are numbered level by level, so the children of one follow from its number.
+/// The children's numbers: nodes are numbered level by level.
 fn children(nth: usize, nodes: usize) -> std::ops::Range<usize> {
     let first = nth * FAN_OUT + 1;
     first.min(nodes)..(first + FAN_OUT).min(nodes)
 }
 
-/// Which nodes pass: leaves by their number, inner nodes when all their children do.
+/// Which nodes pass: leaves by their number, parents when all their children do.
 fn passes(nodes: usize) -> Vec<bool> {
     let mut passes = vec![false; nodes];
     for nth in (0..nodes).rev() {
-        let below = children(nth, nodes);
-        let pass = if below.is_empty() {
+        let child_range = children(nth, nodes);
+        let pass = if child_range.is_empty() {
             nth % 16 < 11
         } else {
-            passes.get(below).is_some_and(|below| below.iter().all(|pass| *pass))
+            passes.get(child_range).is_some_and(|passes| passes.iter().all(|pass| *pass))
         };
         if let Some(slot) = passes.get_mut(nth) {
             *slot = pass;
@@ -41,15 +41,15 @@ const TITLES: [&str; 5] = [
     "Refuse a request without a token",
     "Draw the table on a narrow screen",
     "Schlüssel prüfen – auch leere",
-    "Say \\\"done\\\" only once",
+    "Print \\\"done\\\" only once",
 ];
 const GOALS: [&str; 4] = [
     "The command ends with exit code 2 and names the line.",
-    "Old sessions go on to work;\\nnew ones ask for the second factor.",
+    "Old sessions continue to work;\\nnew ones need the second factor.",
     "Every row is at most 80 columns wide.",
     "It also holds for C:\\\\temp.",
 ];
-const POINTS: [&str; 3] = ["a test shows it", "the manual says so", "no warning is left"];
+const CRITERIA: [&str; 3] = ["a test covers it", "the manual describes it", "no warning remains"];
 
 struct TreeWriter {
     out: String,
@@ -74,28 +74,28 @@ impl TreeWriter {
     }
 
     fn acceptance(&mut self, nth: usize, level: usize) {
-        let points = POINTS.get(..nth % 3).unwrap_or_default();
-        if points.is_empty() {
+        let criteria = CRITERIA.get(..nth % 3).unwrap_or_default();
+        if criteria.is_empty() {
             return self.field(level, "acceptance", "[]", ",");
         }
         self.field(level, "acceptance", "[", "");
-        for (index, point) in points.iter().enumerate() {
-            let comma = if index + 1 < points.len() { "," } else { "" };
-            self.line(4 * level + 2, &format!("\"{point}\"{comma}"));
+        for (index, criterion) in criteria.iter().enumerate() {
+            let comma = if index + 1 < criteria.len() { "," } else { "" };
+            self.line(4 * level + 2, &format!("\"{criterion}\"{comma}"));
         }
         self.line(4 * level, "],");
     }
 
     fn children(&mut self, nth: usize, level: usize) {
-        let below = children(nth, self.passes.len());
-        if below.is_empty() {
+        let child_range = children(nth, self.passes.len());
+        if child_range.is_empty() {
             return self.field(level, "children", "[]", "");
         }
         self.field(level, "children", "[", "");
-        for (order, child) in below.clone().enumerate() {
+        for (order, child) in child_range.clone().enumerate() {
             self.line(4 * level + 2, "");
             self.node(child, order, level + 1);
-            if child + 1 < below.end {
+            if child + 1 < child_range.end {
                 self.out.push(',');
             }
         }

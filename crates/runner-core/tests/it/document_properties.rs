@@ -1,4 +1,4 @@
-//! Generated documents: good ones, and what becomes of them when anything in them is changed.
+//! Generates valid documents, and documents with random changes, for the property tests.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -6,23 +6,23 @@ use proptest::sample::{Index, select, subsequence};
 use runner_core::model::tree::Tree;
 use serde_json::{Map, Value, json};
 
-/// One change somewhere in a document.
+/// A change to one value of a document.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     Replace(Value),
     Remove,
     AddKey(&'static str, Value),
-    /// Puts the value into an object under its own text, the other way in which serde writes an enum.
+    /// Replaces a string with an object that has it as key: serde's other encoding of an enum.
     Wrap(Value),
     Repeat,
 }
 
-/// A document with up to three changes in it.
+/// A document with up to three changes.
 pub(crate) fn changed(good: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
     (good, vec((any::<Index>(), change()), 0..=3)).prop_map(|(mut document, changes)| {
-        for (place, change) in &changes {
-            let places = places(&document);
-            apply(&mut document, &places[place.index(places.len())], change);
+        for (position, change) in &changes {
+            let pointers = pointers(&document);
+            apply(&mut document, &pointers[position.index(pointers.len())], change);
         }
         document
     })
@@ -89,27 +89,30 @@ fn junk() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The JSON pointers of everything in a document.
-fn places(document: &Value) -> Vec<String> {
-    fn below(value: &Value, place: &str, all: &mut Vec<String>) {
-        all.push(place.to_owned());
+/// The JSON pointers of all values in a document.
+fn pointers(document: &Value) -> Vec<String> {
+    fn collect(value: &Value, pointer: &str, all: &mut Vec<String>) {
+        all.push(pointer.to_owned());
         match value {
             Value::Array(items) => {
-                items.iter().enumerate().for_each(|(key, item)| below(item, &format!("{place}/{key}"), all));
+                items
+                    .iter()
+                    .enumerate()
+                    .for_each(|(key, item)| collect(item, &format!("{pointer}/{key}"), all));
             }
             Value::Object(pairs) => {
-                pairs.iter().for_each(|(key, item)| below(item, &format!("{place}/{key}"), all));
+                pairs.iter().for_each(|(key, item)| collect(item, &format!("{pointer}/{key}"), all));
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
     let mut all = Vec::new();
-    below(document, "", &mut all);
+    collect(document, "", &mut all);
     all
 }
 
-fn apply(document: &mut Value, place: &str, change: &Change) {
-    let Some(value) = document.pointer_mut(place) else { return };
+fn apply(document: &mut Value, pointer: &str, change: &Change) {
+    let Some(value) = document.pointer_mut(pointer) else { return };
     match change {
         Change::Replace(junk) => *value = junk.clone(),
         Change::AddKey(key, junk) => {
@@ -128,7 +131,7 @@ fn apply(document: &mut Value, place: &str, change: &Change) {
             }
         }
         Change::Remove => {
-            let Some((parent, key)) = place.rsplit_once('/') else { return };
+            let Some((parent, key)) = pointer.rsplit_once('/') else { return };
             match (document.pointer_mut(parent), key.parse::<usize>()) {
                 (Some(Value::Object(pairs)), _) => drop(pairs.shift_remove(key)),
                 (Some(Value::Array(items)), Ok(index)) => drop(items.remove(index)),
@@ -138,7 +141,7 @@ fn apply(document: &mut Value, place: &str, change: &Change) {
     }
 }
 
-/// A tree that is well formed; whether its nodes go together is left to chance.
+/// A well-formed tree; rules between nodes may be violated.
 pub(crate) fn tree() -> impl Strategy<Value = Value> {
     let node = (
         "[A-Za-z0-9_-][A-Za-z0-9._-]{0,5}",
@@ -197,7 +200,7 @@ pub(crate) fn run_state() -> impl Strategy<Value = Value> {
         })
 }
 
-/// Some keys of a configuration, each with a value that is good by itself.
+/// Some keys of a configuration, each with a valid value.
 pub(crate) fn config() -> impl Strategy<Value = Value> {
     let top = vec![
         ("max_iterations", json!(5)),
@@ -222,19 +225,19 @@ pub(crate) fn config() -> impl Strategy<Value = Value> {
     ];
     let guard =
         vec![("command", json!(["just"])), ("protected", json!(["justfile"])), ("protect", json!("flag"))];
-    let some = |pairs: Vec<(&'static str, Value)>| {
+    let subset = |pairs: Vec<(&'static str, Value)>| {
         let all = pairs.len();
         subsequence(pairs, 0..=all).prop_map(|pairs| {
             pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<Map<String, Value>>()
         })
     };
     let tables = (
-        some(executor),
-        some(guard),
-        some(vec![("removal", json!("record"))]),
-        some(vec![("filters", json!(["lfs"]))]),
+        subset(executor),
+        subset(guard),
+        subset(vec![("removal", json!("record"))]),
+        subset(vec![("filters", json!(["lfs"]))]),
     );
-    (some(top), tables, any::<bool>()).prop_map(|(mut file, (executor, guard, plan, git), with_tables)| {
+    (subset(top), tables, any::<bool>()).prop_map(|(mut file, (executor, guard, plan, git), with_tables)| {
         for (name, table) in [("executor", executor), ("guard", guard), ("plan", plan), ("git", git)] {
             if with_tables {
                 file.insert(name.to_owned(), table.into());
@@ -244,7 +247,7 @@ pub(crate) fn config() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The same document in TOML, which has no null; tables are written inline or under their headers.
+/// The same document in TOML, which has no null, with inline tables or table headers.
 pub(crate) fn toml_of(document: &Map<String, Value>, with_headers: bool) -> String {
     let (tables, keys): (Vec<_>, Vec<_>) =
         document.iter().partition(|(_, value)| with_headers && value.is_object());
@@ -269,7 +272,7 @@ fn toml_value(value: &Value) -> String {
     }
 }
 
-/// Takes every null out, since TOML has none.
+/// Removes every null, because TOML has none.
 pub(crate) fn without_null(value: Value) -> Value {
     match value {
         Value::Array(items) => {
@@ -283,34 +286,25 @@ pub(crate) fn without_null(value: Value) -> Value {
     }
 }
 
-/// A tree in which every rule holds.
-pub(crate) fn good_tree() -> impl Strategy<Value = Tree> {
+/// A tree that satisfies every rule.
+pub(crate) fn valid_tree() -> impl Strategy<Value = Tree> {
     tree().prop_map(|mut document| {
-        mend(&mut document["root"], &mut 0);
-        Tree::decode(document.to_string().as_bytes()).expect("a mended tree is good")
+        make_valid(&mut document["root"], &mut 0);
+        Tree::decode(document.to_string().as_bytes()).expect("a valid tree")
     })
 }
 
-/// Makes ids unique, sorts siblings, and sets attempts and passes to what the rules ask for.
-fn mend(node: &mut Value, count: &mut usize) {
+/// Makes ids unique, sorts siblings, and sets attempts and passes as the rules require.
+fn make_valid(node: &mut Value, count: &mut usize) {
     *count += 1;
     node["id"] = format!("{}-{count}", node["id"].as_str().unwrap_or_default()).into();
     node["attempts"] = node["attempts"].as_i64().min(node["max_attempts"].as_i64()).into();
     let Some(children) = node["children"].as_array_mut().filter(|children| !children.is_empty()) else {
         return;
     };
-    children.iter_mut().for_each(|child| mend(child, count));
+    children.iter_mut().for_each(|child| make_valid(child, count));
     let key = |child: &Value| (child["order"].as_i64(), child["id"].as_str().map(str::to_owned));
     children.sort_by_key(key);
     let pass = children.iter().all(|child| child["passes"] == true);
     node["passes"] = pass.into();
-}
-
-#[test]
-fn every_rule_of_verify_is_in_the_documents() {
-    let page = include_str!("../../../../docs/reference/verify-rules.md");
-    for rule in runner_core::verify::Rule::ALL {
-        let row = format!("| `{rule}` | {} |", rule.description());
-        assert!(page.contains(&row), "docs/reference/verify-rules.md has no row: {row}");
-    }
 }

@@ -1,4 +1,4 @@
-//! GOAL.md is the user's: setting the id changes the id and nothing else.
+//! GOAL.md belongs to the user: setting the id changes nothing else in it.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use runner_core::model::id::RunId;
 
 use crate::holds;
 
-/// Files with and without front matter; `@` stands where an id may be.
+/// Files with and without front matter; the templates have `@` in place of the id.
 fn files() -> impl Strategy<Value = String> {
     let keys = [
         "title: x",
@@ -27,20 +27,23 @@ fn files() -> impl Strategy<Value = String> {
         "empty:",
     ];
     let ids = ["id: @", "id:    @   # mine", "\"id\": @", "'id' : @", "id: \"@\"", "id: '@'"];
-    let none = ["", "id:", "id: ~", "id: null # c", "id:\t# c"];
-    let block =
-        (vec(select(keys.to_vec()), 0..4), select([ids.to_vec(), none.to_vec()].concat()), any::<usize>())
-            .prop_map(|(mut keys, id, at)| {
-                // An alias needs its anchor before it.
-                keys.sort_by_key(|key| (*key != "base: &b id", *key == "*b : id"));
-                if keys.first() != Some(&"base: &b id") {
-                    keys.retain(|key| *key != "*b : id");
-                }
-                keys.dedup();
-                let at = if keys.contains(&"*b : id") { 0 } else { at % (keys.len() + 1) };
-                keys.insert(at, id);
-                keys.join("\n") + "\n"
-            });
+    let empty_ids = ["", "id:", "id: ~", "id: null # c", "id:\t# c"];
+    let block = (
+        vec(select(keys.to_vec()), 0..4),
+        select([ids.to_vec(), empty_ids.to_vec()].concat()),
+        any::<usize>(),
+    )
+        .prop_map(|(mut keys, id, at)| {
+            // An alias needs its anchor before it.
+            keys.sort_by_key(|key| (*key != "base: &b id", *key == "*b : id"));
+            if keys.first() != Some(&"base: &b id") {
+                keys.retain(|key| *key != "*b : id");
+            }
+            keys.dedup();
+            let at = if keys.contains(&"*b : id") { 0 } else { at % (keys.len() + 1) };
+            keys.insert(at, id);
+            keys.join("\n") + "\n"
+        });
     let indented = select(["  a: 1\n  b: 2\n", " # c\n    id: @\n    b: 1\n", "&top\na: 1\n"].to_vec());
     let braces = select(
         ["{a: 1}\n", "{}\n", "{ id: @, b: 2 }\n", "{\n  b: 2,\n  id: @\n}\n", "# c\n{a: {b: 1}}\n"].to_vec(),
@@ -62,22 +65,23 @@ fn ids() -> impl Strategy<Value = RunId> {
     let odd =
         select(["null", "NULL", "-", "--", "---", "-x", "007", "1e3", "true", "y", "0x1F", "new"].to_vec());
     prop_oneof![odd.prop_map(str::to_owned), "[A-Za-z0-9_-][A-Za-z0-9_.-]{0,8}[A-Za-z0-9_-]"]
-        .prop_filter_map("no run's id", |text| RunId::new(text).ok())
+        .prop_filter_map("not a run id", |text| RunId::new(text).ok())
 }
 
-/// Both texts without what they begin and end with in common.
+/// Both texts without their common prefix and suffix.
 fn difference(before: &str, after: &str) -> (String, String) {
     let same = |pair: &(char, char)| pair.0 == pair.1;
     let head = before.chars().zip(after.chars()).take_while(same).count();
     let cut = |text: &str, from: usize| text.chars().skip(from).collect::<String>();
-    let (before, after) = (cut(before, head), cut(after, head));
+    let before = cut(before, head);
+    let after = cut(after, head);
     let tail = before.chars().rev().zip(after.chars().rev()).take_while(same).count();
     let keep = |text: &str| text.chars().take(text.chars().count() - tail).collect();
     (keep(&before), keep(&after))
 }
 
 #[test]
-fn setting_the_id_sets_it_and_keeps_every_other_byte() {
+fn setting_the_id_keeps_every_other_byte() {
     holds((files(), ids()), |(before, id)| {
         let goal =
             Goal::parse(before.as_bytes()).map_err(|e| TestCaseError::fail(format!("{e}: {before:?}")))?;
@@ -88,21 +92,21 @@ fn setting_the_id_sets_it_and_keeps_every_other_byte() {
         prop_assert_eq!(again.with_id(&id), after.clone());
         prop_assert!(after.ends_with(goal.body()), "{:?}", after);
         prop_assert_eq!(again.body().trim_start(), goal.body().trim_start());
-        let (gone, new) = difference(&before, &after);
+        let (removed, added) = difference(&before, &after);
         prop_assert!(
-            ["\"old-1\"", "'old-1'", "~", "null"].iter().any(|old| old.contains(&gone)),
+            ["\"old-1\"", "'old-1'", "~", "null"].iter().any(|old| old.contains(&removed)),
             "lost {:?}",
-            gone
+            removed
         );
-        let frame: String =
-            new.replace(id.as_str(), "").chars().filter(|c| !"\r\n\t -\"':,id".contains(*c)).collect();
-        prop_assert!(frame.len() <= id.as_str().len(), "{:?} came in", new);
+        let syntax: String =
+            added.replace(id.as_str(), "").chars().filter(|c| !"\r\n\t -\"':,id".contains(*c)).collect();
+        prop_assert!(syntax.len() <= id.as_str().len(), "{:?} was added", added);
         Ok(())
     });
 }
 
 #[test]
-fn an_id_that_is_there_already_leaves_the_file_alone() {
+fn setting_the_same_id_does_not_change_the_file() {
     for text in ["---\nid: \"x\"\n---\n", "---\n'id' :   x  # mine\n---\nbody", "---\n{b: 1, id: 'x'}\n---\n"]
     {
         let goal = Goal::parse(text.as_bytes()).unwrap();
@@ -111,7 +115,7 @@ fn an_id_that_is_there_already_leaves_the_file_alone() {
 }
 
 #[test]
-fn a_new_key_goes_where_the_others_are() {
+fn new_id_follows_the_layout_of_the_other_keys() {
     let id = RunId::new("new").unwrap();
     for (before, after) in [
         ("---\n  a: 1\n---\n", "---\n  id: new\n  a: 1\n---\n"),
@@ -126,7 +130,7 @@ fn a_new_key_goes_where_the_others_are() {
 }
 
 #[test]
-fn an_id_that_could_not_be_replaced_is_refused() {
+fn id_that_cannot_be_replaced_is_refused() {
     for (text, fault) in [
         ("---\n? id\nb: c\n---\n", GoalError::IdNotAWord(2)),
         ("---\nb: 1\nid: &a x\n---\n", GoalError::IdNotAWord(3)),

@@ -1,4 +1,4 @@
-//! The core as other crates see it.
+//! Tests the core through its public interface.
 
 #[cfg(test)]
 mod agent_events;
@@ -36,32 +36,28 @@ mod tree_properties;
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
-/// How many cases a property is tried with; `RUNNER_PROPERTY_CASES` may ask for fewer.
+/// The number of cases per property; `RUNNER_PROPERTY_CASES` overrides it.
 const CASES: u32 = 512;
 
-/// As many as usual, or as few as the variable `name` asks for: a mutation run starts the tests a thousand times.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how long the tests may take is for whoever starts them to say"
-)]
-fn fewer<N: std::str::FromStr>(name: &str, usual: N) -> N {
-    let Ok(asked) = std::env::var(name) else { return usual };
-    let number = asked.parse().ok();
-    assert!(number.is_some(), "{name} is no number: {asked}");
-    number.unwrap_or(usual)
+/// The number in an environment variable, or the default: a mutation run starts the tests a thousand times and needs fewer.
+#[expect(clippy::disallowed_methods, reason = "the caller of the tests limits their duration")]
+fn count_from_env<N: std::str::FromStr>(name: &str, default: N) -> N {
+    let Ok(value) = std::env::var(name) else { return default };
+    let number = value.parse().ok();
+    assert!(number.is_some(), "{name} is not a number: {value}");
+    number.unwrap_or(default)
 }
 
-/// Tries a property with generated values: always the same ones, so that a test fails for everyone or for no one.
+/// Checks a property with generated values: always the same ones, so that a test fails everywhere or nowhere.
 #[track_caller]
 fn holds<S: Strategy>(values: S, property: impl Fn(S::Value) -> Result<(), TestCaseError>) {
-    let cases = fewer("RUNNER_PROPERTY_CASES", CASES);
+    let cases = count_from_env("RUNNER_PROPERTY_CASES", CASES);
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let result = TestRunner::new_with_rng(config, rng).run(&values, property);
     assert!(result.is_ok(), "{}", result.err().map(|error| error.to_string()).unwrap_or_default());
 }
 
-/// The problems as people read them.
-fn told<T: ToString>(problems: &[T]) -> Vec<String> {
+fn messages<T: ToString>(problems: &[T]) -> Vec<String> {
     problems.iter().map(ToString::to_string).collect()
 }

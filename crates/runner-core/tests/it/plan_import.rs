@@ -1,4 +1,4 @@
-//! Plans of real shape, read and put into trees; and trees that are written as plans and read back.
+//! Imports realistic plans into trees, and exports trees and imports them again.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,11 +10,11 @@ use proptest::sample::select;
 use runner_core::model::id::NodeId;
 use runner_core::model::tree::{DEPTH_MAX, NODES_MAX, Node, Tree};
 use runner_core::runs::import::{
-    EntryStatus, ImportOptions, ImportedPlan, PlanEntry, PlanImport, export, insert_plan, read,
+    EntryStatus, ImportOptions, ImportedPlan, PlanEntry, PlanImport, export, insert_plan, parse_plan,
 };
 
 use crate::holds;
-use crate::told;
+use crate::messages;
 
 const FILES: [&str; 7] = [
     "checklist.md",
@@ -33,7 +33,7 @@ fn sample(name: &str) -> Vec<u8> {
 }
 
 fn plan(name: &str) -> ImportedPlan {
-    read(&sample(name), ImportOptions { name, ..ImportOptions::default() }).unwrap()
+    parse_plan(&sample(name), ImportOptions { name, ..ImportOptions::default() }).unwrap()
 }
 
 fn root() -> Tree {
@@ -55,81 +55,81 @@ fn import(plan: ImportedPlan) -> PlanImport {
     PlanImport { plan, under: None, with_done: false }
 }
 
-/// A tree as people see it, with every text.
+/// An indented outline with every text.
 fn outline(node: &Node, level: usize, text: &mut String) {
     let indent = "  ".repeat(level);
     writeln!(text, "{indent}{} {} {:?}", node.order, node.id, node.title).unwrap();
     if !node.goal.is_empty() {
         writeln!(text, "{indent}    goal {:?}", node.goal).unwrap();
     }
-    for point in &node.acceptance {
-        writeln!(text, "{indent}    acceptance {point:?}").unwrap();
+    for criterion in &node.acceptance {
+        writeln!(text, "{indent}    acceptance {criterion:?}").unwrap();
     }
     node.children.iter().for_each(|child| outline(child, level + 1, text));
 }
 
 #[test]
-fn plans_of_real_shape_become_trees() {
+fn realistic_plans_become_trees() {
     for name in FILES {
         let plan = plan(name);
         let mut text = format!("{} {:?}\n{:?}\n", plan.format, plan.title, plan.goal);
-        for remark in &plan.warnings {
-            writeln!(text, "remark, line {}: {}", remark.line, remark.text).unwrap();
+        for warning in &plan.warnings {
+            writeln!(text, "warning, line {}: {}", warning.line, warning.text).unwrap();
         }
-        let grafted = insert_plan(&root(), &import(plan), 3).unwrap();
-        for skipped in &grafted.skipped {
-            let standing = skipped.status.as_str();
-            writeln!(text, "{standing}, line {}: {}", skipped.line, skipped.title).unwrap();
+        let inserted = insert_plan(&root(), &import(plan), 3).unwrap();
+        for skipped in &inserted.skipped {
+            let status = skipped.status.as_str();
+            writeln!(text, "{status}, line {}: {}", skipped.line, skipped.title).unwrap();
         }
-        outline(grafted.tree.root(), 0, &mut text);
+        outline(inserted.tree.root(), 0, &mut text);
         insta::assert_snapshot!(format!("plan-{name}"), text);
     }
 }
 
 #[test]
-fn a_plan_that_was_imported_is_exported_and_imported_as_the_same_tree() {
+fn imported_plan_survives_export_and_import() {
     for name in FILES {
         let first = insert_plan(&root(), &import(plan(name)), 3).unwrap().tree;
         let text = export(&first);
-        let again = read(text.as_bytes(), ImportOptions::default()).unwrap();
-        assert_eq!(shape_of_plan(&again), shape(first.root()), "{text}");
+        let again = parse_plan(text.as_bytes(), ImportOptions::default()).unwrap();
+        assert_eq!(plan_shape(&again), node_shape(first.root()), "{text}");
         insta::assert_snapshot!(format!("export-{name}"), text);
     }
 }
 
-/// What a plan must keep: titles, goals, acceptance, nesting, and what is done.
+/// What an export must keep: titles, goals, acceptance, nesting, and which tasks are done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Shape {
+struct PlanShape {
     texts: (String, String, Vec<String>),
     is_done: bool,
-    parts: Vec<Shape>,
+    parts: Vec<PlanShape>,
 }
 
-fn shape(node: &Node) -> Shape {
-    Shape {
+fn node_shape(node: &Node) -> PlanShape {
+    PlanShape {
         texts: (node.title.clone(), node.goal.clone(), node.acceptance.clone()),
         is_done: node.passes,
-        parts: node.children.iter().map(shape).collect(),
+        parts: node.children.iter().map(node_shape).collect(),
     }
 }
 
-fn shape_of_item(item: &PlanEntry) -> Shape {
-    Shape {
-        texts: (item.title.clone(), item.goal.clone(), item.acceptance.clone()),
-        is_done: item.status == EntryStatus::Done,
-        parts: item.children.iter().map(shape_of_item).collect(),
+fn entry_shape(entry: &PlanEntry) -> PlanShape {
+    PlanShape {
+        texts: (entry.title.clone(), entry.goal.clone(), entry.acceptance.clone()),
+        is_done: entry.status == EntryStatus::Done,
+        parts: entry.children.iter().map(entry_shape).collect(),
     }
 }
 
-fn shape_of_plan(plan: &ImportedPlan) -> Shape {
-    Shape {
+fn plan_shape(plan: &ImportedPlan) -> PlanShape {
+    PlanShape {
         texts: (plan.title.clone(), plan.goal.clone(), plan.acceptance.clone()),
         is_done: !plan.entries.is_empty() && plan.entries.iter().all(|item| item.status == EntryStatus::Done),
-        parts: plan.entries.iter().map(shape_of_item).collect(),
+        parts: plan.entries.iter().map(entry_shape).collect(),
     }
 }
 
-/// Texts that look like anything but text.
+/// Texts that contain plan syntax.
 fn text() -> impl Strategy<Value = String> {
     let pieces = select(
         &[
@@ -191,39 +191,44 @@ fn node() -> impl Strategy<Value = Node> {
     })
 }
 
-/// Gives every node an id and an order of its own, and lets inner nodes pass when all their children do.
-fn mend(node: &mut Node, count: &mut u32) {
+/// Makes ids and orders unique, and lets parents pass when all their children do.
+fn make_valid(node: &mut Node, count: &mut u32) {
     *count += 1;
     node.id = NodeId::new(format!("n{count}")).unwrap();
     node.order = i64::from(*count);
-    node.children.iter_mut().for_each(|child| mend(child, count));
+    node.children.iter_mut().for_each(|child| make_valid(child, count));
     if !node.children.is_empty() {
         node.passes = node.children.iter().all(|child| child.passes);
     }
 }
 
 #[test]
-fn every_tree_is_read_back_from_its_export_as_it_was() {
+fn every_tree_survives_export_and_import() {
     holds((node(), vec(node(), 1..4)), |(root, children)| {
         let mut root = Node { children, ..root };
-        mend(&mut root, &mut 0);
+        make_valid(&mut root, &mut 0);
         let tree = Tree::new(root).unwrap();
         let text = export(&tree);
-        let again = read(text.as_bytes(), ImportOptions::default());
-        let again = again.map(|plan| shape_of_plan(&plan)).map_err(|faults| told(&faults));
-        prop_assert_eq!(again, Ok(shape(tree.root())), "{}", text);
+        let again = parse_plan(text.as_bytes(), ImportOptions::default());
+        let shape = again.map(|plan| plan_shape(&plan)).map_err(|problems| messages(&problems));
+        prop_assert_eq!(shape, Ok(node_shape(tree.root())), "{}", text);
         Ok(())
     });
 }
 
 #[test]
-fn whatever_a_file_holds_it_is_read_or_refused_with_a_line() {
+fn any_file_is_read_or_refused_with_a_line_number() {
     holds(vec(text(), 0..12), |lines| {
         let text = lines.join("\n");
         for name in ["x.md", "x.json", "-"] {
-            if let Err(faults) = read(text.as_bytes(), ImportOptions { name, ..ImportOptions::default() }) {
-                let most = text.lines().count().max(1) + 1;
-                prop_assert!(faults.iter().all(|fault| (1..=most).contains(&fault.line)), "{faults:?}");
+            if let Err(problems) =
+                parse_plan(text.as_bytes(), ImportOptions { name, ..ImportOptions::default() })
+            {
+                let line_max = text.lines().count().max(1) + 1;
+                prop_assert!(
+                    problems.iter().all(|problem| (1..=line_max).contains(&problem.line)),
+                    "{problems:?}"
+                );
             }
         }
         Ok(())
@@ -231,83 +236,86 @@ fn whatever_a_file_holds_it_is_read_or_refused_with_a_line() {
 }
 
 #[test]
-fn a_plan_that_cannot_be_read_is_told_with_line_and_reason() {
-    let faults = |name: &str, text: &str| {
-        told(&read(text.as_bytes(), ImportOptions { name, ..ImportOptions::default() }).unwrap_err())
+fn invalid_plan_is_reported_with_line_and_reason() {
+    let problems = |name: &str, text: &str| {
+        messages(
+            &parse_plan(text.as_bytes(), ImportOptions { name, ..ImportOptions::default() }).unwrap_err(),
+        )
     };
-    let no_item = "line 1: the file holds no item: write work as `- [ ] what to do`";
-    assert_eq!(faults("a.md", "# Title\n\nwords\n"), [no_item]);
+    let no_entry = "line 1: the file has no items: write tasks as `- [ ] what to do`";
+    assert_eq!(problems("a.md", "# Title\n\nwords\n"), [no_entry]);
     assert_eq!(
-        faults("a.md", "- [ ] a\n- [ ]\n\n  ```\n  code\n"),
-        ["line 2: the item has no text", "line 4: the block of code that begins here has no end"]
+        problems("a.md", "- [ ] a\n- [ ]\n\n  ```\n  code\n"),
+        ["line 2: the item has no text", "line 4: the code block that starts here has no end"]
     );
     let deep: String = (0..40).map(|level| format!("{}- [ ] x\n", " ".repeat(level))).collect();
-    assert_eq!(faults("a.md", &deep)[0], "line 32: more than 32 levels deep");
+    assert_eq!(problems("a.md", &deep)[0], "line 32: the items have more than 32 levels");
     assert_eq!(
-        faults("p.json", "{\"userStories\": [\n{\"title\": \"a\"},\n{\"title\": 7},\n\n{\"id\": 1}]}"),
+        problems("p.json", "{\"userStories\": [\n{\"title\": \"a\"},\n{\"title\": 7},\n\n{\"id\": 1}]}"),
         [
-            "line 3: story 2 cannot be read: invalid type: integer `7`, expected a string",
+            "line 3: story 2 is invalid: invalid type: integer `7`, expected a string",
             "line 5: story 3 has neither a title nor a description",
         ]
     );
-    let round = "{\"tasks\": [\n{\"id\": 1, \"title\": \"a\", \"dependencies\": [2]},\n{\"id\": 2, \"title\": \"b\", \"dependencies\": [1]}]}";
-    assert_eq!(faults("t.json", round), ["line 2: tasks wait for each other: `1` → `2` → `1`"]);
+    let cycle = "{\"tasks\": [\n{\"id\": 1, \"title\": \"a\", \"dependencies\": [2]},\n{\"id\": 2, \"title\": \"b\", \"dependencies\": [1]}]}";
+    assert_eq!(problems("t.json", cycle), ["line 2: dependency cycle: `1` → `2` → `1`"]);
     let unknown = "{\"tasks\": [\n{\"id\": 1, \"title\": \"a\", \"dependencies\": [9]}]}";
-    assert_eq!(faults("t.json", unknown), ["line 2: `1` depends on `9`, which is not in the plan"]);
+    assert_eq!(problems("t.json", unknown), ["line 2: `1` depends on `9`, which is not in the plan"]);
     assert_eq!(
-        faults("t.json", "{\"tasks\": [\n{\"id\": 1}]}"),
-        ["line 2: the task cannot be read: missing field `title`"]
+        problems("t.json", "{\"tasks\": [\n{\"id\": 1}]}"),
+        ["line 2: the task is invalid: missing field `title`"]
     );
-    assert_eq!(faults("t.json", "{\"tasks\": []}"), ["line 1: there is no task in the list"]);
+    assert_eq!(problems("t.json", "{\"tasks\": []}"), ["line 1: the list has no tasks"]);
     let tag = |tag| ImportOptions { name: "t.json", tag, ..ImportOptions::default() };
-    let other = read(&sample("tagged.json"), tag(Some("other"))).unwrap_err();
-    assert_eq!(told(&other), ["line 1: there is no tag `other`; those in the file: `master`, `side`"]);
-    assert_eq!(read(&sample("tagged.json"), tag(Some("side"))).unwrap().entries.len(), 1);
+    let other = parse_plan(&sample("tagged.json"), tag(Some("other"))).unwrap_err();
+    assert_eq!(messages(&other), ["line 1: there is no tag `other`; those in the file: `master`, `side`"]);
+    assert_eq!(parse_plan(&sample("tagged.json"), tag(Some("side"))).unwrap().entries.len(), 1);
 }
 
 #[test]
-fn a_section_whose_items_are_all_done_is_left_out() {
+fn section_with_only_done_tasks_is_skipped() {
     let text = b"# P\n\n## Old\n\n- [x] a\n- [x] b\n\n## New\n\n- [x] c\n- [ ] d\n";
-    let plan = read(text, ImportOptions { name: "p.md", ..ImportOptions::default() }).unwrap();
-    let grafted = insert_plan(&root(), &import(plan), 3).unwrap();
-    let added: Vec<&str> = grafted.added.iter().map(NodeId::as_str).collect();
+    let plan = parse_plan(text, ImportOptions { name: "p.md", ..ImportOptions::default() }).unwrap();
+    let inserted = insert_plan(&root(), &import(plan), 3).unwrap();
+    let added: Vec<&str> = inserted.added.iter().map(NodeId::as_str).collect();
     assert_eq!(added, ["new", "d"]);
     let skipped: Vec<(usize, &str)> =
-        grafted.skipped.iter().map(|skipped| (skipped.line, skipped.title.as_str())).collect();
+        inserted.skipped.iter().map(|skipped| (skipped.line, skipped.title.as_str())).collect();
     assert_eq!(skipped, [(3, "Old"), (5, "a"), (6, "b"), (10, "c")]);
 }
 
-fn read_as(name: &str, text: &str) -> Result<ImportedPlan, Vec<String>> {
-    read(text.as_bytes(), ImportOptions { name, ..ImportOptions::default() }).map_err(|faults| told(&faults))
+fn read_plan(name: &str, text: &str) -> Result<ImportedPlan, Vec<String>> {
+    parse_plan(text.as_bytes(), ImportOptions { name, ..ImportOptions::default() })
+        .map_err(|problems| messages(&problems))
 }
 
-/// Titles as an outline, each with what shows that it is done.
+/// Titles as an outline, each with its acceptance criteria.
 fn titles(items: &[PlanEntry]) -> String {
     let title = |item: &PlanEntry| {
-        let points: String = item.acceptance.iter().map(|point| format!(" {point:?}")).collect();
+        let criteria: String = item.acceptance.iter().map(|criterion| format!(" {criterion:?}")).collect();
         let parts =
             if item.children.is_empty() { String::new() } else { format!(" ({})", titles(&item.children)) };
-        format!("{}{points}{parts}", item.title)
+        format!("{}{criteria}{parts}", item.title)
     };
     items.iter().map(title).collect::<Vec<_>>().join(", ")
 }
 
 #[test]
-fn a_file_from_windows_is_read_as_any_other() {
+fn windows_line_ends_make_no_difference() {
     let text = "---\ntags: x\n---\n# P\n\n- [ ] a\n\n  ```goal\n  b\n   c\n  ```\n- [ ] d\n";
-    let plan = read_as("p.md", text);
+    let plan = read_plan("p.md", text);
     assert_eq!(plan.as_ref().map(|plan| titles(&plan.entries)), Ok("a, d".to_owned()));
-    assert_eq!(read_as("p.md", &text.replace('\n', "\r\n")), plan);
+    assert_eq!(read_plan("p.md", &text.replace('\n', "\r\n")), plan);
 }
 
 #[test]
-fn what_stands_in_the_front_matter_is_no_work() {
-    let plan = read_as("p.md", "---\ntags:\n- [ ] x\n- [ ] y\n---\n- [ ] a\n").unwrap();
+fn front_matter_contains_no_tasks() {
+    let plan = read_plan("p.md", "---\ntags:\n- [ ] x\n- [ ] y\n---\n- [ ] a\n").unwrap();
     assert_eq!(titles(&plan.entries), "a");
 }
 
 #[test]
-fn a_list_of_points_ends_where_its_form_does() {
+fn acceptance_list_ends_at_the_next_task_or_level() {
     for (text, expected) in [
         ("- [ ] a\n  - Acceptance:\n    - p\n    - q\n  - [ ] b\n", "a \"p\" \"q\" (b)"),
         ("- [ ] a\n  - Acceptance:\n  - [ ] b\n", "a (b)"),
@@ -315,26 +323,26 @@ fn a_list_of_points_ends_where_its_form_does() {
         ("- [ ] a\n  Acceptance:\n  - p\n    - of p\n  - q\n", "a \"p\\n- of p\" \"q\""),
         ("- [ ] a\n  Acceptance:\n  - p\n    more of p\n  - q\n", "a \"p\\nmore of p\" \"q\""),
     ] {
-        assert_eq!(titles(&read_as("p.md", text).unwrap().entries), expected, "{text}");
+        assert_eq!(titles(&read_plan("p.md", text).unwrap().entries), expected, "{text}");
     }
 }
 
 #[test]
-fn text_beside_the_points_is_of_the_goal() {
-    let plan = read_as("p.md", "- [ ] a\n  Acceptance:\n  - p\n\n  words\n").unwrap();
+fn text_after_the_acceptance_list_belongs_to_the_goal() {
+    let plan = read_plan("p.md", "- [ ] a\n  Acceptance:\n  - p\n\n  words\n").unwrap();
     assert_eq!(titles(&plan.entries), "a \"p\"");
     assert_eq!(plan.entries[0].goal, "words");
 }
 
 #[test]
-fn text_after_a_goal_that_is_given_exactly_is_added_to_it() {
+fn text_after_a_goal_block_is_appended_to_the_goal() {
     let exact = "- [ ] a\n\n  ```goal\n  b\n  ```\n";
-    assert_eq!(read_as("p.md", exact).unwrap().entries[0].goal, "b");
-    assert_eq!(read_as("p.md", &format!("{exact}\n  words\n")).unwrap().entries[0].goal, "b\n\nwords");
+    assert_eq!(read_plan("p.md", exact).unwrap().entries[0].goal, "b");
+    assert_eq!(read_plan("p.md", &format!("{exact}\n  words\n")).unwrap().entries[0].goal, "b\n\nwords");
 }
 
 #[test]
-fn a_section_is_done_when_nothing_in_it_is_left_to_do() {
+fn section_is_done_when_none_of_its_tasks_is_open() {
     for (items, expected) in [
         ("- [x] a\n- [-] b\n- [>] c\n", EntryStatus::Done),
         ("- [x] a\n- [ ] b\n", EntryStatus::Open),
@@ -342,55 +350,55 @@ fn a_section_is_done_when_nothing_in_it_is_left_to_do() {
         ("- [ ] a\n  - [x] b\n", EntryStatus::Open),
         ("- [x] a\n  - [x] b\n", EntryStatus::Done),
     ] {
-        let plan = read_as("p.md", &format!("# P\n\n## Section\n\n{items}")).unwrap();
+        let plan = read_plan("p.md", &format!("# P\n\n## Section\n\n{items}")).unwrap();
         assert_eq!(plan.entries[0].status, expected, "{items}");
     }
 }
 
 #[test]
-fn a_plan_with_too_many_items_is_refused_and_told_so_once() {
-    let fault = format!("line {NODES_MAX}: more than {NODES_MAX} items");
+fn plan_with_too_many_tasks_is_refused_with_one_error() {
+    let fault = format!("line {NODES_MAX}: the file has more than {NODES_MAX} items");
     for more in [0, 3] {
-        assert_eq!(read_as("p.md", &"- a\n".repeat(NODES_MAX + more)), Err(vec![fault.clone()]));
+        assert_eq!(read_plan("p.md", &"- a\n".repeat(NODES_MAX + more)), Err(vec![fault.clone()]));
     }
 }
 
 #[test]
-fn a_list_of_tasks_is_found_among_other_keys() {
+fn task_list_is_found_among_other_keys() {
     for text in [
         r#"{"version": 1, "by": "me", "main": {"tasks": [{"id": 1, "title": "a"}]}}"#,
         r#"{"tasks": {"tasks": [{"id": 1, "title": "a"}]}}"#,
         r#"{"master": {"tasks": 7}, "side": {"tasks": [{"id": 1, "title": "a"}]}}"#,
     ] {
-        assert_eq!(read_as("t.json", text).map(|plan| titles(&plan.entries)), Ok("a".to_owned()), "{text}");
+        assert_eq!(read_plan("t.json", text).map(|plan| titles(&plan.entries)), Ok("a".to_owned()), "{text}");
     }
 }
 
 #[test]
-fn a_fault_within_a_task_is_told_with_its_own_line() {
-    let told = read_as("t.json", "{\"tasks\": [\n{\"id\": 1,\n\"title\": 7}]}");
-    let fault = "line 3: the task cannot be read: invalid type: integer `7`, expected a string";
-    assert_eq!(told, Err(vec![fault.to_owned()]));
+fn error_within_a_task_has_its_own_line() {
+    let result = read_plan("t.json", "{\"tasks\": [\n{\"id\": 1,\n\"title\": 7}]}");
+    let fault = "line 3: the task is invalid: invalid type: integer `7`, expected a string";
+    assert_eq!(result, Err(vec![fault.to_owned()]));
 }
 
 #[test]
-fn parts_of_tasks_may_be_as_deep_as_a_tree() {
+fn subtasks_may_be_as_deep_as_a_tree() {
     let nested = |levels: usize, last: &str| {
         let list = (0..levels).fold(last.to_owned(), |parts, _| {
             format!("[{{\"id\": 1, \"title\": \"a\", \"subtasks\": {parts}}}]")
         });
-        read_as("t.json", &format!("{{\"tasks\": {list}}}"))
+        read_plan("t.json", &format!("{{\"tasks\": {list}}}"))
     };
     for last in ["null", "[]"] {
         let plan = nested(DEPTH_MAX - 1, last).unwrap();
         assert!(insert_plan(&root(), &import(plan), 3).is_ok());
-        let fault = format!("line 1: more than {DEPTH_MAX} levels deep");
+        let fault = format!("line 1: the tasks have more than {DEPTH_MAX} levels");
         assert_eq!(nested(DEPTH_MAX, last), Err(vec![fault]));
     }
 }
 
 #[test]
-fn a_bare_name_in_a_part_means_the_part_beside_it() {
+fn bare_dependency_of_a_subtask_names_a_sibling() {
     let text = r#"{"tasks": [
         {"id": 1, "title": "a", "subtasks": [
             {"id": 1, "title": "p", "dependencies": ["2"]},
@@ -398,11 +406,11 @@ fn a_bare_name_in_a_part_means_the_part_beside_it() {
             {"id": 3, "title": "r", "dependencies": ["3.1"]}]},
         {"id": 2, "title": "b", "dependencies": ["1"]},
         {"id": 3, "title": "c", "subtasks": [{"id": 1, "title": "s"}]}]}"#;
-    assert_eq!(titles(&read_as("t.json", text).unwrap().entries), "c (s), a (q, p, r), b");
+    assert_eq!(titles(&read_plan("t.json", text).unwrap().entries), "c (s), a (q, p, r), b");
 }
 
 #[test]
-fn a_test_strategy_that_is_a_list_becomes_its_points() {
+fn test_strategy_list_becomes_acceptance_criteria() {
     for (strategy, expected) in [
         ("- p\n* q", "a \"p\" \"q\""),
         ("1. p\n2) q", "a \"p\" \"q\""),
@@ -410,7 +418,7 @@ fn a_test_strategy_that_is_a_list_becomes_its_points() {
         ("p\n- q", "a \"p\\n- q\""),
     ] {
         let task = serde_json::json!({ "id": 1, "title": "a", "testStrategy": strategy });
-        let plan = read_as("t.json", &serde_json::json!({ "tasks": [task] }).to_string()).unwrap();
+        let plan = read_plan("t.json", &serde_json::json!({ "tasks": [task] }).to_string()).unwrap();
         assert_eq!(titles(&plan.entries), expected, "{strategy}");
     }
 }

@@ -1,9 +1,8 @@
-//! The schemas and the decoders agree.
+//! Compares the schemas with the decoders.
 //!
-//! Compared is the *shape* alone: a decoder finds no fault of shape exactly where the schema accepts the same
-//! document, with the `jsonschema` crate as referee. Faults that a schema cannot express are left out by their
-//! kind: ids that are not unique, order, attempts over their maximum, passes, depth, count and size of a tree,
-//! and rules between the keys of `[executor]`.
+//! Only the *shape* is compared: a decoder reports no shape problem exactly if the schema (validated by the `jsonschema`
+//! crate) accepts the same document. Problems that a schema cannot express do not count: duplicate ids, order, attempts over
+//! their maximum, passes, the depth, node count and size of a tree, and rules between the keys of `[executor]`.
 
 use std::sync::LazyLock;
 
@@ -16,14 +15,14 @@ use runner_core::model::tools::Tools;
 use runner_core::model::tree::{Tree, TreeError};
 use runner_core::schema::SchemaDocument;
 use runner_core::step::{Event, RecordedEvent};
-use runner_core::strict::{DocumentFault, DocumentProblem};
+use runner_core::strict::{DocumentFault, DocumentProblem, DocumentProblems};
 use serde_json::{Value, json};
 
 use crate::document_properties::{agent_output, changed, config, run_state, toml_of, tree, without_null};
 use crate::holds;
-use crate::told;
+use crate::messages;
 
-/// Holds an event against the schema of the lines that record it.
+/// Asserts that the recorded line of an event matches the event schema.
 pub(crate) fn assert_recorded_as_described(event: &Event) {
     static EVENTS: LazyLock<Validator> = LazyLock::new(|| validator(SchemaDocument::Event));
     let line = serde_json::to_value(RecordedEvent { t_ms: 1, event }).unwrap();
@@ -32,7 +31,7 @@ pub(crate) fn assert_recorded_as_described(event: &Event) {
 }
 
 #[test]
-fn a_line_that_is_no_event_is_none_by_the_schema() {
+fn event_schema_rejects_invalid_lines() {
     let validator = validator(SchemaDocument::Event);
     let good = json!({ "t_ms": 1, "event": "agent", "iter": 1, "seq": 1, "kind": "finished" });
     assert!(validator.is_valid(&good));
@@ -59,7 +58,7 @@ fn is_tree_shape(fault: &TreeError) -> bool {
         | TreeError::OutOfRange { .. }
         | TreeError::BadId { .. } => true,
         TreeError::TooLarge(_)
-        | TreeError::WrittenTooLarge(_)
+        | TreeError::CanonicalTooLarge(_)
         | TreeError::DuplicateId { .. }
         | TreeError::TooDeep
         | TreeError::TooManyNodes
@@ -67,77 +66,81 @@ fn is_tree_shape(fault: &TreeError) -> bool {
         | TreeError::AttemptsOverMax { .. }
         | TreeError::PassesTooEarly { .. }
         | TreeError::PassesTooLate
-        | TreeError::Untold(_) => false,
+        | TreeError::Omitted(_) => false,
     }
 }
 
-/// The faults of shape that the decoder finds, in words.
-fn shape_faults(document: SchemaDocument, text: &str) -> Vec<String> {
-    let of = |result: Result<(), Vec<DocumentProblem>>| {
+/// The messages of the shape problems that the decoder reports.
+fn shape_problems(document: SchemaDocument, text: &str) -> Vec<String> {
+    let shape_only = |result: Result<(), Vec<DocumentProblem>>| {
         let mut problems = result.err().unwrap_or_default();
         problems.retain(|problem| !matches!(problem.fault, DocumentFault::Rule(_)));
-        told(&problems)
+        messages(&problems)
     };
     match document {
         SchemaDocument::Tree => {
             let mut problems = Tree::decode(text.as_bytes()).err().unwrap_or_default();
             problems.retain(|problem| is_tree_shape(&problem.fault));
-            told(&problems)
+            messages(&problems)
         }
-        SchemaDocument::RunState => of(RunState::decode(text.as_bytes()).map(drop)),
-        SchemaDocument::AgentOutput => of(AgentOutput::decode(text.as_bytes()).map(drop)),
-        SchemaDocument::Config => of(Config::decode(text.as_bytes()).map(drop)),
-        SchemaDocument::Tools => of(Tools::decode(text.as_bytes()).map(drop)),
-        SchemaDocument::Event => vec!["events are written and never read".to_owned()],
+        SchemaDocument::RunState => shape_only(RunState::decode(text.as_bytes()).map(drop)),
+        SchemaDocument::AgentOutput => shape_only(AgentOutput::decode(text.as_bytes()).map(drop)),
+        SchemaDocument::Config => shape_only(Config::decode(text.as_bytes()).map(drop)),
+        SchemaDocument::Tools => {
+            shape_only(Tools::decode(text.as_bytes()).map(drop).map_err(DocumentProblems::into_vec))
+        }
+        SchemaDocument::Event => vec!["events have no decoder".to_owned()],
     }
 }
 
-fn agree(
+fn check_agreement(
     document: SchemaDocument,
     validator: &Validator,
     value: &Value,
     text: &str,
 ) -> Result<(), TestCaseError> {
-    let faults = shape_faults(document, text);
-    prop_assert_eq!(faults.is_empty(), validator.is_valid(value), "{}\nthe decoder says {:#?}", text, faults);
+    let problems = shape_problems(document, text);
+    let is_valid = validator.is_valid(value);
+    prop_assert_eq!(problems.is_empty(), is_valid, "{}\nthe decoder reports {:#?}", text, problems);
     Ok(())
 }
 
-fn json_agrees(document: SchemaDocument, good: impl Strategy<Value = Value>) {
+fn assert_json_agreement(document: SchemaDocument, good: impl Strategy<Value = Value>) {
     let validator = validator(document);
-    holds(changed(good), |value| agree(document, &validator, &value, &value.to_string()));
+    holds(changed(good), |value| check_agreement(document, &validator, &value, &value.to_string()));
 }
 
 #[test]
-fn the_tree_s_schema_and_decoder_agree_on_any_document() {
-    json_agrees(SchemaDocument::Tree, tree());
+fn tree_schema_and_decoder_agree_on_any_document() {
+    assert_json_agreement(SchemaDocument::Tree, tree());
 }
 
 #[test]
-fn the_run_state_s_schema_and_decoder_agree_on_any_document() {
-    json_agrees(SchemaDocument::RunState, run_state());
+fn run_state_schema_and_decoder_agree_on_any_document() {
+    assert_json_agreement(SchemaDocument::RunState, run_state());
 }
 
 #[test]
-fn the_answer_s_schema_and_decoder_agree_on_any_document() {
-    json_agrees(SchemaDocument::AgentOutput, agent_output());
+fn answer_schema_and_decoder_agree_on_any_document() {
+    assert_json_agreement(SchemaDocument::AgentOutput, agent_output());
 }
 
 #[test]
-fn the_configuration_s_schema_and_decoder_agree_on_any_document() {
+fn config_schema_and_decoder_agree_on_any_document() {
     let validator = validator(SchemaDocument::Config);
     holds((changed(config()), any::<bool>()), |(value, with_headers)| {
         let value = without_null(value);
         let Value::Object(file) = &value else { return Ok(()) };
-        agree(SchemaDocument::Config, &validator, &value, &toml_of(file, with_headers))
+        check_agreement(SchemaDocument::Config, &validator, &value, &toml_of(file, with_headers))
     });
 }
 
-fn verdict(document: SchemaDocument, value: &Value) -> (bool, bool) {
-    let in_toml =
+/// Whether the schema and the decoder accept the document.
+fn acceptance(document: SchemaDocument, value: &Value) -> (bool, bool) {
+    let toml =
         value.as_object().filter(|_| document == SchemaDocument::Config).map(|file| toml_of(file, true));
-    let text = in_toml.unwrap_or_else(|| value.to_string());
-    (validator(document).is_valid(value), shape_faults(document, &text).is_empty())
+    let text = toml.unwrap_or_else(|| value.to_string());
+    (validator(document).is_valid(value), shape_problems(document, &text).is_empty())
 }
 
 /// A leaf as a document, with one field changed.
@@ -151,7 +154,7 @@ fn leaf(field: &str, value: Value) -> Value {
 }
 
 #[test]
-fn schema_and_decoder_agree_on_trees_picked_by_hand() {
+fn schema_and_decoder_agree_on_example_trees() {
     let long = "x".repeat(128);
     let good = [
         leaf("title", json!("日本\u{0}")),
@@ -192,20 +195,20 @@ fn schema_and_decoder_agree_on_trees_picked_by_hand() {
     ];
     for (documents, expected) in [(&good[..], true), (&bad[..], false)] {
         for value in documents {
-            assert_eq!(verdict(SchemaDocument::Tree, value), (expected, expected), "{value}");
+            assert_eq!(acceptance(SchemaDocument::Tree, value), (expected, expected), "{value}");
         }
     }
 }
 
 #[test]
-fn schema_and_decoder_agree_on_small_documents_picked_by_hand() {
+fn schema_and_decoder_agree_on_example_documents() {
     let state = |key: &str, value: Value| {
         let fresh = runner_core::model::run_state::RunState::new(None).to_bytes();
         let mut state: Value = serde_json::from_slice(&fresh).unwrap();
         state[key] = value;
         state
     };
-    let repair = |mode: &str| json!({ "iter": 1, "node": "a", "mode": mode, "tries": 0, "rejected": "{", "errors": ["e"] });
+    let repair = |mode: &str| json!({ "iter": 1, "node": "a", "mode": mode, "tries": 0, "rejected": "{", "errors": ["e"], "errors_omitted": 0 });
     use SchemaDocument::{AgentOutput, Config, RunState};
     for (document, value, expected) in [
         (AgentOutput, json!({ "status": "done", "summary": "" }), true),
@@ -261,6 +264,6 @@ fn schema_and_decoder_agree_on_small_documents_picked_by_hand() {
         (Config, json!({ "executor": { "kind": "command", "model": "m" } }), true),
         (Config, json!({ "executor": { "Kind": "codex" } }), false),
     ] {
-        assert_eq!(verdict(document, &value), (expected, expected), "{value}");
+        assert_eq!(acceptance(document, &value), (expected, expected), "{value}");
     }
 }

@@ -1,14 +1,14 @@
-//! Whole runs in a simulated world: agents of every temper, faults at every effect, the rules after every commit.
+//! Simulates whole runs: agents of every kind, faults at every effect, and all rules checked after every commit.
 //!
 //! Each run has three parts.
 //!
 //! 1. Faults on: crashes before and after every effect, lost journal entries, full disks, odd guards. After a
-//!    crash the world recovers, and the loop goes on.
+//!    crash the world recovers, and the loop continues.
 //! 2. Faults off, the same agents. The run must end (complete, stuck, or at its limit) within `max_iterations`
 //!    iterations in all and as many invocations: every iteration takes the next number, and no number above the
 //!    limit is planned, so nothing that an agent does can make a run longer.
 //! 3. Honest agents and a raised limit. The run must be complete or stuck within `1 + 2 * n` iterations, where
-//!    `n` counts its open leaves: at most one repair is pending and an honest agent mends it at once; an honest
+//!    `n` counts its open leaves: at most one repair is pending and an honest agent fixes it at once; an honest
 //!    agent passes a leaf in one iteration; and a leaf that is stuck is replanned at most once before that.
 
 mod agent;
@@ -36,14 +36,14 @@ use oracle::Seen;
 use random::Random;
 use world::{Broken, Faults, Sim};
 
-use crate::fewer;
+use crate::count_from_env;
 
-/// How many whole runs are made; `RUNNER_SIMULATION_RUNS` may ask for fewer.
+/// The number of simulated runs; `RUNNER_SIMULATION_RUNS` overrides it.
 const RUNS: u64 = 20_000;
-/// One run in so many is made twice, to compare every byte.
-const TWICE: u64 = 16;
-/// One run in so many is audited from its commits alone.
-const AUDITED: u64 = 4;
+/// One run in this many runs twice, to compare every byte.
+const REPEATED_EVERY: u64 = 16;
+/// One run in this many is audited from its commits.
+const AUDITED_EVERY: u64 = 4;
 
 fn start_tree(attempts: u32) -> Tree {
     let root = Node {
@@ -61,13 +61,12 @@ fn start_tree(attempts: u32) -> Tree {
 }
 
 fn config(random: &mut Random) -> Config {
-    let usual = Config::default();
     let mut config = Config {
         max_iterations: BoundedInt::new(5 + i64::try_from(random.below(36)).unwrap()).unwrap(),
         max_attempts_default: BoundedInt::new(1 + i64::try_from(random.below(3)).unwrap()).unwrap(),
         prompt_budget_bytes: BoundedInt::new([4096, 6000, 40_000][random.below(3)]).unwrap(),
         on_stuck: if random.percent(50) { OnStuck::Replan } else { OnStuck::Stop },
-        ..usual
+        ..Config::default()
     };
     (config.on_usage_limit, config.ladder) = ladder(random);
     (config.budget, config.prices) = budget(random);
@@ -77,7 +76,7 @@ fn config(random: &mut Random) -> Config {
     config
 }
 
-/// Half of the runs have more than one agent, and half go on with the next one when an allowance is used up.
+/// Half of the runs have more than one agent, and half continue with the next one at a usage limit.
 fn ladder(random: &mut Random) -> (OnUsageLimit, Vec<Rung>) {
     let rung = |model: &str, after: Option<i64>| Rung {
         after_attempts: after.and_then(BoundedInt::new),
@@ -91,19 +90,19 @@ fn ladder(random: &mut Random) -> (OnUsageLimit, Vec<Rung>) {
     (if random.percent(50) { OnUsageLimit::Next } else { OnUsageLimit::Wait }, rungs)
 }
 
-/// One run in four has limits, near or far.
+/// One run in four has a budget, low or high.
 fn budget(random: &mut Random) -> (Budget, Prices) {
     let mut budget = Budget::default();
     if random.percent(25) {
-        let mut some = |scale: i64| {
+        let mut maybe_limit = |scale: i64| {
             let limit = (1 + i64::try_from(random.below(60)).unwrap()) * scale;
             random.percent(40).then_some(limit)
         };
         let usd = |limit: i64| Usd::of_microdollars(u64::try_from(limit).unwrap());
-        budget.run_tokens = some(20).and_then(BoundedInt::new);
-        budget.leaf_tokens = some(5).and_then(BoundedInt::new);
-        budget.run_usd = some(20).map(usd);
-        budget.leaf_usd = some(5).map(usd);
+        budget.run_tokens = maybe_limit(20).and_then(BoundedInt::new);
+        budget.leaf_tokens = maybe_limit(5).and_then(BoundedInt::new);
+        budget.run_usd = maybe_limit(20).map(usd);
+        budget.leaf_usd = maybe_limit(5).map(usd);
     }
     let price = TokenPrice {
         input: Usd::of_microdollars(1_250_000),
@@ -114,7 +113,7 @@ fn budget(random: &mut Random) -> (Budget, Prices) {
     (budget, priced.map(|name| (name.to_owned(), price)).collect())
 }
 
-/// Some runs have mostly good agents, some have only bad ones; together they have all.
+/// Some runs have mostly good agents, some only bad ones; together they cover all.
 fn tempers(random: &mut Random) -> Vec<Temper> {
     let mut tempers: Vec<Temper> = (0..4).map(|_| *random.pick(&Temper::ALL).unwrap()).collect();
     let good =
@@ -123,12 +122,11 @@ fn tempers(random: &mut Random) -> Vec<Temper> {
     tempers
 }
 
-/// One whole run.
 fn run(seed: u64) -> Sim {
     let mut random = Random::new(seed);
     let config = config(&mut random);
     let tempers = tempers(&mut random);
-    let attempts = u32::try_from(config.max_attempts_default.get()).unwrap();
+    let attempts = config.max_attempts_default.as_u32();
     let mut sim = Sim::new(random, config, tempers, &start_tree(attempts));
     let crash = [0, 1, 5, 20][sim.random.below(4)];
     sim.faults = Faults { crash, disk_full: crash / 2, guard: 10 };
@@ -144,7 +142,7 @@ fn run(seed: u64) -> Sim {
     sim
 }
 
-/// One invocation of the loop; none where it crashed.
+/// One invocation of the loop; none if it crashed.
 fn invoke(sim: &mut Sim) -> Option<StopReason> {
     let limit = sim.random.percent(10).then_some(2);
     sim.is_fresh = true;
@@ -176,7 +174,7 @@ fn is_final(stop: &StopReason) -> bool {
 fn end_with_any_agent(sim: &mut Sim) {
     let bound = sim.config.max_iterations.get() + 1;
     let ended = (0..=bound).any(|_| invoke(sim).is_some_and(|stop| is_final(&stop)));
-    assert!(ended, "a run of {bound} iterations at most goes on after {}", sim.commits.len());
+    assert!(ended, "a run with a limit of {bound} iterations continues after {}", sim.commits.len());
     assert!(i64::try_from(sim.commits.len()).unwrap() <= bound);
 }
 
@@ -184,7 +182,8 @@ fn end_with_honest_agents(sim: &mut Sim) {
     sim.tempers = vec![Temper::Honest];
     sim.raise_limit();
     let leaves = sim.tree().root().leaves();
-    let (made, bound) = (sim.commits.len(), 1 + 2 * (leaves.total - leaves.passed));
+    let commits_before = sim.commits.len();
+    let bound = 1 + 2 * (leaves.total - leaves.passed);
     loop {
         match invoke(sim) {
             Some(StopReason::Complete | StopReason::Stuck { .. }) => break,
@@ -192,11 +191,12 @@ fn end_with_honest_agents(sim: &mut Sim) {
             other => panic!("honest agents end with {other:?}"),
         }
     }
-    assert!(sim.commits.len() - made <= bound, "{} of {bound}", sim.commits.len() - made);
+    let iterations = sim.commits.len() - commits_before;
+    assert!(iterations <= bound, "{iterations} of {bound}");
 }
 
-/// A fingerprint of everything a run wrote.
-fn history(sim: &Sim) -> Sha256 {
+/// The digest of everything a run wrote.
+fn history_digest(sim: &Sim) -> Sha256 {
     let mut bytes = Vec::new();
     for commit in &sim.commits {
         for part in [commit.message.as_bytes(), &commit.tree, &commit.state, commit.prompt.as_bytes()] {
@@ -206,15 +206,15 @@ fn history(sim: &Sim) -> Sha256 {
     Sha256::of(&bytes)
 }
 
-/// Runs the seeds from `start` to `all` in steps of `by`; a failing one is named.
-fn runs((start, all): (u64, u64), by: usize) -> Seen {
+/// Runs the seeds from `start` to `count` in steps of `step`; a panic names the failing seed.
+fn run_seeds(start: u64, count: u64, step: usize) -> Seen {
     let mut seen = Seen::default();
-    for seed in (start..all).step_by(by) {
+    for seed in (start..count).step_by(step) {
         let sim = std::panic::catch_unwind(|| run(seed)).unwrap_or_else(|_| panic!("seed {seed} failed"));
-        if seed % TWICE == 0 {
-            assert_eq!(history(&run(seed)), history(&sim), "seed {seed} has two histories");
+        if seed % REPEATED_EVERY == 0 {
+            assert_eq!(history_digest(&run(seed)), history_digest(&sim), "seed {seed} has two histories");
         }
-        if seed % AUDITED == 0 {
+        if seed % AUDITED_EVERY == 0 {
             audit::assert_verified(&sim.commits);
         }
         seen.add(sim.oracle.seen);
@@ -225,22 +225,22 @@ fn runs((start, all): (u64, u64), by: usize) -> Seen {
 #[test]
 fn every_rule_holds_in_every_run_and_every_ending_is_reached() {
     let mut seen = Seen::default();
-    let all = fewer("RUNNER_SIMULATION_RUNS", RUNS);
+    let count = count_from_env("RUNNER_SIMULATION_RUNS", RUNS);
     std::thread::scope(|scope| {
-        let halves = [0, 1].map(|start| scope.spawn(move || runs((start, all), 2)));
+        let halves = [0, 1].map(|start| scope.spawn(move || run_seeds(start, count, 2)));
         for half in halves {
             seen.add(half.join().unwrap_or_else(|_| panic!("a run failed, see above")));
         }
     });
-    assert_eq!(seen.runs, all);
-    // A handful of runs cannot reach everything, so nothing less than all of them is asked to.
-    if all == RUNS {
-        assert_reached(&seen);
+    assert_eq!(seen.runs, count);
+    // Only the full number of runs covers everything.
+    if count == RUNS {
+        assert_covered(&seen);
     }
 }
 
-/// Everything that can happen did.
-fn assert_reached(seen: &Seen) {
+/// Asserts that the runs covered every case.
+fn assert_covered(seen: &Seen) {
     assert_eq!(seen.outcomes.iter().copied().collect::<Vec<_>>(), Outcome::ALL);
     assert_eq!(seen.tempers.iter().copied().collect::<Vec<_>>(), Temper::ALL);
     let sorted = |words: &[&str]| {
@@ -248,14 +248,14 @@ fn assert_reached(seen: &Seen) {
         words.sort();
         words
     };
-    let found = |words: &BTreeSet<&str>| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    assert_eq!(found(&seen.stops), sorted(&STOPS));
-    assert_eq!(found(&seen.events), sorted(&EVENTS));
-    assert_eq!(found(&seen.faults), sorted(&["crash", "disk full", "lost"]));
-    assert_eq!(found(&seen.branches), sorted(&BRANCHES));
-    assert_eq!(seen.marks.iter().cloned().collect::<Vec<_>>(), sorted(&MARKS));
+    let owned = |words: &BTreeSet<&str>| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    assert_eq!(owned(&seen.stops), sorted(&STOPS));
+    assert_eq!(owned(&seen.events), sorted(&EVENTS));
+    assert_eq!(owned(&seen.faults), sorted(&["crash", "disk full", "lost"]));
+    assert_eq!(owned(&seen.branches), sorted(&BRANCHES));
+    assert_eq!(seen.annotations.iter().cloned().collect::<Vec<_>>(), sorted(&ANNOTATIONS));
     for rule in RULES {
-        assert!(seen.rules.iter().any(|found| found.starts_with(rule)), "no agent broke: {rule}");
+        assert!(seen.rules.iter().any(|message| message.starts_with(rule)), "no agent violated: {rule}");
     }
     for (mode, table) in [("leaf", &LEAF[..]), ("repair", &REPAIR), ("replan", &REPLAN)] {
         let rows = seen.rows.iter().filter(|row| row.0 == mode);
@@ -296,15 +296,15 @@ const EVENTS: [&str; 11] = [
     "budget_unenforceable",
     "stopped",
 ];
-/// What agents, waits and budgets can come to.
+/// Branches of the choice of agents, of waits and of budgets.
 const BRANCHES: [&str; 14] = [
     "climbed",
     "fell back",
     "fell back to the first",
-    "all used up",
+    "all limited",
     "waits",
     "waits for another agent",
-    "wait taken up again",
+    "wait continued",
     "cost reported",
     "cost estimated",
     "cost unknown",
@@ -313,29 +313,29 @@ const BRANCHES: [&str; 14] = [
     "leaf_tokens",
     "leaf_usd",
 ];
-const MARKS: [&str; 7] = [
-    "restored",
-    "changed",
-    "created",
-    "edited",
+const ANNOTATIONS: [&str; 7] = [
+    "guard-file-restored",
+    "guard-file-changed",
+    "guard-file-created",
+    "plan-edited",
     "selected-task-edited",
     "repair-abandoned",
     "nothing-changed",
 ];
 const RULES: [&str; 10] = [
-    "passed and may not be removed",
-    "passed and may not be moved",
-    "passed and may not be changed",
-    "passed and may not get the child",
-    "is open and may not be removed",
-    "is the root and stays the root",
+    "has passed and must not be removed",
+    "has passed and must not be moved",
+    "has passed and must not change",
+    "has passed and must not get the child",
+    "is open and must not be removed",
+    "is the root and must stay the root",
     "is the selected node and must stay",
     "got children although the status is",
     "the status is `decomposed`",
-    "is protected and was put back",
+    "is protected and was restored",
 ];
 
-/// The update table: what a commit says of a session on a leaf, and how it ended.
+/// The outcome table: the claim in the commit of a session on a leaf, and its outcome.
 const LEAF: [(&str, Outcome); 9] = [
     ("done guard=pass free", Outcome::Passed),
     ("done guard=fail charged", Outcome::GuardFailed),
@@ -362,7 +362,7 @@ const REPLAN: [(&str, Outcome); 6] = [
     ("retry guard=skipped free", Outcome::ReplanRefused),
     ("retry guard=skipped free", Outcome::InvalidTree),
 ];
-/// The sessions without an answer that no wait mends; in any mode they cost nothing.
+/// Sessions without an answer that waiting does not help; in no mode do they charge an attempt.
 const FREE: [Outcome; 9] = [
     Outcome::TimedOut,
     Outcome::IdleTimeout,

@@ -1,4 +1,4 @@
-//! What `runner start` makes of what it finds.
+//! The documents that `runner start` composes from the work tree, HEAD and the run's branch.
 
 use runner_core::layout::Doc;
 use runner_core::model::goal::{GoalError, TEMPLATE};
@@ -15,7 +15,7 @@ fn id(text: &str) -> RunId {
     RunId::new(text).unwrap()
 }
 
-fn wish(goal: &str) -> StartOptions {
+fn options_with_goal(goal: &str) -> StartOptions {
     StartOptions { goal: Some(goal.to_owned()), ..StartOptions::default() }
 }
 
@@ -25,27 +25,27 @@ fn with(docs: &DocSet, doc: Doc, bytes: impl Into<Vec<u8>>) -> DocSet {
     docs
 }
 
-/// The documents of a run as its branch has them.
-fn run(name: &str, goal: &str) -> DocSet {
+/// The documents of a newly started run.
+fn new_run(name: &str, goal: &str) -> DocSet {
     let nothing = DocSet::new();
     let sources = DocumentSources { work: &nothing, head: &nothing, tip: None, on_branch: false };
     compose(&id(name), goal.as_bytes(), sources, &StartOptions::default()).unwrap().docs
 }
 
-/// On the run's branch with these files in the work tree.
+/// Starts on the run's branch with these files in the work tree.
 fn resume(name: &str, work: &DocSet, tip: &DocSet) -> Result<StartDocuments, StartError> {
     let sources = DocumentSources { work, head: tip, tip: Some(tip), on_branch: true };
     compose(&id(name), &work[&Doc::Goal], sources, &StartOptions::default())
 }
 
-/// Elsewhere, on the way to the branch of a run.
+/// Starts on another branch and switches to the run's.
 fn switch(name: &str, work: &DocSet, head: &DocSet, tip: &DocSet) -> Result<StartDocuments, StartError> {
     let sources = DocumentSources { work, head, tip: Some(tip), on_branch: false };
     compose(&id(name), &work[&Doc::Goal], sources, &StartOptions::default())
 }
 
-/// A new run where files of another lie about.
-fn begin(name: &str, work: &DocSet, keep_plan: bool) -> Result<StartDocuments, StartError> {
+/// Starts a new run where files of another exist.
+fn start_new(name: &str, work: &DocSet, keep_plan: bool) -> Result<StartDocuments, StartError> {
     let sources = DocumentSources { work, head: work, tip: None, on_branch: false };
     compose(&id(name), &work[&Doc::Goal], sources, &StartOptions { keep_plan, ..StartOptions::default() })
 }
@@ -62,7 +62,7 @@ fn text_of(docs: &DocSet, doc: Doc) -> String {
     String::from_utf8(docs[&doc].clone()).unwrap()
 }
 
-/// A child of the root, changed.
+/// A node for the root's children.
 fn child(id: &str, change: impl Fn(&mut Node)) -> Node {
     let mut node = unseeded_tree().root().clone();
     node.id = id.parse().unwrap();
@@ -70,16 +70,16 @@ fn child(id: &str, change: impl Fn(&mut Node)) -> Node {
     node
 }
 
-/// The tree of these documents with these children below the root.
-fn grown(docs: &DocSet, children: Vec<Node>) -> Vec<u8> {
+/// The tree of these documents with these children of the root.
+fn tree_with_children(docs: &DocSet, children: Vec<Node>) -> Vec<u8> {
     let mut root = tree_of(docs).root().clone();
     root.children = children;
     Tree::new(root).unwrap().bytes().to_vec()
 }
 
 #[test]
-fn a_first_start_makes_every_document() {
-    let docs = run("x", "# Ship it\n\n## Acceptance\n- it ships\n");
+fn first_start_creates_every_document() {
+    let docs = new_run("x", "# Ship it\n\n## Acceptance\n- it ships\n");
     assert_eq!(docs.keys().copied().collect::<Vec<_>>(), Doc::ALL);
     assert_eq!(text_of(&docs, Doc::Goal), "---\nid: x\n---\n\n# Ship it\n\n## Acceptance\n- it ships\n");
     assert_eq!(state_of(&docs), RunState::new(Some(id("x"))));
@@ -95,7 +95,7 @@ fn a_first_start_makes_every_document() {
 }
 
 #[test]
-fn a_goal_that_nobody_wrote_is_told() {
+fn template_goal_counts_as_unwritten() {
     let nothing = DocSet::new();
     let sources = DocumentSources { work: &nothing, head: &nothing, tip: None, on_branch: false };
     let composed =
@@ -105,10 +105,10 @@ fn a_goal_that_nobody_wrote_is_told() {
 }
 
 #[test]
-fn the_goal_of_the_command_line_fills_an_empty_file_and_overwrites_none() {
+fn goal_option_fills_an_empty_file_and_never_overwrites() {
     let work = |text: &str| with(&DocSet::new(), Doc::Goal, text);
     let file = |work: &DocSet, goal: &str| {
-        goal_file(work, &wish(goal)).map(|bytes| String::from_utf8(bytes).unwrap())
+        goal_file(work, &options_with_goal(goal)).map(|bytes| String::from_utf8(bytes).unwrap())
     };
     assert_eq!(goal_file(&DocSet::new(), &StartOptions::default()), Ok(TEMPLATE.into()));
     assert_eq!(goal_file(&work("mine"), &StartOptions::default()), Ok("mine".into()));
@@ -125,20 +125,20 @@ fn the_goal_of_the_command_line_fills_an_empty_file_and_overwrites_none() {
 }
 
 #[test]
-fn starting_again_changes_nothing() {
-    let docs = run("x", "Do it.\n");
+fn second_start_changes_nothing() {
+    let docs = new_run("x", "Do it.\n");
     assert_eq!(resume("x", &docs, &docs).map(|composed| composed.docs), Ok(docs));
 }
 
 #[test]
-fn what_the_user_changed_on_the_branch_is_taken_in() {
-    let tip = run("x", "Do it.\n");
+fn user_changes_on_the_branch_are_kept() {
+    let tip = new_run("x", "Do it.\n");
     let mut work = with(&tip, Doc::Config, "max_iterations = 7\n");
     work.insert(Doc::Goal, "---\nid: x\n---\nDo more.\n".into());
     work.insert(Doc::Feedback, "learned\n".into());
     work.insert(Doc::Gitignore, "mine\n".into());
     work.insert(Doc::TreeSchema, "{}".into());
-    work.insert(Doc::Tree, grown(&tip, vec![child("a", |_| {})]));
+    work.insert(Doc::Tree, tree_with_children(&tip, vec![child("a", |_| {})]));
     let docs = resume("x", &work, &tip).unwrap().docs;
     for doc in [Doc::Config, Doc::Goal, Doc::Feedback, Doc::Tree] {
         assert_eq!(docs[&doc], work[&doc], "{doc:?}");
@@ -148,20 +148,20 @@ fn what_the_user_changed_on_the_branch_is_taken_in() {
 }
 
 #[test]
-fn an_edit_of_the_tree_keeps_the_rules() {
-    let tip = run("x", "Do it.\n");
-    let tip = with(&tip, Doc::Tree, grown(&tip, vec![child("a", |_| {})]));
-    let passed = grown(&tip, vec![child("a", |node| node.passes = true), child("b", |_| {})]);
-    let fault = resume("x", &with(&tip, Doc::Tree, passed), &tip).unwrap_err();
-    assert!(matches!(&fault, StartError::TreeEdit(faults) if faults.len() == 1));
-    assert_eq!(fault.to_string(), "the edit of tree.json breaks 1 rule");
-    let fault = resume("x", &with(&tip, Doc::Tree, "{}"), &tip).unwrap_err();
-    assert_eq!(fault.to_string(), "tree.json has 2 faults");
+fn user_edit_of_the_tree_must_satisfy_the_rules() {
+    let tip = new_run("x", "Do it.\n");
+    let tip = with(&tip, Doc::Tree, tree_with_children(&tip, vec![child("a", |_| {})]));
+    let passed = tree_with_children(&tip, vec![child("a", |node| node.passes = true), child("b", |_| {})]);
+    let error = resume("x", &with(&tip, Doc::Tree, passed), &tip).unwrap_err();
+    assert!(matches!(&error, StartError::TreeEdit(faults) if faults.len() == 1));
+    assert_eq!(error.to_string(), "the edit of tree.json violates 1 rule");
+    let error = resume("x", &with(&tip, Doc::Tree, "{}"), &tip).unwrap_err();
+    assert_eq!(error.to_string(), "tree.json has 2 errors");
 }
 
 #[test]
-fn the_run_state_is_kept_for_its_run_and_made_anew_for_another() {
-    let tip = run("x", "Do it.\n");
+fn run_state_is_kept_for_its_run_and_reset_for_another() {
+    let tip = new_run("x", "Do it.\n");
     let later = RunState { last_summary: Some("half".to_owned()), ..state_of(&tip) };
     let tip = with(&tip, Doc::RunState, later.to_bytes());
     assert_eq!(resume("x", &tip, &tip).map(|composed| state_of(&composed.docs)), Ok(later));
@@ -169,14 +169,14 @@ fn the_run_state_is_kept_for_its_run_and_made_anew_for_another() {
     let docs = resume("x", &foreign, &foreign).unwrap().docs;
     assert_eq!(state_of(&docs), RunState::new(Some(id("x"))));
     let broken = with(&tip, Doc::RunState, "[]");
-    assert_eq!(resume("x", &broken, &broken).unwrap_err().to_string(), "run_state.json has 1 fault");
-    // The work tree's own copy has no say.
+    assert_eq!(resume("x", &broken, &broken).unwrap_err().to_string(), "run_state.json has 1 error");
+    // The work tree's copy is ignored.
     assert_eq!(resume("x", &broken, &tip).map(|composed| composed.docs), Ok(tip));
 }
 
 #[test]
-fn a_new_run_gets_a_new_tree_or_the_open_part_of_the_old_one() {
-    let old = run("old", "Old goal.\n");
+fn new_run_gets_a_new_tree_or_the_open_tasks_of_the_old_one() {
+    let old = new_run("old", "Old goal.\n");
     let done = child("done", |node| node.passes = true);
     let tried = child("tried", |node| {
         node.attempts = 2;
@@ -185,11 +185,11 @@ fn a_new_run_gets_a_new_tree_or_the_open_part_of_the_old_one() {
     let half = child("half", |node| {
         node.children = vec![child("h1", |node| node.passes = true), child("h2", |_| {})];
     });
-    let work = with(&old, Doc::Tree, grown(&old, vec![done, half, tried]));
+    let work = with(&old, Doc::Tree, tree_with_children(&old, vec![done, half, tried]));
     let work = with(&work, Doc::Goal, "New goal.\n");
     let work = with(&work, Doc::Config, "max_attempts_default = 9\n");
 
-    let fresh = begin("new", &work, false).unwrap().docs;
+    let fresh = start_new("new", &work, false).unwrap().docs;
     assert_eq!(tree_of(&fresh).node_count(), 1);
     assert_eq!(
         (tree_of(&fresh).root().title.as_str(), tree_of(&fresh).root().max_attempts),
@@ -197,7 +197,7 @@ fn a_new_run_gets_a_new_tree_or_the_open_part_of_the_old_one() {
     );
     assert_eq!(state_of(&fresh).run_id, Some(id("new")));
 
-    let kept = tree_of(&begin("new", &work, true).unwrap().docs);
+    let kept = tree_of(&start_new("new", &work, true).unwrap().docs);
     assert_eq!(kept.root().title, "New goal.");
     let children: Vec<_> =
         kept.root().children.iter().map(|node| (node.id.as_str(), node.children.len())).collect();
@@ -205,32 +205,32 @@ fn a_new_run_gets_a_new_tree_or_the_open_part_of_the_old_one() {
     let tried = &kept.root().children[1];
     assert_eq!((tried.attempts, tried.max_attempts), (0, 5));
     let broken = with(&work, Doc::Tree, "{}");
-    assert!(begin("new", &broken, false).is_ok());
-    assert!(matches!(begin("new", &broken, true), Err(StartError::Tree(_))));
+    assert!(start_new("new", &broken, false).is_ok());
+    assert!(matches!(start_new("new", &broken, true), Err(StartError::Tree(_))));
 }
 
 #[test]
-fn a_plan_written_before_the_first_start_is_the_plan() {
+fn plan_written_before_the_first_start_is_kept() {
     let init: DocSet = Doc::ALL.into_iter().map(|doc| (doc, doc.scaffold())).collect();
     let init = with(&init, Doc::Goal, "Do it.\n");
-    let seeded = tree_of(&begin("x", &init, false).unwrap().docs);
-    assert_eq!(seeded.root().title, "Do it.", "the tree of `init` is no plan");
+    let seeded = tree_of(&start_new("x", &init, false).unwrap().docs);
+    assert_eq!(seeded.root().title, "Do it.", "the tree that `init` writes is not a plan");
 
-    let own = with(&init, Doc::Tree, grown(&init, vec![child("a", |_| {})]));
-    assert_eq!(begin("x", &own, false).unwrap().docs[&Doc::Tree], own[&Doc::Tree]);
-    let counted = grown(&init, vec![child("a", |node| node.attempts = 1)]);
-    let fault = begin("x", &with(&init, Doc::Tree, counted), false);
-    assert!(matches!(fault, Err(StartError::TreeEdit(faults)) if faults.len() == 1));
+    let own = with(&init, Doc::Tree, tree_with_children(&init, vec![child("a", |_| {})]));
+    assert_eq!(start_new("x", &own, false).unwrap().docs[&Doc::Tree], own[&Doc::Tree]);
+    let counted = tree_with_children(&init, vec![child("a", |node| node.attempts = 1)]);
+    let error = start_new("x", &with(&init, Doc::Tree, counted), false);
+    assert!(matches!(error, Err(StartError::TreeEdit(faults)) if faults.len() == 1));
 }
 
 #[test]
-fn a_switch_brings_the_run_s_own_files_and_carries_the_user_s_changes() {
-    let head = run("here", "Here.\n");
-    let tip = with(&run("there", "There.\n"), Doc::Feedback, "learned there\n");
-    // Only the id changed: go there.
+fn switch_checks_out_the_runs_files_and_keeps_user_changes() {
+    let head = new_run("here", "Here.\n");
+    let tip = with(&new_run("there", "There.\n"), Doc::Feedback, "learned there\n");
+    // Only the id changed: switch to that run.
     let work = with(&head, Doc::Goal, "---\nid: there\n---\n\nHere.\n");
     assert_eq!(switch("there", &work, &head, &tip).map(|composed| composed.docs), Ok(tip.clone()));
-    // Goal and configuration changed: carried.
+    // Goal and configuration changed: keep both changes.
     let work = with(&work, Doc::Goal, "---\nid: there\n---\n\nMore.\n");
     let work = with(&work, Doc::Config, "max_iterations = 7\n");
     let docs = switch("there", &work, &head, &tip).unwrap().docs;
@@ -240,20 +240,20 @@ fn a_switch_brings_the_run_s_own_files_and_carries_the_user_s_changes() {
     assert_eq!(
         tree_of(&docs).root().title,
         "More.",
-        "nothing was done yet, so the new goal makes a new root"
+        "no task was attempted yet, so the new goal makes a new root"
     );
-    let worked = with(&tip, Doc::Tree, grown(&tip, vec![child("a", |_| {})]));
+    let worked = with(&tip, Doc::Tree, tree_with_children(&tip, vec![child("a", |_| {})]));
     let docs = switch("there", &work, &head, &worked).unwrap().docs;
-    assert_eq!(docs[&Doc::Tree], worked[&Doc::Tree], "a plan that was made stays");
-    // The template is no change.
+    assert_eq!(docs[&Doc::Tree], worked[&Doc::Tree], "an existing plan stays");
+    // The template does not count as a change.
     let work = with(&head, Doc::Goal, TEMPLATE);
     assert_eq!(switch("there", &work, &head, &tip).unwrap().docs[&Doc::Goal], tip[&Doc::Goal]);
 }
 
 #[test]
-fn a_switch_brings_the_run_s_own_configuration_where_the_user_changed_none() {
-    let head = with(&run("here", "Here.\n"), Doc::Config, "max_iterations = 7\n");
-    let tip = with(&run("there", "There.\n"), Doc::Config, "max_iterations = 9\n");
+fn switch_uses_the_runs_configuration_if_the_user_changed_none() {
+    let head = with(&new_run("here", "Here.\n"), Doc::Config, "max_iterations = 7\n");
+    let tip = with(&new_run("there", "There.\n"), Doc::Config, "max_iterations = 9\n");
     let tip = with(&tip, Doc::Gitignore, [&b"theirs\n"[..], &tip[&Doc::Gitignore]].concat());
     let work = with(&head, Doc::Goal, "---\nid: there\n---\n\nHere.\n");
     let docs = switch("there", &work, &head, &tip).unwrap().docs;
@@ -262,11 +262,11 @@ fn a_switch_brings_the_run_s_own_configuration_where_the_user_changed_none() {
 }
 
 #[test]
-fn a_switch_that_would_lose_something_is_refused() {
-    let head = run("here", "Here.\n");
-    let tip = run("there", "There.\n");
+fn switch_that_would_lose_changes_is_refused() {
+    let head = new_run("here", "Here.\n");
+    let tip = new_run("there", "There.\n");
     let mut work = with(&head, Doc::Questions, "why?\n");
-    work.insert(Doc::Tree, grown(&head, vec![child("a", |_| {})]));
+    work.insert(Doc::Tree, tree_with_children(&head, vec![child("a", |_| {})]));
     work.insert(Doc::OutputSchema, "{}".into());
     assert_eq!(
         switch("there", &work, &head, &tip),
@@ -274,16 +274,16 @@ fn a_switch_that_would_lose_something_is_refused() {
     );
     let same = with(&head, Doc::Questions, "why?\n");
     let tip = with(&tip, Doc::Questions, "why?\n");
-    assert!(switch("there", &same, &head, &tip).is_ok(), "nothing is lost where both are the same");
+    assert!(switch("there", &same, &head, &tip).is_ok(), "identical files lose nothing");
     let scaffold = with(&head, Doc::Questions, Doc::Questions.scaffold());
     let changed_head = with(&head, Doc::Questions, "old\n");
-    assert!(switch("there", &scaffold, &changed_head, &tip).is_ok(), "what `init` writes is no loss");
+    assert!(switch("there", &scaffold, &changed_head, &tip).is_ok(), "the scaffold of `init` is not a loss");
 }
 
 #[test]
-fn a_file_that_the_branch_lacks_comes_from_the_work_tree() {
-    let head = run("here", "Here.\n");
-    let mut tip = run("there", "There.\n");
+fn file_missing_on_the_branch_comes_from_the_work_tree() {
+    let head = new_run("here", "Here.\n");
+    let mut tip = new_run("there", "There.\n");
     tip.remove(&Doc::Config);
     tip.remove(&Doc::Assumptions);
     let head = with(&head, Doc::Config, "max_iterations = 7\n");
@@ -295,19 +295,19 @@ fn a_file_that_the_branch_lacks_comes_from_the_work_tree() {
 }
 
 #[test]
-fn a_wrong_configuration_stops_the_start() {
-    let tip = run("x", "Do it.\n");
-    let fault = resume("x", &with(&tip, Doc::Config, "a = 1\nb = 2\n"), &tip).unwrap_err();
-    assert_eq!(fault.to_string(), "config.toml has 2 faults");
-    let fault = resume("x", &with(&tip, Doc::Goal, "---\n"), &tip).unwrap_err();
-    assert_eq!(fault, StartError::Goal(GoalError::Unclosed));
+fn invalid_configuration_is_refused() {
+    let tip = new_run("x", "Do it.\n");
+    let error = resume("x", &with(&tip, Doc::Config, "a = 1\nb = 2\n"), &tip).unwrap_err();
+    assert_eq!(error.to_string(), "config.toml has 2 errors");
+    let error = resume("x", &with(&tip, Doc::Goal, "---\n"), &tip).unwrap_err();
+    assert_eq!(error, StartError::Goal(GoalError::Unclosed));
 }
 
 #[test]
-fn the_message_of_a_start_says_what_it_took_in() {
+fn start_message_records_user_commits_and_the_imported_plan() {
     for (own_commits, imported, expected) in [
         (0, None, "chore(loop): start run x\n"),
-        (1, None, "chore(loop): start run x\n\nRunner-Taken-In: 1\n"),
+        (1, None, "chore(loop): start run x\n\nRunner-User-Commits: 1\n"),
         (
             0,
             Some((PlanFormat::TaskMaster, 4)),
@@ -316,7 +316,7 @@ fn the_message_of_a_start_says_what_it_took_in() {
         (
             2,
             Some((PlanFormat::Markdown, 12)),
-            "chore(loop): start run x\n\nRunner-Taken-In: 2\nRunner-Plan-Import: markdown 12\n",
+            "chore(loop): start run x\n\nRunner-User-Commits: 2\nRunner-Plan-Import: markdown 12\n",
         ),
     ] {
         assert_eq!(message(&id("x"), own_commits, imported), expected);

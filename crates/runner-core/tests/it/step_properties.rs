@@ -1,4 +1,4 @@
-//! Properties of judging, merging and settling, over generated trees and agents that may write anything.
+//! Properties of `interpret`, `merge` and `settle` over generated trees and agents that may write anything.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use runner_core::step::{
     SessionExit, Snapshot, Transition, Usage, interpret, merge, plan, settle,
 };
 
-use crate::fewer;
+use crate::count_from_env;
 
-/// A tree as a list: each node hangs on an earlier one.
+/// One node of a tree in list form: its parent is an earlier node.
 #[derive(Clone, Debug)]
-struct Draft {
+struct NodeDraft {
     parent: usize,
     order: i64,
     words: u8,
@@ -26,9 +26,9 @@ struct Draft {
     max_attempts: u32,
 }
 
-fn draft() -> impl Strategy<Value = Draft> {
+fn draft() -> impl Strategy<Value = NodeDraft> {
     (any::<prop::sample::Index>(), -3..3_i64, 0..3_u8, any::<bool>(), 0..4_u32, 1..6_u32).prop_map(
-        |(parent, order, words, passes, attempts, max_attempts)| Draft {
+        |(parent, order, words, passes, attempts, max_attempts)| NodeDraft {
             parent: parent.index(64),
             order,
             words,
@@ -39,13 +39,13 @@ fn draft() -> impl Strategy<Value = Draft> {
     )
 }
 
-/// Grows nodes from drafts; `first` numbers the ids of the nodes below the root.
-fn grow(drafts: &[Draft]) -> Node {
-    fn build(at: usize, drafts: &[Draft], parents: &[usize]) -> Node {
-        let Draft { order, words, passes, attempts, max_attempts, .. } = drafts[at];
-        let below = (at + 1..drafts.len()).filter(|child| parents[*child] == at);
+/// Builds a tree from drafts; a node's id is its index.
+fn tree_from(drafts: &[NodeDraft]) -> Node {
+    fn build(index: usize, drafts: &[NodeDraft], parents: &[usize]) -> Node {
+        let NodeDraft { order, words, passes, attempts, max_attempts, .. } = drafts[index];
+        let children = (index + 1..drafts.len()).filter(|child| parents[*child] == index);
         Node {
-            id: NodeId::new(format!("n{at}")).unwrap(),
+            id: NodeId::new(format!("n{index}")).unwrap(),
             order,
             title: "t".repeat(usize::from(words)),
             goal: "g".repeat(usize::from(words)),
@@ -53,16 +53,16 @@ fn grow(drafts: &[Draft]) -> Node {
             passes,
             attempts,
             max_attempts,
-            children: below.map(|child| build(child, drafts, parents)).collect(),
+            children: children.map(|child| build(child, drafts, parents)).collect(),
         }
     }
     let parents: Vec<usize> = drafts.iter().enumerate().map(|(at, draft)| draft.parent % at.max(1)).collect();
     build(0, drafts, &parents)
 }
 
-/// What the runner could have written: sorted, counted, derived.
-fn lawful(mut node: Node) -> Node {
-    node.children = node.children.into_iter().map(lawful).collect();
+/// Makes a tree valid: sorts siblings, limits attempts, derives the parents' `passes`.
+fn make_valid(mut node: Node) -> Node {
+    node.children = node.children.into_iter().map(make_valid).collect();
     node.children.sort_by(|one, other| (one.order, &one.id).cmp(&(other.order, &other.id)));
     node.attempts = node.attempts.min(node.max_attempts);
     if !node.children.is_empty() {
@@ -75,19 +75,20 @@ fn bytes(root: &Node) -> Vec<u8> {
     serde_json::json!({ "version": 1, "root": root }).to_string().into_bytes()
 }
 
-/// The runner's tree, and what an agent made of it: some nodes changed in any way, some new, some gone.
+/// The runner's tree and an agent's version of it, with nodes changed in any way, added and removed.
 fn case() -> impl Strategy<Value = (Tree, Node)> {
     let drafts = prop::collection::vec(draft(), 1..24);
     let edits = prop::collection::vec((any::<prop::sample::Index>(), draft()), 0..5);
     let more = prop::collection::vec(draft(), 0..3);
     (drafts, edits, more, any::<bool>()).prop_map(|(drafts, edits, more, truncate)| {
-        let before = Tree::new(lawful(grow(&drafts))).unwrap();
+        let before = Tree::new(make_valid(tree_from(&drafts))).unwrap();
         let mut after = drafts.clone();
-        // The same fields as the runner wrote, but for what the edits change.
+        // The runner's fields, except for what the edits change.
         for (at, draft) in after.iter_mut().enumerate() {
             let node =
                 before.path_to(&NodeId::new(format!("n{at}")).unwrap()).unwrap().pop().unwrap().clone();
-            (draft.passes, draft.attempts) = (node.passes, node.attempts);
+            draft.passes = node.passes;
+            draft.attempts = node.attempts;
         }
         for (at, edit) in edits {
             let at = at.index(after.len());
@@ -97,7 +98,7 @@ fn case() -> impl Strategy<Value = (Tree, Node)> {
             after.pop();
         }
         after.extend(more);
-        (before, grow(&after))
+        (before, tree_from(&after))
     })
 }
 
@@ -130,12 +131,12 @@ fn attempt(status: &str, tree: Vec<u8>) -> Attempt {
     }
 }
 
-/// One iteration, if there is a leaf to work on.
-fn iterate(before: &Tree, status: &str, tree: Vec<u8>, green: bool) -> Option<(Job, Transition)> {
+/// One iteration, or none if no leaf is open.
+fn iterate(before: &Tree, status: &str, tree: Vec<u8>, guard_succeeds: bool) -> Option<(Job, Transition)> {
     let snapshot = snapshot(before.clone());
     let NextStep::Work(job) = plan(&snapshot).unwrap() else { return None };
     let claim = interpret(&snapshot, &job, attempt(status, tree));
-    let exit = GuardExit::Code(i32::from(!green));
+    let exit = GuardExit::Code(i32::from(!guard_succeeds));
     let verdict = match claim.wants_guard(&job) {
         true => GuardRun::Ended { exit, output: Vec::new() },
         false => GuardRun::Skipped,
@@ -152,11 +153,11 @@ fn status() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["done", "retry", "decomposed"])
 }
 
-/// Always the same cases, so that a test fails for everyone or for no one.
+/// Always the same cases, so that a test fails everywhere or nowhere.
 const SEED: RngSeed = RngSeed::Fixed(3);
 
 fn cases() -> ProptestConfig {
-    let cases = fewer("RUNNER_PROPERTY_CASES", 1000);
+    let cases = count_from_env("RUNNER_PROPERTY_CASES", 1000);
     ProptestConfig { cases, failure_persistence: None, rng_seed: SEED, ..ProptestConfig::default() }
 }
 
@@ -164,20 +165,20 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn whatever_an_agent_writes_the_runners_fields_are_the_runners(
-        (before, agent) in case(), status in status(), green in any::<bool>()
+    fn agents_cannot_change_the_runners_fields(
+        (before, agent) in case(), status in status(), guard_succeeds in any::<bool>()
     ) {
-        let Some((job, transition)) = iterate(&before, status, bytes(&agent), green) else { return Ok(()) };
+        let Some((job, transition)) = iterate(&before, status, bytes(&agent), guard_succeeds) else { return Ok(()) };
         prop_assert_eq!(&Tree::decode(transition.tree.bytes()).unwrap(), &transition.tree);
         let default = u32::try_from(Config::default().max_attempts_default.get()).unwrap();
         let mut changed = Vec::new();
         for node in nodes(transition.tree.root()) {
             match before.path_to(&node.id).and_then(|path| path.last().copied()) {
-                Some(was) => {
-                    prop_assert!((was.attempts..=was.max_attempts).contains(&node.attempts));
-                    prop_assert_eq!(node.max_attempts, was.max_attempts);
-                    let passed = node.is_leaf() && node.passes != was.passes;
-                    if passed || node.attempts != was.attempts {
+                Some(old) => {
+                    prop_assert!((old.attempts..=old.max_attempts).contains(&node.attempts));
+                    prop_assert_eq!(node.max_attempts, old.max_attempts);
+                    let passed = node.is_leaf() && node.passes != old.passes;
+                    if passed || node.attempts != old.attempts {
                         changed.push(node.id.clone());
                     }
                 }
@@ -186,11 +187,11 @@ proptest! {
         }
         let counts = transition.meta.charge == AttemptCharge::Charged || transition.outcome == Outcome::Passed;
         prop_assert_eq!(changed, counts.then(|| job.target.node().unwrap().clone()).into_iter().collect::<Vec<_>>());
-        prop_assert!(transition.outcome != Outcome::Passed || green && status == "done");
+        prop_assert!(transition.outcome != Outcome::Passed || guard_succeeds && status == "done");
     }
 
     #[test]
-    fn what_passed_never_changes((before, agent) in case(), status in status()) {
+    fn passed_nodes_never_change((before, agent) in case(), status in status()) {
         let Some((_, transition)) = iterate(&before, status, bytes(&agent), true) else { return Ok(()) };
         for node in nodes(before.root()).into_iter().filter(|node| node.passes) {
             let path = transition.tree.path_to(&node.id);
@@ -201,7 +202,7 @@ proptest! {
     }
 
     #[test]
-    fn merging_twice_is_merging_once((before, agent) in case()) {
+    fn merge_is_idempotent((before, agent) in case()) {
         let config = Config::default();
         let agent = AgentTree::decode(&bytes(&agent)).unwrap();
         let once = merge(&before, &agent, &config).unwrap();
@@ -210,7 +211,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_in_which_children_are_written_means_nothing((before, agent) in case(), status in status()) {
+    fn order_of_children_in_the_file_makes_no_difference((before, agent) in case(), status in status()) {
         fn reversed(mut node: Node) -> Node {
             node.children = node.children.into_iter().rev().map(reversed).collect();
             node
@@ -221,13 +222,13 @@ proptest! {
     }
 
     #[test]
-    fn a_hostile_tree_gives_the_tree_before_and_a_stable_list_of_errors(
+    fn corrupt_tree_keeps_the_old_tree_and_gives_stable_errors(
         (before, agent) in case(), at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>()
     ) {
-        let mut hostile = bytes(&agent);
-        let at = at.index(hostile.len());
-        if cut { hostile.truncate(at) } else { hostile[at] = byte }
-        let Some((job, transition)) = iterate(&before, "done", hostile.clone(), false) else { return Ok(()) };
+        let mut corrupt = bytes(&agent);
+        let at = at.index(corrupt.len());
+        if cut { corrupt.truncate(at) } else { corrupt[at] = byte }
+        let Some((job, transition)) = iterate(&before, "done", corrupt.clone(), false) else { return Ok(()) };
         if transition.outcome == Outcome::InvalidTree {
             let repair = transition.state.repair.as_ref().unwrap();
             prop_assert!(!repair.errors.is_empty());
@@ -240,7 +241,7 @@ proptest! {
             uncharge(&mut restored, node);
             prop_assert_eq!(&restored, before.root());
         }
-        let again = iterate(&before, "done", hostile, false).unwrap().1;
+        let again = iterate(&before, "done", corrupt, false).unwrap().1;
         prop_assert_eq!(again, transition);
     }
 }

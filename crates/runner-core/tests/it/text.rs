@@ -1,4 +1,4 @@
-//! Text from outside is safe to show.
+//! Untrusted text is safe to print.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -7,8 +7,8 @@ use runner_core::text::{head, one_line};
 
 use crate::holds;
 
-/// Text in which terminals would find something to do.
-fn wild() -> impl Strategy<Value = String> {
+/// Text with terminal control sequences.
+fn control_text() -> impl Strategy<Value = String> {
     let parts = [
         "\u{1b}[31m",
         "\u{1b}]0;t\u{7}",
@@ -52,8 +52,8 @@ fn changes_direction(c: char) -> bool {
 }
 
 #[test]
-fn one_line_holds_no_control_and_stays_as_it_is() {
-    holds(wild(), |text| {
+fn one_line_removes_control_characters_and_is_idempotent() {
+    holds(control_text(), |text| {
         let line = one_line(&text);
         let bad = line
             .chars()
@@ -66,8 +66,8 @@ fn one_line_holds_no_control_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_head_is_the_longest_beginning_that_fits() {
-    holds((wild(), 0..40_usize), |(text, max)| {
+fn head_is_the_longest_prefix_that_fits() {
+    holds((control_text(), 0..40_usize), |(text, max)| {
         let head = head(&text, max);
         prop_assert!(text.starts_with(head) && head.len() <= max);
         let next = text.chars().nth(head.chars().count());

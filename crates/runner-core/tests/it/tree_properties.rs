@@ -1,15 +1,17 @@
-//! What holds for every tree.
+//! Properties of every tree: encoding, selection, problems and forbidden edits.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
-use runner_core::model::tree::{ForbiddenEdit, Node, Selection, Tree, TreeProblem, select, user_edit_faults};
+use runner_core::model::tree::{
+    ForbiddenEdit, Node, Selection, Tree, TreeProblem, select, user_edit_violations,
+};
 
-use crate::document_properties::{changed, good_tree, tree};
+use crate::document_properties::{changed, tree, valid_tree};
 use crate::holds;
 
 #[test]
-fn the_written_form_is_read_back_as_the_same_tree_and_written_the_same() {
-    holds(good_tree(), |tree| {
+fn canonical_form_survives_decoding_and_encoding() {
+    holds(valid_tree(), |tree| {
         let bytes = tree.bytes();
         let again = Tree::decode(bytes);
         prop_assert_eq!(again.as_ref().map(Tree::bytes), Ok(bytes));
@@ -19,7 +21,7 @@ fn the_written_form_is_read_back_as_the_same_tree_and_written_the_same() {
     });
 }
 
-/// All open leaves in the order of a walk that sorts for itself.
+/// All open leaves in the order of a walk that sorts the children itself.
 fn open_leaves(node: &Node) -> Vec<&Node> {
     let mut children: Vec<&Node> = node.children.iter().collect();
     children.sort_by(|one, other| {
@@ -32,8 +34,8 @@ fn open_leaves(node: &Node) -> Vec<&Node> {
 }
 
 #[test]
-fn the_first_open_leaf_of_a_sorted_walk_is_selected() {
-    holds(good_tree(), |tree| {
+fn first_open_leaf_of_a_sorted_walk_is_selected() {
+    holds(valid_tree(), |tree| {
         let first = open_leaves(tree.root()).first().copied();
         match select(&tree) {
             Selection::Complete => prop_assert_eq!(first, None),
@@ -51,9 +53,9 @@ fn the_first_open_leaf_of_a_sorted_walk_is_selected() {
     });
 }
 
-/// Does something to every node, children first.
-fn each(node: &mut Node, work: &mut impl FnMut(&mut Node)) {
-    node.children.iter_mut().for_each(|child| each(child, work));
+/// Calls `work` for every node, children first.
+fn visit(node: &mut Node, work: &mut impl FnMut(&mut Node)) {
+    node.children.iter_mut().for_each(|child| visit(child, work));
     work(node);
 }
 
@@ -66,10 +68,10 @@ fn selected(tree: &Tree) -> (u8, Option<String>) {
 }
 
 #[test]
-fn words_do_not_change_the_selection() {
-    holds((good_tree(), ".{0,9}"), |(tree, words)| {
+fn texts_do_not_affect_the_selection() {
+    holds((valid_tree(), ".{0,9}"), |(tree, words)| {
         let mut root = tree.root().clone();
-        each(&mut root, &mut |node| {
+        visit(&mut root, &mut |node| {
             node.title.clone_from(&words);
             node.goal.push_str(&words);
             node.acceptance.push(words.clone());
@@ -81,7 +83,7 @@ fn words_do_not_change_the_selection() {
 }
 
 #[test]
-fn problems_come_in_the_order_of_the_nodes_and_always_the_same() {
+fn problems_are_in_node_order_and_deterministic() {
     holds(changed(tree()), |document| {
         let text = document.to_string();
         let Err(problems) = Tree::decode(text.as_bytes()) else { return Ok(()) };
@@ -89,20 +91,20 @@ fn problems_come_in_the_order_of_the_nodes_and_always_the_same() {
         let around = problems.iter().take_while(|problem| problem.node.is_empty()).count();
         let (_, in_nodes) = problems.split_at(around);
         prop_assert!(in_nodes.iter().all(|problem| !problem.node.is_empty()), "{:?}", problems);
-        // A node's faults stand together, and none comes back to a node that was left.
+        // A node's problems are adjacent, and parents come before their children.
         let mut nodes: Vec<&str> =
             in_nodes.iter().map(|problem: &TreeProblem| problem.node.as_str()).collect();
         nodes.dedup();
         let parents_first = nodes.iter().enumerate().all(|(nth, node)| {
             nodes.iter().skip(nth + 1).all(|later| !node.starts_with(&format!("{later}/")) || node == later)
         });
-        prop_assert!(parents_first || !unique(&document), "{:?}", nodes);
+        prop_assert!(parents_first || !has_unique_ids(&document), "{:?}", nodes);
         Ok(())
     });
 }
 
-/// Whether every id in a document stands once, so that a path names one node.
-fn unique(document: &serde_json::Value) -> bool {
+/// Whether every id in a document is unique, so that a path names one node.
+fn has_unique_ids(document: &serde_json::Value) -> bool {
     let text = document.to_string();
     let mut ids: Vec<&str> =
         text.split("\"id\":").skip(1).filter_map(|rest| rest.split(',').next()).collect();
@@ -113,28 +115,28 @@ fn unique(document: &serde_json::Value) -> bool {
 }
 
 #[test]
-fn an_edit_that_changes_nothing_breaks_nothing() {
-    holds(good_tree(), |tree| {
-        prop_assert_eq!(user_edit_faults(&tree, &tree), []);
+fn unchanged_tree_has_no_forbidden_edit() {
+    holds(valid_tree(), |tree| {
+        prop_assert_eq!(user_edit_violations(&tree, &tree), []);
         Ok(())
     });
 }
 
-/// The nodes for which `wanted` holds.
-fn ids(tree: &Tree, wanted: impl Fn(&Node) -> bool) -> Vec<String> {
+/// The ids of the nodes that satisfy `condition`.
+fn ids(tree: &Tree, condition: impl Fn(&Node) -> bool) -> Vec<String> {
     let mut ids = Vec::new();
-    each(&mut tree.root().clone(), &mut |node| {
-        if wanted(node) {
+    visit(&mut tree.root().clone(), &mut |node| {
+        if condition(node) {
             ids.push(node.id.to_string());
         }
     });
     ids
 }
 
-/// The tree after `edit` on the node with this id, with everything else as the rules ask for.
+/// The tree after `edit` on the node with this id; the parents' `passes` are derived again.
 fn edited(tree: &Tree, id: &str, edit: &dyn Fn(&mut Node)) -> Tree {
     let mut root = tree.root().clone();
-    each(&mut root, &mut |node| {
+    visit(&mut root, &mut |node| {
         if node.id.as_str() == id {
             edit(node);
         }
@@ -145,42 +147,45 @@ fn edited(tree: &Tree, id: &str, edit: &dyn Fn(&mut Node)) -> Tree {
     Tree::new(root).expect("the edit keeps the tree valid")
 }
 
-fn found(before: &Tree, after: &Tree, id: &str, breach: ForbiddenEdit) -> bool {
-    let is_it = |path: &str| path.rsplit('/').next() == Some(id);
-    user_edit_faults(before, after).iter().any(|fault| is_it(&fault.node) && fault.breach == breach)
+fn is_reported(before: &Tree, after: &Tree, id: &str, violation: ForbiddenEdit) -> bool {
+    let faults = user_edit_violations(before, after);
+    faults.iter().any(|fault| fault.node.rsplit('/').next() == Some(id) && fault.violation == violation)
 }
 
 #[test]
-fn every_forbidden_edit_is_found() {
-    holds((good_tree(), any::<Index>()), |(tree, pick)| {
+fn every_forbidden_edit_is_reported() {
+    holds((valid_tree(), any::<Index>()), |(tree, pick)| {
         let pick = |ids: &[String]| (!ids.is_empty()).then(|| ids[pick.index(ids.len())].clone());
         if let Some(id) = pick(&ids(&tree, |node| node.passes)) {
             let reworded = edited(&tree, &id, &|node| node.goal.push('!'));
-            prop_assert!(found(&tree, &reworded, &id, ForbiddenEdit::PassedChanged));
+            prop_assert!(is_reported(&tree, &reworded, &id, ForbiddenEdit::PassedChanged));
         }
         let open_leaf = |node: &Node| !node.passes && node.children.is_empty();
         if let Some(id) = pick(&ids(&tree, open_leaf)) {
             let passed = edited(&tree, &id, &|node| node.passes = true);
-            prop_assert!(found(&tree, &passed, &id, ForbiddenEdit::PassesSet));
+            prop_assert!(is_reported(&tree, &passed, &id, ForbiddenEdit::PassesSet));
         }
         if let Some(id) = pick(&ids(&tree, |node| !node.passes)) {
             let counted = edited(&tree, &id, &|node| {
                 node.max_attempts += 1;
                 node.attempts += 1;
             });
-            prop_assert!(found(&tree, &counted, &id, ForbiddenEdit::AttemptsSet));
-            prop_assert_eq!(user_edit_faults(&tree, &edited(&tree, &id, &|node| node.title.push('!'))), []);
+            prop_assert!(is_reported(&tree, &counted, &id, ForbiddenEdit::AttemptsSet));
+            prop_assert_eq!(
+                user_edit_violations(&tree, &edited(&tree, &id, &|node| node.title.push('!'))),
+                []
+            );
         }
         if let Some(id) = pick(&ids(&tree, |node| node.children.iter().any(|child| child.passes))) {
-            let gone = |node: &mut Node| node.children.retain(|child| !child.passes);
+            let remove_passed = |node: &mut Node| node.children.retain(|child| !child.passes);
             let passed = ids(&tree, |node| node.id.as_str() == id).len();
             prop_assert_eq!(passed, 1);
-            let without = edited(&tree, &id, &gone);
-            let breaches = user_edit_faults(&tree, &without);
+            let without = edited(&tree, &id, &remove_passed);
+            let violations = user_edit_violations(&tree, &without);
             prop_assert!(
-                breaches.iter().any(|fault| fault.breach == ForbiddenEdit::PassedRemoved),
+                violations.iter().any(|fault| fault.violation == ForbiddenEdit::PassedRemoved),
                 "{:?}",
-                breaches
+                violations
             );
         }
         Ok(())
@@ -188,8 +193,8 @@ fn every_forbidden_edit_is_found() {
 }
 
 #[test]
-fn a_passed_node_under_another_parent_is_found() {
-    holds(good_tree(), |tree| {
+fn moved_passed_node_is_reported() {
+    holds(valid_tree(), |tree| {
         let root = tree.root();
         let Some(at) = root.children.iter().position(|child| child.passes) else { return Ok(()) };
         if root.children.len() < 2 {
@@ -200,13 +205,13 @@ fn a_passed_node_under_another_parent_is_found() {
         let id = child.id.to_string();
         moved.children[0].children.push(child);
         moved.children[0].children.sort_by(|one, other| (one.order, &one.id).cmp(&(other.order, &other.id)));
-        each(&mut moved, &mut |node| {
+        visit(&mut moved, &mut |node| {
             if !node.children.is_empty() {
                 node.passes = node.children.iter().all(|child| child.passes);
             }
         });
         let after = Tree::new(moved).map_err(|problems| TestCaseError::fail(format!("{problems:?}")))?;
-        prop_assert!(found(&tree, &after, &id, ForbiddenEdit::PassedMoved));
+        prop_assert!(is_reported(&tree, &after, &id, ForbiddenEdit::PassedMoved));
         Ok(())
     });
 }

@@ -1,74 +1,77 @@
-//! What must hold after a trial: the types of checks, read strictly.
+//! The check types of a case, read strictly. [`crate::execution::grade`] runs them.
 
 use regex::Regex;
 use runner_core::config::CommandArgv;
 use runner_core::strict::{BoundedInt, nearest};
+use runner_core::text::one_line;
 use serde::Serialize;
 
-use super::Table;
+use super::CaseTable;
 
-/// How long a command may take.
-type Seconds = BoundedInt<1, 86_400>;
-/// How much of what it writes is kept.
-type Bytes = BoundedInt<1_024, 1_073_741_824>;
+type TimeoutSecs = BoundedInt<1, 86_400>;
+type OutputBytes = BoundedInt<1_024, 1_073_741_824>;
 
-/// How long a command may take where its check does not say.
-const TIMEOUT_SECS: i64 = 60;
-/// How much of its output is kept.
-const OUTPUT_MAX_BYTES: i64 = 1 << 20;
+const DEFAULT_TIMEOUT_SECS: i64 = 60;
+const DEFAULT_OUTPUT_MAX_BYTES: i64 = 1 << 20;
 
-/// One check.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Check {
-    /// What it is called in results.
     pub name: String,
-    /// Whether the agent must not know it: it is run after the others, with the hidden files in place.
+    /// Hidden from the agent: runs after the other checks, with the hidden files in place.
     pub hidden: bool,
-    /// What must hold.
     pub kind: CheckKind,
 }
 
-/// A command to run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CheckCommand {
-    /// The program and its arguments.
     pub argv: Vec<String>,
-    /// How long it may take.
     pub timeout_secs: u64,
     /// How much of its output is kept.
     pub output_max_bytes: u64,
 }
 
-/// What a command must print.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum ExpectedOutput {
-    /// This text, but for blanks at the end.
+    /// Exactly this text, ignoring trailing whitespace.
     Text(String),
-    /// Something that this expression matches.
+    /// Anything that this regular expression matches.
     Matches(String),
 }
 
-/// What can be checked.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckKind {
-    /// A file is there.
-    FileExists { path: String },
-    /// A file holds something.
-    FileContains { path: String, expected: ExpectedOutput },
-    /// A command ends with an exit code, and prints something if that is said.
-    CommandSucceeds { command: CheckCommand, exit: i32, stdout_matches: Option<String> },
-    /// A command ends with 0 and prints something.
-    CommandOutput { command: CheckCommand, expected: ExpectedOutput },
-    /// The runner says that its goal is reached.
+    FileExists {
+        path: String,
+    },
+    FileContains {
+        path: String,
+        expected: ExpectedOutput,
+    },
+    /// The command exits with `exit` and, if `stdout_matches` is set, prints something that it matches.
+    CommandSucceeds {
+        command: CheckCommand,
+        exit: i32,
+        stdout_matches: Option<String>,
+    },
+    /// The command exits with 0 and prints what is expected.
+    CommandOutput {
+        command: CheckCommand,
+        expected: ExpectedOutput,
+    },
+    /// `runner loop` exited with 0.
     RunnerCompleted,
-    /// The work tree is what the last commit holds.
+    /// The work tree equals the last commit.
     GitClean,
-    /// `runner verify` finds every rule kept.
+    /// `runner verify` exits with 0.
     VerifyPasses,
-    /// A report in JUnit's form has enough tests and no failures. The command that makes it is run first, if there is
-    /// one; its exit code does not matter.
-    Junit { path: String, command: Option<CheckCommand>, min_tests: u64 },
+    /// A JUnit report has enough tests and no failures. The command that writes it, if any, runs first; its exit code does
+    /// not matter.
+    Junit {
+        path: String,
+        command: Option<CheckCommand>,
+        min_tests: u64,
+    },
 }
 
 const TYPES: [&str; 8] = [
@@ -83,7 +86,7 @@ const TYPES: [&str; 8] = [
 ];
 
 impl CheckKind {
-    /// Its type, as the file has it.
+    /// The value of `type` in the case file.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::FileExists { .. } => "file_exists",
@@ -99,36 +102,30 @@ impl CheckKind {
 }
 
 impl Check {
-    pub(super) fn take(table: &mut Table<'_>) -> Self {
+    pub(super) fn read(table: &mut CaseTable<'_>) -> Self {
         let kind: Option<String> = table.required("type");
         let name = table.optional("name").unwrap_or_default();
         let hidden = table.optional("hidden").unwrap_or(false);
         let kind = match kind.as_deref() {
-            Some("file_exists") => CheckKind::FileExists { path: take_path(table) },
+            Some("file_exists") => CheckKind::FileExists { path: read_path(table) },
             Some("file_contains") => {
-                CheckKind::FileContains { path: take_path(table), expected: take_expected(table, "text") }
+                CheckKind::FileContains { path: read_path(table), expected: read_expected(table, "text") }
             }
             Some("command_succeeds") => CheckKind::CommandSucceeds {
-                command: CheckCommand::take(table),
-                exit: take_exit(table),
-                stdout_matches: take_pattern(table, "stdout_matches"),
+                command: CheckCommand::read(table),
+                exit: read_exit(table),
+                stdout_matches: read_pattern(table, "stdout_matches"),
             },
             Some("command_output") => CheckKind::CommandOutput {
-                command: CheckCommand::take(table),
-                expected: take_expected(table, "stdout"),
+                command: CheckCommand::read(table),
+                expected: read_expected(table, "stdout"),
             },
             Some("runner_completed") => CheckKind::RunnerCompleted,
             Some("verify_passes") => CheckKind::VerifyPasses,
-            Some("junit") => take_junit(table),
+            Some("junit") => read_junit(table),
             Some("git_clean") | None => CheckKind::GitClean,
-            Some(other) => {
-                let near = nearest(other, &TYPES).map(|near| format!("; did you mean `{near}`?"));
-                let known = near.unwrap_or_else(|| format!(": there are {}", TYPES.join(", ")));
-                table.broken("type", format!("is `{other}`, which is no check{known}"));
-                // What goes with a type that is not known is not known either.
-                for key in KEYS {
-                    let _: Option<toml::Value> = table.anything(key);
-                }
+            Some(unknown) => {
+                report_unknown_type(table, unknown);
                 CheckKind::GitClean
             }
         };
@@ -136,12 +133,13 @@ impl Check {
     }
 }
 
-/// All keys of all types.
-const KEYS: [&str; 10] = [
+/// The keys of all types.
+const KEYS: [&str; 11] = [
     "path",
     "text",
     "matches",
     "command",
+    "cmd",
     "timeout_secs",
     "output_max_bytes",
     "exit",
@@ -150,75 +148,86 @@ const KEYS: [&str; 10] = [
     "min_tests",
 ];
 
-fn take_path(table: &mut Table<'_>) -> String {
+fn report_unknown_type(table: &mut CaseTable<'_>, unknown: &str) {
+    let suggestion = match nearest(unknown, &TYPES) {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None => format!("; the types are {}", TYPES.join(", ")),
+    };
+    table.report_rule("type", format!("is `{unknown}`, which is not a check type{suggestion}"));
+    // Which keys are allowed depends on the type, so none of them is reported as unknown.
+    for key in KEYS {
+        let _: Option<toml::Value> = table.any_value(key);
+    }
+}
+
+fn read_path(table: &mut CaseTable<'_>) -> String {
     let path: String = table.required("path").unwrap_or_default();
-    let leads_out = path.starts_with('/') || path.split('/').any(|part| part == "..");
-    if leads_out {
-        table.broken("path", "must lead to something inside the repository");
+    let is_outside = path.starts_with('/') || path.split('/').any(|part| part == "..");
+    if is_outside {
+        table.report_rule("path", "must be inside the repository");
     }
     path
 }
 
-fn take_exit(table: &mut Table<'_>) -> i32 {
+fn read_exit(table: &mut CaseTable<'_>) -> i32 {
     let exit: Option<BoundedInt<0, 255>> = table.optional("exit");
     exit.and_then(|exit| i32::try_from(exit.get()).ok()).unwrap_or(0)
 }
 
-fn take_pattern(table: &mut Table<'_>, key: &'static str) -> Option<String> {
+fn read_pattern(table: &mut CaseTable<'_>, key: &'static str) -> Option<String> {
     let pattern: String = table.optional(key)?;
-    if let Err(fault) = Regex::new(&pattern) {
-        table.broken(
-            key,
-            format!("is no regular expression: {}", runner_core::text::one_line(&fault.to_string())),
-        );
+    if let Err(error) = Regex::new(&pattern) {
+        table.report_rule(key, format!("is not a regular expression: {}", one_line(&error.to_string())));
     }
     Some(pattern)
 }
 
-/// Either an exact text or an expression, and not both.
-fn take_expected(table: &mut Table<'_>, exact: &'static str) -> ExpectedOutput {
-    let text: Option<String> = table.optional(exact);
-    let matches = take_pattern(table, "matches");
+/// Reads either an exact text or `matches`.
+fn read_expected(table: &mut CaseTable<'_>, text_key: &'static str) -> ExpectedOutput {
+    let text: Option<String> = table.optional(text_key);
+    let matches = read_pattern(table, "matches");
     match (text, matches) {
         (Some(text), None) => ExpectedOutput::Text(text),
         (None, Some(pattern)) => ExpectedOutput::Matches(pattern),
         (Some(_), Some(pattern)) => {
-            table.broken("matches", format!("stands beside `{exact}`: remove one of them"));
+            table.report_rule("matches", format!("cannot be combined with `{text_key}`: remove one of them"));
             ExpectedOutput::Matches(pattern)
         }
         (None, None) => {
-            if !table.is_at_fault(exact) && !table.is_at_fault("matches") {
-                table.broken(exact, "is missing, and so is `matches`: one of them is needed");
+            if !table.has_problem(text_key) && !table.has_problem("matches") {
+                table.report_rule(text_key, "is missing: set it or `matches`");
             }
             ExpectedOutput::Text(String::new())
         }
     }
 }
 
-fn take_junit(table: &mut Table<'_>) -> CheckKind {
-    let path = take_path(table);
-    let command = table.has("command").then(|| CheckCommand::take(table));
+fn read_junit(table: &mut CaseTable<'_>) -> CheckKind {
+    let path = read_path(table);
+    let has_command = table.has("command") || table.has("cmd");
+    let command = has_command.then(|| CheckCommand::read(table));
     let min_tests: Option<BoundedInt<1, 1_000_000>> = table.optional("min_tests");
-    let min_tests = min_tests.and_then(|least| u64::try_from(least.get()).ok()).unwrap_or(1);
+    let min_tests = min_tests.map_or(1, BoundedInt::as_u64);
     CheckKind::Junit { path, command, min_tests }
 }
 
 impl CheckCommand {
-    fn take(table: &mut Table<'_>) -> Self {
-        let argv: Option<CommandArgv> = table.required("command");
-        let timeout: Option<Seconds> = table.optional("timeout_secs");
-        let bytes: Option<Bytes> = table.optional("output_max_bytes");
+    fn read(table: &mut CaseTable<'_>) -> Self {
+        let key = if table.has("cmd") { "cmd" } else { "command" };
+        let argv: Option<CommandArgv> = table.required(key);
+        let timeout: Option<TimeoutSecs> = table.optional("timeout_secs");
+        let bytes: Option<OutputBytes> = table.optional("output_max_bytes");
         Self::new(
             argv,
-            timeout.map_or(TIMEOUT_SECS, BoundedInt::get),
-            bytes.map_or(OUTPUT_MAX_BYTES, BoundedInt::get),
+            timeout.map_or(DEFAULT_TIMEOUT_SECS, BoundedInt::get),
+            bytes.map_or(DEFAULT_OUTPUT_MAX_BYTES, BoundedInt::get),
         )
     }
 
-    /// A command that is given by its words alone.
-    pub(super) fn take_simple(table: &mut Table<'_>, key: &'static str) -> Option<Self> {
+    /// Reads setup or teardown, which have no limits of their own.
+    pub(super) fn read_argv(table: &mut CaseTable<'_>, key: &'static str) -> Option<Self> {
         let argv: CommandArgv = table.optional(key)?;
-        Some(Self::new(Some(argv), 10 * TIMEOUT_SECS, OUTPUT_MAX_BYTES))
+        Some(Self::new(Some(argv), 10 * DEFAULT_TIMEOUT_SECS, DEFAULT_OUTPUT_MAX_BYTES))
     }
 
     fn new(argv: Option<CommandArgv>, timeout_secs: i64, output_max_bytes: i64) -> Self {
@@ -234,18 +243,19 @@ impl CheckCommand {
 mod tests {
     use crate::case::Case;
 
-    fn told(check: &str) -> Vec<String> {
+    fn problems(check: &str) -> Vec<String> {
         let text = format!("[case]\nid = \"a\"\ngoal = \"g\"\n[[checks]]\n{check}\n");
         Case::decode(text.as_bytes()).err().unwrap_or_default().iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn every_type_is_read() {
+    fn every_check_type_is_decoded() {
         for good in [
             "type = \"file_exists\"\npath = \"a/b\"",
             "type = \"file_contains\"\npath = \"a\"\ntext = \"x\"",
             "type = \"file_contains\"\npath = \"a\"\nmatches = \"^x+$\"",
             "type = \"command_succeeds\"\ncommand = [\"true\"]\ntimeout_secs = 5\noutput_max_bytes = 4096\nexit = 3",
+            "type = \"command_succeeds\"\ncmd = [\"true\"]",
             "type = \"command_succeeds\"\ncommand = [\"true\"]\nstdout_matches = \"ok\"",
             "type = \"command_output\"\ncommand = [\"echo\"]\nstdout = \"\"",
             "type = \"runner_completed\"",
@@ -253,37 +263,37 @@ mod tests {
             "type = \"verify_passes\"",
             "type = \"junit\"\npath = \"r.xml\"\ncommand = [\"make\"]\nmin_tests = 3",
         ] {
-            assert_eq!(told(good), [""; 0], "{good}");
+            assert_eq!(problems(good), [""; 0], "{good}");
         }
     }
 
     #[test]
-    fn what_a_type_needs_and_what_it_cannot_mean_is_told() {
+    fn missing_and_invalid_keys_are_reported() {
         for (bad, fault) in [
             ("path = \"a\"", "line 4: `checks.type` is missing"),
             ("type = \"file_exists\"", "line 4: `checks.path` is missing"),
             (
                 "type = \"file_exists\"\npath = \"../x\"",
-                "line 6: `checks.path` must lead to something inside the repository",
+                "line 6: `checks.path` must be inside the repository",
             ),
             (
                 "type = \"file_contains\"\npath = \"a\"",
-                "line 4: `checks.text` is missing, and so is `matches`: one of them is needed",
+                "line 4: `checks.text` is missing: set it or `matches`",
             ),
             (
                 "type = \"command_output\"\ncommand = []\nstdout = \"x\"",
-                "line 6: `checks.command` cannot be read: expected a program and its arguments, found none",
+                "line 6: `checks.command` is invalid: expected a program and its arguments",
             ),
             (
                 "type = \"command_succeeds\"\ncommand = [\"x\"]\ntimeout_sec = 5",
                 "line 7: `checks.timeout_sec` is not a known key; did you mean `timeout_secs`?",
             ),
         ] {
-            assert!(told(bad).contains(&fault.to_owned()), "{bad}: {:?}", told(bad));
+            assert!(problems(bad).contains(&fault.to_owned()), "{bad}: {:?}", problems(bad));
         }
         assert!(
-            told("type = \"file_contains\"\npath = \"a\"\nmatches = \"(\"")[0]
-                .contains("no regular expression")
+            problems("type = \"file_contains\"\npath = \"a\"\nmatches = \"(\"")[0]
+                .contains("not a regular expression")
         );
     }
 }

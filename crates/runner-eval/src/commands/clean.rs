@@ -3,59 +3,60 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use runner_term::format::counted;
 use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler};
 use serde_json::{Value, json};
 
 use crate::args::{CleanArgs, EvalGlobalArgs};
 use crate::files;
+use crate::plan::run_name::EvalRunName;
 
-/// What was removed.
 pub(crate) struct CleanOutput(Vec<PathBuf>);
 
 pub(crate) fn run(global: &EvalGlobalArgs, args: &CleanArgs) -> Result<CleanOutput, CommandError> {
-    let mut removed = Vec::new();
-    clean(&global.workspaces(), args.run.as_deref(), &mut removed)?;
+    let mut folders = vec![global.workspaces()];
     if args.all {
-        clean(&global.results(), args.run.as_deref(), &mut removed)?;
+        folders.push(global.results());
+    }
+    let mut removed = Vec::new();
+    for folder in folders {
+        match &args.run {
+            None => remove_all(entries(&folder), &mut removed)?,
+            Some(run) => remove_run(&folder, run, &mut removed)?,
+        }
     }
     Ok(CleanOutput(removed))
 }
 
-/// Removes everything in a folder, or what belongs to one run: its results and workspaces are named after it.
-fn clean(folder: &Path, run: Option<&str>, removed: &mut Vec<PathBuf>) -> Result<(), CommandError> {
-    let Some(run) = run else {
-        for path in entries(folder) {
-            remove(path, removed)?;
-        }
-        return Ok(());
-    };
-    let belongs = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        name == run || name.trim_start_matches('.').starts_with(&format!("{run}."))
-    };
+/// Removes the results or workspaces of one run, whose names begin with the run's name.
+fn remove_run(folder: &Path, run: &EvalRunName, removed: &mut Vec<PathBuf>) -> Result<(), CommandError> {
+    let prefix = format!("{run}.");
     for case in entries(folder).into_iter().filter(|path| path.is_dir() && !path.is_symlink()) {
-        for path in entries(&case).into_iter().filter(belongs) {
-            remove(path, removed)?;
-        }
+        let mut paths = entries(&case);
+        paths.retain(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name == run.as_str() || name.trim_start_matches('.').starts_with(&prefix)
+        });
+        remove_all(paths, removed)?;
     }
-    // A link to a workspace that is gone leads nowhere.
-    for link in entries(folder).into_iter().filter(|path| path.is_symlink() && !path.exists()) {
-        remove(link, removed)?;
-    }
-    Ok(())
+    let mut dangling_links = entries(folder);
+    dangling_links.retain(|path| path.is_symlink() && !path.exists());
+    remove_all(dangling_links, removed)
 }
 
-fn remove(path: PathBuf, removed: &mut Vec<PathBuf>) -> Result<(), CommandError> {
-    files::clear(&path).map_err(|error| CommandError::io("could not clean up", &path, &error))?;
-    removed.push(path);
+fn remove_all(paths: Vec<PathBuf>, removed: &mut Vec<PathBuf>) -> Result<(), CommandError> {
+    for path in paths {
+        files::remove_any(&path).map_err(|error| CommandError::io("could not clean up", &path, &error))?;
+        removed.push(path);
+    }
     Ok(())
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> =
+    let mut paths: Vec<PathBuf> =
         fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    found.sort();
-    found
+    paths.sort();
+    paths
 }
 
 impl CommandOutput for CleanOutput {
@@ -69,10 +70,9 @@ impl CommandOutput for CleanOutput {
     }
 
     fn human(&self, _: &Styler) -> String {
-        match self.0.len() {
-            0 => "nothing to remove\n".to_owned(),
-            1 => "1 thing removed\n".to_owned(),
-            many => format!("{many} things removed\n"),
+        if self.0.is_empty() {
+            return "nothing to remove\n".to_owned();
         }
+        format!("removed {}\n", counted(self.0.len(), "entry", "entries"))
     }
 }

@@ -1,81 +1,93 @@
-//! `runner eval compare`
+//! `runner eval compare`, and the presentation of a difference that `gate` shares.
 
 use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
 use crate::args::{CompareArgs, EvalGlobalArgs};
-use crate::comparison::PairedComparison;
-use crate::selection::ResultSelection;
-use crate::stats::paired::{MeanDifference, difference};
+use crate::result::selection::ResultSelection;
+use crate::stats::comparison::PairedComparison;
+use crate::stats::paired::{MeanDifference, ScoredCounts, mean_difference};
 
-/// How many draws the sign-flip test makes where there are too many cases to count all.
+/// Draws of the sign-flip test, if there are too many cases to enumerate all sign choices.
 pub(super) const DRAWS: u32 = 9_999;
 
-/// Two results, side by side.
 pub(crate) struct CompareOutput {
     base: String,
     new: String,
-    pairing: PairedComparison,
+    comparison: PairedComparison,
     difference: MeanDifference,
 }
 
 pub(crate) fn run(global: &EvalGlobalArgs, args: &CompareArgs) -> Result<CompareOutput, CommandError> {
-    let base = ResultSelection::read(global, Some(&args.base))?;
-    let new = ResultSelection::read(global, Some(&args.new))?;
-    let pairing = PairedComparison::new(&base, &new)?;
-    let Some(difference) = difference(&pairing.list(), DRAWS) else {
+    let base = ResultSelection::load(global, Some(&args.base))?;
+    let new = ResultSelection::load(global, Some(&args.new))?;
+    let comparison = PairedComparison::new(&base, &new)?;
+    let Some(difference) = mean_difference(&comparison.pairs(), DRAWS) else {
         let what = format!("`{}` and `{}` cannot be compared", args.base, args.new);
-        let report = CommandError::refused("no_pairs", what).cause("no case has a score on both sides");
-        return Err(pairing.notes().into_iter().fold(report, CommandError::cause));
+        let error = CommandError::refused("no_pairs", what).cause("no case has a score on both sides");
+        return Err(comparison.notes().into_iter().fold(error, CommandError::cause));
     };
-    Ok(CompareOutput { base: args.base.clone(), new: args.new.clone(), pairing, difference })
+    Ok(CompareOutput { base: args.base.clone(), new: args.new.clone(), comparison, difference })
 }
 
 /// A difference of rates in percentage points, with its sign.
-pub(super) fn points(difference: f64) -> String {
+fn points(difference: f64) -> String {
     format!("{:+.1}", 100.0 * difference)
 }
 
+fn p_value(p: f64) -> String {
+    if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") }
+}
+
 /// What a difference means, in a sentence.
-pub(super) fn words(difference: &MeanDifference) -> &'static str {
+pub(super) fn summary(difference: &MeanDifference) -> &'static str {
     let interval = difference.interval;
     if interval.low > 0.0 {
-        "the new results are better: the interval does not include zero"
+        "the new results are better: the interval excludes zero"
     } else if interval.high < 0.0 {
-        "the new results are worse: the interval does not include zero"
+        "the new results are worse: the interval excludes zero"
     } else {
-        "the interval includes zero: these results do not show a difference, nor that there is none"
+        "the interval includes zero: neither a difference nor its absence is shown"
     }
 }
 
-/// A difference as pairs.
-pub(super) fn line(line: KeyValueLine, found: &MeanDifference) -> KeyValueLine {
-    let line = line.with("difference", format!("{:.4}", found.mean));
-    let line = line.with("low", format!("{:.4}", found.interval.low));
-    let line = line.with("high", format!("{:.4}", found.interval.high));
-    let line = line.with("wins", found.wins).with("ties", found.ties).with("losses", found.losses);
-    line.with("p_value", format!("{:.4}", found.p_value)).with("exact", found.exact)
+pub(super) fn add_difference(line: KeyValueLine, difference: &MeanDifference) -> KeyValueLine {
+    line.with("difference", format!("{:.4}", difference.mean))
+        .with("ci_low", format!("{:.4}", difference.interval.low))
+        .with("ci_high", format!("{:.4}", difference.interval.high))
+        .with("wins", difference.wins)
+        .with("ties", difference.ties)
+        .with("losses", difference.losses)
+        .with("p_value", format!("{:.4}", difference.p_value))
+        .with("exact", difference.exact)
 }
 
-/// A difference for people.
-pub(super) fn drawn(pen: &Styler, found: &MeanDifference) -> String {
-    let ink = match (found.interval.low > 0.0, found.interval.high < 0.0) {
-        (true, _) => TextRole::Good,
-        (_, true) => TextRole::Bad,
-        _ => TextRole::Warn,
+pub(super) fn render_difference(styler: &Styler, difference: &MeanDifference) -> String {
+    let interval = difference.interval;
+    let role = if interval.low > 0.0 {
+        TextRole::Good
+    } else if interval.high < 0.0 {
+        TextRole::Bad
+    } else {
+        TextRole::Warn
     };
     format!(
-        "{} points, 95 %: {} to {}\n{} better, {} alike, {} worse; by chance alone: p = {:.3}{}\n{}\n",
-        pen.paint(TextRole::Strong, &points(found.mean)),
-        points(found.interval.low),
-        points(found.interval.high),
-        found.wins,
-        found.ties,
-        found.losses,
-        found.p_value,
-        if found.exact { " (exact)" } else { "" },
-        pen.paint(ink, words(found)),
+        "{} percentage points, 95 % confidence interval {} to {}\n\
+         {} better, {} equal, {} worse; {}{}\n{}\n",
+        styler.paint(TextRole::Strong, &points(difference.mean)),
+        points(interval.low),
+        points(interval.high),
+        difference.wins,
+        difference.ties,
+        difference.losses,
+        p_value(difference.p_value),
+        if difference.exact { " (exact)" } else { "" },
+        styler.paint(role, summary(difference)),
     )
+}
+
+fn fraction(counts: ScoredCounts) -> String {
+    format!("{}/{}", counts.successes, counts.n)
 }
 
 impl CommandOutput for CompareOutput {
@@ -84,43 +96,48 @@ impl CommandOutput for CompareOutput {
             "schema": "runner.eval.compare/1",
             "base": self.base,
             "new": self.new,
-            "n": self.pairing.pairs.len(),
+            "n": self.comparison.pairs.len(),
             "difference": self.difference,
-            "words": words(&self.difference),
-            "paired": self.pairing.json(),
-            "notes": self.pairing.notes(),
+            "summary": summary(&self.difference),
+            "paired": self.comparison.json(),
+            "notes": self.comparison.notes(),
         })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let whole = KeyValueLine::new().with("base", &self.base).with("new", &self.new);
-        let whole = line(whole.with("n", self.pairing.pairs.len()), &self.difference);
-        let mut lines = vec![whole, KeyValueLine::new().with("words", words(&self.difference))];
-        lines.extend(self.pairing.pairs.iter().map(|(case, pair)| {
-            let side =
-                |counts: crate::stats::paired::ScoredCounts| format!("{}/{}", counts.successes, counts.n);
-            let line = KeyValueLine::new()
-                .with("case", case)
-                .with("base", side(pair.base))
-                .with("new", side(pair.new));
-            line.with("difference", format!("{:.4}", pair.difference()))
-        }));
-        lines.extend(self.pairing.notes().iter().map(|note| KeyValueLine::new().with("note", note)));
+        let head = KeyValueLine::new()
+            .with("base", &self.base)
+            .with("new", &self.new)
+            .with("n", self.comparison.pairs.len());
+        let mut lines = vec![
+            add_difference(head, &self.difference),
+            KeyValueLine::new().with("summary", summary(&self.difference)),
+        ];
+        for (case, pair) in &self.comparison.pairs {
+            lines.push(
+                KeyValueLine::new()
+                    .with("case", case)
+                    .with("base", fraction(pair.base))
+                    .with("new", fraction(pair.new))
+                    .with("difference", format!("{:.4}", pair.difference())),
+            );
+        }
+        lines.extend(self.comparison.notes().iter().map(|note| KeyValueLine::new().with("note", note)));
         lines
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        let mut text = format!("{} against {}, {} cases\n", self.new, self.base, self.pairing.pairs.len());
-        text.push_str(&drawn(pen, &self.difference));
-        let width = self.pairing.pairs.keys().map(String::len).max().unwrap_or(0);
-        for (case, pair) in self.pairing.pairs.iter().filter(|(_, pair)| pair.difference() != 0.0) {
-            let (base, new) = (pair.base, pair.new);
-            let ink = if pair.difference() > 0.0 { TextRole::Good } else { TextRole::Bad };
-            let told = format!("{}/{} → {}/{}", base.successes, base.n, new.successes, new.n);
-            text.push_str(&format!("  {case:width$}  {}\n", pen.paint(ink, &told)));
+    fn human(&self, styler: &Styler) -> String {
+        let pairs = &self.comparison.pairs;
+        let mut text = format!("{} compared with {}, {} cases\n", self.new, self.base, pairs.len());
+        text.push_str(&render_difference(styler, &self.difference));
+        let width = pairs.keys().map(String::len).max().unwrap_or(0);
+        for (case, pair) in pairs.iter().filter(|(_, pair)| pair.difference() != 0.0) {
+            let role = if pair.difference() > 0.0 { TextRole::Good } else { TextRole::Bad };
+            let change = format!("{} → {}", fraction(pair.base), fraction(pair.new));
+            text.push_str(&format!("  {case:width$}  {}\n", styler.paint(role, &change)));
         }
-        for note in self.pairing.notes() {
-            text.push_str(&format!("{}\n", pen.paint(TextRole::Faint, &note)));
+        for note in self.comparison.notes() {
+            text.push_str(&format!("{}\n", styler.paint(TextRole::Faint, &note)));
         }
         text
     }

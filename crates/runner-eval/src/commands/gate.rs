@@ -3,100 +3,101 @@
 use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
-use super::compare::{DRAWS, drawn, line, words};
+use super::compare::{DRAWS, add_difference, render_difference, summary};
 use crate::args::{EvalGlobalArgs, GateArgs};
-use crate::comparison::{PairedComparison, by_case, counts};
-use crate::selection::ResultSelection;
-use crate::stats::gate::{CaseModel, GateRule, GateVerdict, VerdictTally, judge, simulate};
-use crate::stats::paired::{MeanDifference, difference};
+use crate::result::selection::ResultSelection;
+use crate::stats::comparison::{PairedComparison, scores_by_case};
+use crate::stats::gate::{CaseModel, GateRule, GateVerdict, VerdictTally, decide, simulate};
+use crate::stats::paired::{MeanDifference, mean_difference};
+use crate::stats::score::Score;
 
-/// How many comparisons are made up by `--aa`.
+/// Simulated comparisons of `--aa`.
 const ROUNDS: u32 = 2_000;
-/// The drops that `--aa` tries to see.
+/// The drops of the pass rate whose detection `--aa` simulates.
 const DROPS: [f64; 3] = [0.05, 0.1, 0.2];
 
-/// It got worse. Not 1: an error of any kind must not look like a verdict.
+/// Not 1: an error must not look like a verdict.
 const REGRESSION: CommandExit = CommandExit(7);
-/// Too little to tell.
 const INCONCLUSIVE: CommandExit = CommandExit(5);
-/// Something is missing.
 const INCOMPLETE: CommandExit = CommandExit(6);
 
 pub(crate) fn run(global: &EvalGlobalArgs, args: &GateArgs) -> Result<Box<dyn CommandOutput>, CommandError> {
     if !(0.0..=1.0).contains(&args.margin) {
-        return Err(CommandError::refused("margin", format!("a margin of {} cannot be", args.margin))
-            .cause("it is a part of the rate: from 0 to 1")
+        return Err(CommandError::refused("margin", format!("invalid margin: {}", args.margin))
+            .cause("it must be from 0 to 1")
             .hint("five percentage points: --margin 0.05"));
     }
-    let rule = GateRule { margin: args.margin, min_n: args.min_n, draws: DRAWS };
-    let base = ResultSelection::read(global, Some(&args.base))?;
-    let Some(new) = &args.new else {
-        return tried(&base, rule).map(|tried| Box::new(tried) as Box<dyn CommandOutput>);
-    };
-    let new = ResultSelection::read(global, Some(new))?;
-    let pairing = PairedComparison::new(&base, &new)?;
-    let pairs = pairing.list();
-    let lacks = lacks(&base, &new, &pairing);
-    let verdict = if lacks.is_empty() { judge(&pairs, &rule) } else { GateVerdict::Incomplete };
+    let rule = GateRule { margin: args.margin, min_cases: args.min_cases, draws: DRAWS };
+    let base = ResultSelection::load(global, Some(&args.base))?;
+    let Some(new) = &args.new else { return Ok(Box::new(simulate_gate(&base, rule)?)) };
+    let new = ResultSelection::load(global, Some(new))?;
+    let comparison = PairedComparison::new(&base, &new)?;
+    let pairs = comparison.pairs();
+    let missing = find_missing(&base, &new, &comparison);
+    let verdict = if missing.is_empty() { decide(&pairs, &rule) } else { GateVerdict::Incomplete };
     Ok(Box::new(GateOutput {
         base: base.name,
         new: new.name,
         rule,
         verdict,
-        lacks,
-        difference: difference(&pairs, DRAWS),
-        pairing,
+        missing,
+        difference: mean_difference(&pairs, DRAWS),
+        comparison,
     }))
 }
 
-/// What would have to be there for a judgement.
-fn lacks(base: &ResultSelection, new: &ResultSelection, pairing: &PairedComparison) -> Vec<String> {
-    let mut lacks = Vec::new();
+/// What is missing for a verdict, in sentences.
+fn find_missing(base: &ResultSelection, new: &ResultSelection, comparison: &PairedComparison) -> Vec<String> {
+    let mut missing = Vec::new();
     for side in [base, new] {
         if !side.missing.is_empty() {
-            lacks.push(format!("{} planned trials of `{}` have no result", side.missing.len(), side.name));
+            missing.push(format!("{} planned trials of `{}` have no result", side.missing.len(), side.name));
         }
-        lacks.extend(side.faults.iter().map(|fault| format!("{fault} (in `{}`)", side.name)));
+        for result in &side.unreadable {
+            missing.push(format!("{result} (in `{}`)", side.name));
+        }
     }
-    let told =
-        |what: &str, names: &[String]| (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")));
-    lacks.extend(told("no score in the new results", &pairing.only_base));
-    lacks.extend(told("changed between the results", &pairing.changed));
-    lacks
+    for (what, cases) in [
+        ("no score in the new results", &comparison.only_base),
+        ("changed between the results", &comparison.changed),
+    ] {
+        if !cases.is_empty() {
+            missing.push(format!("{what}: {}", cases.join(", ")));
+        }
+    }
+    missing
 }
 
-/// What the gate says of two results.
 struct GateOutput {
     base: String,
     new: String,
     rule: GateRule,
     verdict: GateVerdict,
-    lacks: Vec<String>,
+    missing: Vec<String>,
     /// None if no case has a score on both sides.
     difference: Option<MeanDifference>,
-    pairing: PairedComparison,
+    comparison: PairedComparison,
 }
 
 impl GateOutput {
     fn why(&self) -> String {
-        let n = self.pairing.pairs.len();
+        let n = self.comparison.pairs.len();
         match self.verdict {
-            GateVerdict::Pass => {
+            GateVerdict::Pass => format!(
+                "the pass rate did not fall by more than {:.1} points (95 % confidence)",
+                100.0 * self.rule.margin
+            ),
+            GateVerdict::Regression => "the pass rate fell significantly (p <= 5 %)".to_owned(),
+            GateVerdict::Inconclusive if n < self.rule.min_cases => {
                 format!(
-                    "with 95 %, the rate did not fall by more than {:.1} points",
-                    100.0 * self.rule.margin
+                    "{n} cases have a score on both sides, fewer than --min-cases {}",
+                    self.rule.min_cases
                 )
             }
-            GateVerdict::Regression => {
-                "the rate fell, and chance alone would show that in at most 5 % of comparisons".to_owned()
-            }
-            GateVerdict::Inconclusive if n < self.rule.min_n => {
-                format!("{n} cases have a score on both sides, and --min-n asks for {}", self.rule.min_n)
-            }
             GateVerdict::Inconclusive => {
-                "neither a fall nor its absence is shown: more cases or trials would tell".to_owned()
+                "neither a drop nor its absence is shown: run more cases or trials".to_owned()
             }
-            GateVerdict::Incomplete => self.lacks.join("; "),
+            GateVerdict::Incomplete => self.missing.join("; "),
         }
     }
 }
@@ -108,43 +109,49 @@ impl CommandOutput for GateOutput {
             "base": self.base,
             "new": self.new,
             "margin": self.rule.margin,
-            "min_n": self.rule.min_n,
-            "n": self.pairing.pairs.len(),
+            "min_cases": self.rule.min_cases,
+            "n": self.comparison.pairs.len(),
             "verdict": self.verdict,
             "why": self.why(),
-            "lacks": self.lacks,
+            "missing": self.missing,
             "difference": self.difference,
-            "words": self.difference.as_ref().map(words),
-            "paired": self.pairing.json(),
+            "summary": self.difference.as_ref().map(summary),
+            "paired": self.comparison.json(),
             "exit": self.exit().0,
         })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let whole =
-            KeyValueLine::new().with("verdict", self.verdict).with("base", &self.base).with("new", &self.new);
-        let whole = whole.with("margin", self.rule.margin).with("min_n", self.rule.min_n);
-        let whole = whole.with("n", self.pairing.pairs.len());
-        let whole = match &self.difference {
-            Some(found) => line(whole, found),
-            None => whole,
-        };
-        let mut lines = vec![whole, KeyValueLine::new().with("why", self.why())];
-        lines.extend(self.difference.iter().map(|found| KeyValueLine::new().with("words", words(found))));
-        lines.extend(self.pairing.notes().iter().map(|note| KeyValueLine::new().with("note", note)));
+        let mut head = KeyValueLine::new()
+            .with("verdict", self.verdict)
+            .with("base", &self.base)
+            .with("new", &self.new)
+            .with("margin", self.rule.margin)
+            .with("min_cases", self.rule.min_cases)
+            .with("n", self.comparison.pairs.len());
+        if let Some(difference) = &self.difference {
+            head = add_difference(head, difference);
+        }
+        let mut lines = vec![head, KeyValueLine::new().with("why", self.why())];
+        if let Some(difference) = &self.difference {
+            lines.push(KeyValueLine::new().with("summary", summary(difference)));
+        }
+        lines.extend(self.comparison.notes().iter().map(|note| KeyValueLine::new().with("note", note)));
         lines
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        let ink = match self.verdict {
+    fn human(&self, styler: &Styler) -> String {
+        let role = match self.verdict {
             GateVerdict::Pass => TextRole::Good,
             GateVerdict::Regression => TextRole::Bad,
             GateVerdict::Inconclusive | GateVerdict::Incomplete => TextRole::Warn,
         };
-        let mut text = format!("{}: {}\n", pen.paint(ink, self.verdict.as_str()), self.why());
-        text.push_str(&self.difference.as_ref().map(|found| drawn(pen, found)).unwrap_or_default());
-        for note in self.pairing.notes() {
-            text.push_str(&format!("{}\n", pen.paint(TextRole::Faint, &note)));
+        let mut text = format!("{}: {}\n", styler.paint(role, self.verdict.as_str()), self.why());
+        if let Some(difference) = &self.difference {
+            text.push_str(&render_difference(styler, difference));
+        }
+        for note in self.comparison.notes() {
+            text.push_str(&format!("{}\n", styler.paint(TextRole::Faint, &note)));
         }
         text
     }
@@ -159,74 +166,96 @@ impl CommandOutput for GateOutput {
     }
 }
 
-/// What the gate would say of a suite that is compared with itself, and of one that got worse.
+/// The verdicts of simulated comparisons: of the suite with itself, and with one that got worse.
 struct GateSimulationOutput {
     base: String,
     rule: GateRule,
     cases: usize,
-    same: VerdictTally,
-    drops: Vec<(f64, VerdictTally)>,
+    no_change: VerdictTally,
+    drops: Vec<SimulatedDrop>,
 }
 
-fn tried(base: &ResultSelection, rule: GateRule) -> Result<GateSimulationOutput, CommandError> {
-    base.one_agent()?;
-    let models: Vec<CaseModel> = by_case(base).values().filter_map(counts).map(CaseModel::of).collect();
+struct SimulatedDrop {
+    drop: f64,
+    tally: VerdictTally,
+}
+
+fn simulate_gate(base: &ResultSelection, rule: GateRule) -> Result<GateSimulationOutput, CommandError> {
+    base.require_one_agent()?;
+    let scores = scores_by_case(base);
+    let models: Vec<CaseModel> =
+        scores.values().filter_map(Score::counts).map(CaseModel::from_counts).collect();
     if models.is_empty() {
         return Err(CommandError::refused("no_scores", format!("no case of `{}` has a score", base.name))
-            .hint("look at what there is: runner eval report"));
+            .hint(format!("see the results: runner eval report table {}", base.name)));
     }
-    let seen = |drop| simulate(&models, drop, &rule, ROUNDS);
-    let drops = DROPS.into_iter().map(|drop| (drop, seen(drop))).collect();
-    Ok(GateSimulationOutput { base: base.name.clone(), rule, cases: models.len(), same: seen(0.0), drops })
-}
-
-fn share(count: u32) -> f64 {
-    f64::from(count) / f64::from(ROUNDS)
+    let tally = |drop| simulate(&models, drop, &rule, ROUNDS);
+    Ok(GateSimulationOutput {
+        base: base.name.clone(),
+        rule,
+        cases: models.len(),
+        no_change: tally(0.0),
+        drops: DROPS.into_iter().map(|drop| SimulatedDrop { drop, tally: tally(drop) }).collect(),
+    })
 }
 
 impl CommandOutput for GateSimulationOutput {
     fn json(&self) -> Value {
-        let (rate, interval) = self.same.alarms();
-        let drop = |(drop, tally): &(f64, VerdictTally)| json!({ "drop": drop, "seen": share(tally.regression), "verdicts": tally });
+        let mut power = Vec::new();
+        for SimulatedDrop { drop, tally } in &self.drops {
+            power.push(json!({ "drop": drop, "detected": tally.regression_rate(), "verdicts": tally }));
+        }
         json!({
             "schema": "runner.eval.aa/1",
             "base": self.base,
             "margin": self.rule.margin,
-            "min_n": self.rule.min_n,
+            "min_cases": self.rule.min_cases,
             "n": self.cases,
-            "false_alarms": rate,
-            "interval": interval,
-            "verdicts": self.same,
-            "power": self.drops.iter().map(drop).collect::<Vec<_>>(),
+            "false_alarm_rate": self.no_change.regression_rate(),
+            "confidence_interval": self.no_change.regression_interval(),
+            "verdicts": self.no_change,
+            "power": power,
         })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let (rate, interval) = self.same.alarms();
-        let line = KeyValueLine::new().with("base", &self.base).with("n", self.cases).with("rounds", ROUNDS);
-        let line =
-            line.with("false_alarms", format!("{rate:.4}")).with("low", format!("{:.4}", interval.low));
-        let line = line.with("high", format!("{:.4}", interval.high));
-        let line = line.with("passes", format!("{:.4}", share(self.same.pass)));
-        let drop = |(drop, tally): &(f64, VerdictTally)| {
-            KeyValueLine::new().with("drop", drop).with("seen", format!("{:.4}", share(tally.regression)))
-        };
-        std::iter::once(line).chain(self.drops.iter().map(drop)).collect()
+        let interval = self.no_change.regression_interval();
+        let mut lines = vec![
+            KeyValueLine::new()
+                .with("base", &self.base)
+                .with("n", self.cases)
+                .with("rounds", ROUNDS)
+                .with("false_alarm_rate", format!("{:.4}", self.no_change.regression_rate()))
+                .with("ci_low", format!("{:.4}", interval.low))
+                .with("ci_high", format!("{:.4}", interval.high))
+                .with("no_change_passes", format!("{:.4}", self.no_change.pass_rate())),
+        ];
+        for SimulatedDrop { drop, tally } in &self.drops {
+            let detected = format!("{:.4}", tally.regression_rate());
+            lines.push(KeyValueLine::new().with("drop", drop).with("detected", detected));
+        }
+        lines
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        let (rate, interval) = self.same.alarms();
+    fn human(&self, styler: &Styler) -> String {
+        let interval = self.no_change.regression_interval();
+        let rate = format!("{:.1} %", 100.0 * self.no_change.regression_rate());
         let mut text = format!(
-            "{} cases, {ROUNDS} comparisons of the suite with itself, made up from its results\nfalse alarms: {} (95 %: {:.1} to {:.1}); passes: {:.0} %\n",
+            "{} cases, {ROUNDS} simulated comparisons of the suite with itself\n\
+             false alarms: {} (95 % confidence interval {:.1} to {:.1} %)\n\
+             no change passes: {:.0} %\n",
             self.cases,
-            pen.paint(TextRole::Strong, &format!("{:.1} %", 100.0 * rate)),
+            styler.paint(TextRole::Strong, &rate),
             100.0 * interval.low,
             100.0 * interval.high,
-            100.0 * share(self.same.pass)
+            100.0 * self.no_change.pass_rate()
         );
-        for (drop, tally) in &self.drops {
-            let told = format!("a drop of {:.0} points is seen in", 100.0 * drop);
-            text.push_str(&format!("{told} {:.0} %\n", 100.0 * share(tally.regression)));
+        for SimulatedDrop { drop, tally } in &self.drops {
+            text.push_str(&format!(
+                "a drop of {:.0} percentage points is detected: {:.0} %\n",
+                100.0 * drop,
+                100.0 * tally.regression_rate()
+            ));
         }
         text
     }

@@ -7,167 +7,176 @@ use serde_json::{Value, json};
 use supervise::CancelHandle;
 use supervise::signals::SignalListener;
 
-use super::run::find_runner;
-use super::{INTERRUPTED, choice};
-use crate::agent::EvalAgent;
+use super::INTERRUPTED;
+use super::scope::find_runner;
 use crate::args::{EvalGlobalArgs, LintArgs};
+use crate::case::suite::{LoadedCase, filter_cases, load_cases};
+use crate::execution::pool::{PoolEnd, PoolEvent, PoolSettings, TrialPool};
+use crate::execution::progress::EvalProgress;
 use crate::files;
-use crate::plan::PlanScope;
-use crate::pool::{self, PoolEnd, PoolEvent, PoolSettings};
-use crate::progress::EvalProgress;
+use crate::plan::agent::EvalAgent;
+use crate::plan::run_name::EvalRunName;
+use crate::plan::{PlanScope, PlannedTrial};
+use crate::result::run_folder::RunFolder;
 use crate::result::{TrialMeta, TrialOutcome};
-use crate::run_folder::RunFolder;
-use crate::suite::{LoadedCase, choose, read_all};
 
-/// What was found about each case.
+/// The agents that test a case.
+const AGENTS: [EvalAgent; 3] = [EvalAgent::Oracle, EvalAgent::Nop, EvalAgent::Cheat];
+
 pub(crate) struct LintOutput {
-    cases: Vec<(String, Vec<LintFinding>)>,
-    ending: PoolEnd,
+    cases: Vec<LintedCase>,
+    end: PoolEnd,
 }
 
-/// One thing that was tried.
+struct LintedCase {
+    id: String,
+    findings: Vec<LintFinding>,
+}
+
+impl LintedCase {
+    fn is_ok(&self) -> bool {
+        self.findings.iter().all(|finding| finding.is_ok)
+    }
+}
+
+/// The result of one agent's trial.
 struct LintFinding {
     agent: EvalAgent,
-    is_right: bool,
-    says: String,
+    is_ok: bool,
+    result: String,
 }
 
-pub(crate) fn run(global: &EvalGlobalArgs, args: &LintArgs, out: &Ui) -> Result<LintOutput, CommandError> {
-    let told = |error| CommandError::from_host("could not begin", error);
-    let kits = choose(read_all(&global.cases())?, &choice(&args.cases))?;
+pub(crate) fn run(global: &EvalGlobalArgs, args: &LintArgs, ui: &Ui) -> Result<LintOutput, CommandError> {
+    let fail = |error| CommandError::from_host("could not test the cases", error);
+    let cases = filter_cases(load_cases(&global.cases())?, &args.cases.to_filter())?;
     let runner = find_runner(global, args.runner.as_deref())?;
-    let control = CancelHandle::new().map_err(told)?;
-    let _listener = SignalListener::install(&control).map_err(told)?;
-    let agents = [EvalAgent::Oracle, EvalAgent::Nop, EvalAgent::Cheat];
-    let scope = PlanScope::new(&kits, &agents, 1, runner.id.clone());
-    // What is tried here is no result: nothing of it stays.
-    let place = global.workspaces().join(format!(".lint-{}", std::process::id()));
+    let cancel = CancelHandle::new().map_err(fail)?;
+    let _listener = SignalListener::install(&cancel).map_err(fail)?;
+    let scope = PlanScope::new(&cases, &AGENTS, 1, runner.version.clone());
+    // These trials are not results: their folder is removed at the end.
+    let scratch = global.workspaces().join(format!(".lint-{}", std::process::id()));
     let settings = PoolSettings {
         jobs: args.jobs,
         retries: 0,
         retry_wait: Duration::ZERO,
         budget_microdollars: None,
-        results: place.join("results"),
-        workspaces: place.join("workspaces"),
+        results: scratch.join("results"),
+        workspaces: scratch.join("workspaces"),
     };
-    let folder = RunFolder::make(&settings.results, "lint", &scope)?;
-    let mut progress = EvalProgress::new(out, &scope.units, &[]);
-    let mut tell = |event: PoolEvent| progress.tell(&event);
-    let ending =
-        pool::work((&folder, &kits, &runner), scope.units.clone(), &settings, (&control, 0), &mut tell);
-    progress.end();
-    let findings = |kit: &LoadedCase| {
-        let tried = agents.iter().filter_map(|agent| finding(kit, agent, &folder));
-        (kit.case.id.clone(), tried.collect())
+    let folder = RunFolder::create_or_open(&settings.results, &lint_run_name()?, &scope)?;
+    let pool = TrialPool {
+        run: &folder,
+        cases: &cases,
+        runner: &runner,
+        settings: &settings,
+        spent_microdollars: 0,
     };
-    let cases = kits.iter().map(findings).collect();
-    let _ = files::clear(&place);
-    Ok(LintOutput { cases, ending: ending? })
+    let mut progress = EvalProgress::new(ui, &scope.trials, &[]);
+    let end = pool.run(scope.trials.clone(), &cancel, &mut |event: PoolEvent| progress.handle(&event));
+    progress.finish();
+    let mut linted = Vec::new();
+    for loaded in &cases {
+        let findings = AGENTS.iter().filter_map(|agent| finding(loaded, agent, &folder)).collect();
+        linted.push(LintedCase { id: loaded.case.id.clone(), findings });
+    }
+    let _ = files::remove_any(&scratch);
+    Ok(LintOutput { cases: linted, end: end? })
 }
 
-/// What an agent's trial says about the case; nothing where there was none to be made.
-fn finding(kit: &LoadedCase, agent: &EvalAgent, folder: &RunFolder) -> Option<LintFinding> {
-    if !agent.fits(&kit.case) {
-        let says = "there is no solution, so nobody knows whether the case can be solved".to_owned();
-        return (*agent == EvalAgent::Oracle).then(|| LintFinding {
-            agent: agent.clone(),
-            is_right: false,
-            says,
-        });
+fn lint_run_name() -> Result<EvalRunName, CommandError> {
+    "lint".parse().map_err(|error| {
+        CommandError::new(
+            "internal",
+            CommandExit::FAILURE,
+            format!("internal error: run name `lint` {error}"),
+        )
+        .hint("this is a bug, please report it")
+    })
+}
+
+/// What an agent's trial shows about the case; none if there is no such trial.
+fn finding(loaded: &LoadedCase, agent: &EvalAgent, folder: &RunFolder) -> Option<LintFinding> {
+    if !agent.can_run(&loaded.case) {
+        let result = "no solution: nothing shows that the case can be solved".to_owned();
+        let is_oracle = *agent == EvalAgent::Oracle;
+        return is_oracle.then(|| LintFinding { agent: agent.clone(), is_ok: false, result });
     }
-    let unit = folder
-        .plan
-        .scope
-        .units
-        .iter()
-        .find(|unit| unit.case == kit.case.id && unit.agent == agent.to_string())?;
-    let meta = folder.attempts(unit).0.pop()?.meta;
-    let is_right = match (agent, meta.outcome) {
+    let is_trial = |trial: &&PlannedTrial| trial.case == loaded.case.id && trial.agent == agent.to_string();
+    let trial = folder.plan.scope.trials.iter().find(is_trial)?;
+    let meta = folder.last_attempt(trial)?.meta;
+    let is_ok = match (agent, meta.outcome) {
         (_, TrialOutcome::Skipped) | (EvalAgent::Oracle, TrialOutcome::Success) => true,
         (EvalAgent::Oracle, _) | (_, TrialOutcome::Success) => false,
-        // A trial that the evaluation spoiled proves nothing about the case.
+        // A trial lost to an infrastructure error proves nothing about the case.
         (_, TrialOutcome::Error) => meta.is_scored(),
         (_, TrialOutcome::Fail | TrialOutcome::Stuck) => true,
     };
-    Some(LintFinding { agent: agent.clone(), is_right, says: says(&meta) })
+    Some(LintFinding { agent: agent.clone(), is_ok, result: describe(&meta) })
 }
 
-fn says(meta: &TrialMeta) -> String {
+fn describe(meta: &TrialMeta) -> String {
     match &meta.why {
         Some(why) => format!("{}: {why}", meta.outcome),
         None => meta.outcome.to_string(),
     }
 }
 
-impl LintOutput {
-    fn wrong(&self) -> impl Iterator<Item = (&str, &LintFinding)> {
-        self.cases.iter().flat_map(|(case, findings)| {
-            findings.iter().filter(|finding| !finding.is_right).map(move |finding| (case.as_str(), finding))
-        })
-    }
-}
-
 impl CommandOutput for LintOutput {
     fn json(&self) -> Value {
-        let finding = |finding: &LintFinding| json!({ "agent": finding.agent.to_string(), "right": finding.is_right, "says": finding.says });
-        let case = |(id, findings): &(String, Vec<LintFinding>)| {
-            json!({
-                "id": id,
-                "sound": findings.iter().all(|finding| finding.is_right),
-                "findings": findings.iter().map(finding).collect::<Vec<_>>(),
-            })
-        };
+        let mut cases = Vec::new();
+        for case in &self.cases {
+            let mut findings = Vec::new();
+            for LintFinding { agent, is_ok, result } in &case.findings {
+                findings.push(json!({ "agent": agent.to_string(), "ok": is_ok, "result": result }));
+            }
+            cases.push(json!({ "id": case.id, "ok": case.is_ok(), "findings": findings }));
+        }
         json!({
             "schema": "runner.eval.lint/1",
             "event": "end",
-            "cases": self.cases.iter().map(case).collect::<Vec<_>>(),
+            "cases": cases,
             "exit": self.exit().0,
         })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let line = |(id, findings): &(String, Vec<LintFinding>)| {
-            let sound = findings.iter().all(|finding| finding.is_right);
-            let line = KeyValueLine::new().with("case", id).with("sound", sound);
-            findings.iter().fold(line, |line, finding| line.with(&finding.agent.to_string(), &finding.says))
-        };
-        self.cases.iter().map(line).collect()
+        let mut lines = Vec::new();
+        for case in &self.cases {
+            let mut line = KeyValueLine::new().with("case", &case.id).with("ok", case.is_ok());
+            for finding in &case.findings {
+                line = line.with(&finding.agent.to_string(), &finding.result);
+            }
+            lines.push(line);
+        }
+        lines
     }
 
-    fn human(&self, pen: &Styler) -> String {
+    fn human(&self, styler: &Styler) -> String {
         let mut text = String::new();
-        for (case, finding) in self.wrong() {
-            let line = format!(
-                "{case}: {} must {} and ended with {}",
-                finding.agent,
-                must(&finding.agent),
-                finding.says
-            );
-            text.push_str(&format!("{}\n", pen.paint(TextRole::Bad, &line)));
+        for case in &self.cases {
+            for LintFinding { agent, result, .. } in case.findings.iter().filter(|finding| !finding.is_ok) {
+                let expectation =
+                    if *agent == EvalAgent::Oracle { "must succeed" } else { "must not succeed" };
+                let line = format!("{}: {agent} {expectation}, got {result}", case.id);
+                text.push_str(&format!("{}\n", styler.paint(TextRole::Bad, &line)));
+            }
         }
-        let wrong =
-            self.cases.iter().filter(|(_, findings)| !findings.iter().all(|one| one.is_right)).count();
-        let sound = self.cases.len() - wrong;
-        text.push_str(&format!("{sound} of {} cases are sound\n", self.cases.len()));
+        let ok = self.cases.iter().filter(|case| case.is_ok()).count();
+        text.push_str(&format!("{ok} of {} cases are ok\n", self.cases.len()));
         text
     }
 
     fn exit(&self) -> CommandExit {
-        match self.ending {
+        match self.end {
             PoolEnd::Stopped => INTERRUPTED,
-            PoolEnd::Done | PoolEnd::Budget if self.wrong().next().is_none() => CommandExit::SUCCESS,
-            PoolEnd::Done | PoolEnd::Budget => CommandExit::FAILURE,
+            PoolEnd::Complete | PoolEnd::Budget if self.cases.iter().all(LintedCase::is_ok) => {
+                CommandExit::SUCCESS
+            }
+            PoolEnd::Complete | PoolEnd::Budget => CommandExit::FAILURE,
         }
     }
 
-    fn ends_lines(&self) -> bool {
+    fn ends_json_lines(&self) -> bool {
         true
-    }
-}
-
-fn must(agent: &EvalAgent) -> &'static str {
-    match agent {
-        EvalAgent::Oracle => "succeed",
-        EvalAgent::Case | EvalAgent::Nop | EvalAgent::Cheat | EvalAgent::Real { .. } => "not succeed",
     }
 }

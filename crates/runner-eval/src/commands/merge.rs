@@ -1,127 +1,105 @@
 //! `runner eval merge`
 
-use std::collections::BTreeMap;
-
 use runner_core::strict::canonical_json;
 use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
 
-use super::run::newest;
+use super::scope::open_run;
 use crate::args::{EvalGlobalArgs, MergeArgs};
+use crate::execution::progress::{outcome_counts, outcome_counts_json, outcome_counts_line};
 use crate::files;
-use crate::plan::TrialUnit;
-use crate::progress::mark;
-use crate::result::{TrialMeta, TrialOutcome};
-use crate::run_folder::RunFolder;
+use crate::plan::PlannedTrial;
+use crate::result::TrialMeta;
+use crate::result::run_folder::is_final;
 
-/// A run, put together from what all its shares left.
 pub(crate) struct MergeOutput {
     run: String,
-    units: usize,
-    last: Vec<TrialMeta>,
+    trials: usize,
+    /// The last attempt at each trial with a final result.
+    results: Vec<TrialMeta>,
     attempts: usize,
-    /// Units without a final result.
-    missing: Vec<TrialUnit>,
-    /// Folders that pretend to be results.
+    /// Trials without a final result.
+    missing: Vec<PlannedTrial>,
+    /// Folders that look like results but have no valid signature.
     forged: Vec<String>,
 }
 
 pub(crate) fn run(global: &EvalGlobalArgs, args: &MergeArgs) -> Result<MergeOutput, CommandError> {
-    let results = global.results();
-    let folder = match &args.run {
-        Some(run) => RunFolder::open(&results, run)?,
-        None => newest(global)?,
-    };
-    let units = &folder.plan.scope.units;
+    let folder = open_run(global, args.run.as_ref())?;
+    let trials = &folder.plan.scope.trials;
     let mut merged = MergeOutput {
-        run: folder.name().to_owned(),
-        units: units.len(),
-        last: Vec::new(),
+        run: folder.name().to_string(),
+        trials: trials.len(),
+        results: Vec::new(),
         attempts: 0,
         missing: Vec::new(),
         forged: Vec::new(),
     };
-    for unit in units {
-        let (attempts, forged) = folder.attempts(unit);
-        merged.attempts += attempts.len();
-        merged.forged.extend(forged.iter().map(|path| path.display().to_string()));
-        // Whether a spoiled trial is tried again is decided where it is run; here it is a result.
-        if !RunFolder::is_done(&attempts, 0) {
-            merged.missing.push(unit.clone());
-        } else if let Some(last) = attempts.last() {
-            merged.last.push(last.meta.clone());
+    for trial in trials {
+        let attempts = folder.attempts(trial);
+        merged.attempts += attempts.valid.len();
+        merged.forged.extend(attempts.forged.iter().map(|path| path.display().to_string()));
+        // `run` decides about retries; here a lost trial is a result like any other.
+        match attempts.valid.last() {
+            Some(last) if is_final(&attempts.valid, 0) => merged.results.push(last.meta.clone()),
+            _ => merged.missing.push(trial.clone()),
         }
     }
     let file = folder.file("summary.json");
-    files::write(&file, &canonical_json(&merged.json()))
+    files::write_atomic(&file, &canonical_json(&merged.json()))
         .map_err(|error| CommandError::io("could not write the summary", &file, &error))?;
     Ok(merged)
 }
 
 impl MergeOutput {
-    fn counts(&self) -> BTreeMap<TrialOutcome, usize> {
-        let mut counts = BTreeMap::new();
-        for meta in &self.last {
-            *counts.entry(meta.outcome).or_default() += 1;
-        }
-        counts
-    }
-
     fn scored(&self) -> usize {
-        self.last.iter().filter(|meta| meta.is_scored()).count()
+        self.results.iter().filter(|meta| meta.is_scored()).count()
     }
 }
 
 impl CommandOutput for MergeOutput {
     fn json(&self) -> Value {
-        let counts: BTreeMap<&str, usize> =
-            self.counts().into_iter().map(|(outcome, count)| (outcome.as_str(), count)).collect();
         json!({
             "schema": "runner.eval.merge/1",
             "run": self.run,
-            "units": self.units,
-            "results": self.last.len(),
+            "trials": self.trials,
+            "results": self.results.len(),
             "attempts": self.attempts,
             "scored": self.scored(),
-            "outcomes": counts,
+            "outcomes": outcome_counts_json(&outcome_counts(&self.results)),
             "missing": self.missing,
             "forged": self.forged,
         })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let mut line = KeyValueLine::new()
+        let mut head = KeyValueLine::new()
             .with("run", &self.run)
-            .with("units", self.units)
-            .with("results", self.last.len());
-        line = line.with("attempts", self.attempts).with("scored", self.scored());
-        for (outcome, count) in self.counts() {
-            line = line.with(outcome.as_str(), count);
+            .with("trials", self.trials)
+            .with("results", self.results.len())
+            .with("attempts", self.attempts)
+            .with("scored", self.scored());
+        for (outcome, count) in outcome_counts(&self.results) {
+            head = head.with(outcome.as_str(), count);
         }
-        let missing = self.missing.iter().map(|unit| KeyValueLine::new().with("missing", unit));
-        let forged = self.forged.iter().map(|path| KeyValueLine::new().with("forged", path));
-        std::iter::once(line.with("missing", self.missing.len())).chain(missing).chain(forged).collect()
+        let mut lines = vec![head.with("missing", self.missing.len())];
+        lines.extend(self.missing.iter().map(|trial| KeyValueLine::new().with("missing", trial)));
+        lines.extend(self.forged.iter().map(|path| KeyValueLine::new().with("forged", path)));
+        lines
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        let counts = self.counts().into_iter();
-        let counts: Vec<String> =
-            counts.map(|(outcome, count)| format!("{} {count} {outcome}", mark(pen, outcome))).collect();
-        let mut text = format!(
-            "run {}: {} of {} results\n{}\n",
-            self.run,
-            self.last.len(),
-            self.units,
-            counts.join("   ")
-        );
-        for unit in &self.missing {
-            text.push_str(&format!("{} {unit}\n", pen.paint(TextRole::Warn, "missing")));
+    fn human(&self, styler: &Styler) -> String {
+        let mut text =
+            format!("run {}: {} of {} trials have a result\n", self.run, self.results.len(), self.trials);
+        text.push_str(&format!("{}\n", outcome_counts_line(styler, &outcome_counts(&self.results))));
+        for trial in &self.missing {
+            text.push_str(&format!("{} {trial}\n", styler.paint(TextRole::Warn, "missing")));
         }
         for path in &self.forged {
-            text.push_str(&format!("{} {path}\n", pen.paint(TextRole::Bad, "not a result of this run")));
+            text.push_str(&format!("{} {path}\n", styler.paint(TextRole::Bad, "forged (invalid signature)")));
         }
         if !self.missing.is_empty() {
-            text.push_str(&format!("finish it: runner eval run --continue --run {}\n", self.run));
+            text.push_str(&format!("Next: runner eval run --continue --run {}\n", self.run));
         }
         text
     }

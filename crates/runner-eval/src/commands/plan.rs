@@ -3,52 +3,53 @@
 use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler};
 use serde_json::{Value, json};
 
-use super::run::{new_run, scope_of};
+use super::scope::{create_run, resolve_scope};
 use crate::args::{EvalGlobalArgs, EvalPlanArgs};
-use crate::plan::TrialUnit;
-use crate::run_folder::RunFolder;
+use crate::plan::PlannedTrial;
 
-/// The plan, on record.
 pub(crate) struct EvalPlanOutput {
     run: String,
     file: String,
-    units: Vec<TrialUnit>,
+    trials: Vec<PlannedTrial>,
 }
 
 pub(crate) fn run(global: &EvalGlobalArgs, args: &EvalPlanArgs) -> Result<EvalPlanOutput, CommandError> {
-    let (_, _, scope) = scope_of(global, &args.scope)?;
-    let folder = match &args.run {
-        Some(run) => RunFolder::make(&global.results(), run, &scope)?,
-        None => new_run(global, &scope)?,
-    };
+    let scope = resolve_scope(global, &args.scope)?.scope;
+    let folder = create_run(global, args.run.as_ref(), &scope)?;
     let file = folder.file("plan.json").display().to_string();
-    Ok(EvalPlanOutput { run: folder.name().to_owned(), file, units: scope.units })
+    Ok(EvalPlanOutput { run: folder.name().to_string(), file, trials: scope.trials })
 }
 
 impl CommandOutput for EvalPlanOutput {
     fn json(&self) -> Value {
-        json!({ "schema": "runner.eval.planned/1", "run": self.run, "file": self.file, "units": self.units })
+        json!({
+            "schema": "runner.eval.plan-summary/1",
+            "run": self.run,
+            "file": self.file,
+            "trials": self.trials,
+        })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let line = |unit: &TrialUnit| {
-            KeyValueLine::new().with("case", &unit.case).with("agent", &unit.agent).with("trial", unit.trial)
-        };
-        let head = KeyValueLine::new()
-            .with("run", &self.run)
-            .with("units", self.units.len())
-            .with("file", &self.file);
-        std::iter::once(head).chain(self.units.iter().map(line)).collect()
+        let mut lines = vec![
+            KeyValueLine::new()
+                .with("run", &self.run)
+                .with("trials", self.trials.len())
+                .with("file", &self.file),
+        ];
+        for PlannedTrial { case, agent, trial } in &self.trials {
+            lines.push(KeyValueLine::new().with("case", case).with("agent", agent).with("trial", trial));
+        }
+        lines
     }
 
     fn human(&self, _: &Styler) -> String {
+        let Self { run, file, trials } = self;
         format!(
-            "run {}: {} units, in {}\n\n  runner eval run --continue --run {} --partition slice:1/8    and so on, anywhere\n  runner eval merge --run {}\n",
-            self.run,
-            self.units.len(),
-            self.file,
-            self.run,
-            self.run
+            "run {run}: {} trials, written to {file}\n\n  \
+             runner eval run --continue --run {run} --partition slice:1/8\n  \
+             runner eval merge --run {run}\n",
+            trials.len()
         )
     }
 }

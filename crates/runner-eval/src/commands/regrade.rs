@@ -1,183 +1,237 @@
 //! `runner eval regrade`
 
-use std::path::Path;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use runner_core::layout::Doc;
 use runner_core::model::digest::Sha256;
-use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole};
+use runner_term::{CommandError, CommandOutput, KeyValueLine, Styler, TextRole};
 use serde_json::{Value, json};
-use supervise::StopRequest;
 use supervise::signals::SignalListener;
 
-use super::choice;
-use super::run::{find_runner, newest};
+use super::scope::{find_runner, open_run};
 use crate::args::{EvalGlobalArgs, RegradeArgs};
+use crate::case::suite::{LoadedCase, filter_cases, load_cases};
+use crate::execution::grade::Grader;
+use crate::execution::process::CommandRunner;
+use crate::execution::verdict::{LoopEnd, RunnerReport, classify};
+use crate::execution::workspace::Workspace;
 use crate::files;
-use crate::grade::Grader;
-use crate::process::CommandRunner;
+use crate::result::stored_trial::StoredTrial;
 use crate::result::{CheckResult, TrialOutcome};
-use crate::results::StoredTrial;
-use crate::run_folder::RunFolder;
-use crate::suite::{LoadedCase, choose, read_all};
-use crate::verdict::{LoopEnd, RunnerReport, judge};
-use crate::workspace::Workspace;
 
-/// What the checks of today say about trials of then.
 pub(crate) struct RegradeOutput {
     run: String,
     graded: usize,
-    flips: Vec<ChangedResult>,
-    /// Trials that could not be graded again, and why.
-    left_out: Vec<(String, String)>,
+    changed: Vec<ChangedResult>,
+    skipped: Vec<SkippedTrial>,
 }
 
-/// A trial that is judged differently.
+/// A trial whose outcome or checks differ from the recorded ones.
 struct ChangedResult {
     eval_run_id: String,
     case: String,
-    outcome: (TrialOutcome, TrialOutcome),
-    /// Name, before, after; none where there is no such check.
-    checks: Vec<(String, Option<bool>, Option<bool>)>,
+    before: TrialOutcome,
+    after: TrialOutcome,
+    checks: Vec<ChangedCheck>,
+}
+
+/// Whether a check passed; none where there is no such check.
+struct ChangedCheck {
+    name: String,
+    before: Option<bool>,
+    after: Option<bool>,
+}
+
+/// A trial that cannot be graded again.
+struct SkippedTrial {
+    eval_run_id: String,
+    why: String,
 }
 
 pub(crate) fn run(global: &EvalGlobalArgs, args: &RegradeArgs) -> Result<RegradeOutput, CommandError> {
-    let kits = choose(read_all(&global.cases())?, &choice(&args.cases))?;
-    let folder = match &args.run {
-        Some(run) => RunFolder::open(&global.results(), run)?,
-        None => newest(global)?,
-    };
+    let cases = filter_cases(load_cases(&global.cases())?, &args.cases.to_filter())?;
+    let folder = open_run(global, args.run.as_ref())?;
     let runner = find_runner(global, args.runner.as_deref())?;
     let scratch = global.workspaces().join(format!(".regrade-{}", std::process::id()));
-    let told = |error| CommandError::from_host("could not begin", error);
-    let launcher = CommandRunner::new(scratch.join("output")).map_err(told)?;
-    let _listener = SignalListener::install(&launcher.control).map_err(told)?;
-    let mut regraded =
-        RegradeOutput { run: folder.name().to_owned(), graded: 0, flips: Vec::new(), left_out: Vec::new() };
-    for unit in &folder.plan.scope.units {
-        let Some(kit) = kits.iter().find(|kit| kit.case.id == unit.case) else { continue };
-        let Some(trial) = folder.attempts(unit).0.pop() else { continue };
-        if launcher.control.request() != StopRequest::None {
+    let fail = |error| CommandError::from_host("could not run the checks", error);
+    let commands = CommandRunner::new(scratch.join("output")).map_err(fail)?;
+    let _listener = SignalListener::install(&commands.cancel).map_err(fail)?;
+    let mut output =
+        RegradeOutput { run: folder.name().to_string(), graded: 0, changed: Vec::new(), skipped: Vec::new() };
+    let regrader = Regrader { commands: &commands, runner: &runner.path, copy: scratch.join("checked") };
+    for trial in &folder.plan.scope.trials {
+        let Some(loaded) = cases.iter().find(|loaded| loaded.case.id == trial.case) else { continue };
+        let Some(stored) = folder.last_attempt(trial) else { continue };
+        if commands.is_stopping() {
             break;
         }
-        let place = Workspace::of(&global.workspaces(), &unit.case, &trial.meta.eval_run_id);
-        match grade(kit, &trial, &place, (&launcher, &runner.path, &scratch.join("checked"))) {
-            Err(why) => regraded.left_out.push((trial.meta.eval_run_id.clone(), why)),
-            Ok(flip) => {
-                regraded.graded += 1;
-                regraded.flips.extend(flip);
+        let workspace = Workspace::new(&global.workspaces(), &trial.case, &stored.meta.eval_run_id);
+        match regrader.regrade(loaded, &stored, &workspace) {
+            Err(why) => {
+                output.skipped.push(SkippedTrial { eval_run_id: stored.meta.eval_run_id.clone(), why });
+            }
+            Ok(changed) => {
+                output.graded += 1;
+                output.changed.extend(changed);
             }
         }
     }
-    let _ = files::clear(&scratch);
-    Ok(regraded)
+    let _ = files::remove_any(&scratch);
+    Ok(output)
 }
 
-/// Grades one trial again; a flip if something is different.
-fn grade(
-    kit: &LoadedCase,
-    trial: &StoredTrial,
-    place: &Workspace,
-    (launcher, runner, copy): (&CommandRunner, &Path, &Path),
-) -> Result<Option<ChangedResult>, String> {
-    let Some(exit) = trial.meta.runner_exit else { return Err("its loop had no end of its own".to_owned()) };
-    if !place.repository.is_dir() {
-        return Err("its workspace is gone".to_owned());
-    }
-    let tree = std::fs::read(place.document(Doc::Tree)).unwrap_or_default();
-    if trial.lock.files.get("tree.json") != Some(&Sha256::of(&tree).to_string()) {
-        return Err("its workspace was changed since".to_owned());
-    }
-    let fail = |error: std::io::Error| error.to_string();
-    files::clear(copy).and_then(|()| files::copy(&place.repository, copy)).map_err(fail)?;
-    let checks = Grader { kit, launcher, runner, folder: copy, completed: exit == 0 }.grade();
-    let outcome = judge(&LoopEnd::Exited(exit), &RunnerReport::default(), &checks.checks).outcome;
-    let changed = differences(&trial.checks.checks, &checks.checks);
-    let is_same = outcome == trial.meta.outcome && changed.is_empty();
-    Ok((!is_same).then(|| ChangedResult {
-        eval_run_id: trial.meta.eval_run_id.clone(),
-        case: kit.case.id.clone(),
-        outcome: (trial.meta.outcome, outcome),
-        checks: changed,
-    }))
+struct Regrader<'a> {
+    commands: &'a CommandRunner,
+    runner: &'a Path,
+    /// The copy that the checks run on.
+    copy: PathBuf,
 }
 
-fn differences(before: &[CheckResult], after: &[CheckResult]) -> Vec<(String, Option<bool>, Option<bool>)> {
+impl Regrader<'_> {
+    /// Runs the current checks on a trial's workspace; returns what changed.
+    fn regrade(
+        &self,
+        loaded: &LoadedCase,
+        stored: &StoredTrial,
+        workspace: &Workspace,
+    ) -> Result<Option<ChangedResult>, String> {
+        let Some(exit) = stored.meta.runner_exit else {
+            return Err("`runner loop` has no exit code".to_owned());
+        };
+        if !workspace.repository.is_dir() {
+            return Err("the workspace was removed".to_owned());
+        }
+        let tree = fs::read(workspace.document(Doc::Tree)).unwrap_or_default();
+        if stored.inputs.files.get("tree.json") != Some(&Sha256::of(&tree).to_string()) {
+            return Err("the workspace has changed since".to_owned());
+        }
+        let fail = |error: io::Error| error.to_string();
+        files::remove_any(&self.copy).map_err(fail)?;
+        files::copy_tree(&workspace.repository, &self.copy).map_err(fail)?;
+        let grader = Grader {
+            loaded,
+            commands: self.commands,
+            runner: self.runner,
+            copy: &self.copy,
+            is_completed: exit == 0,
+        };
+        let checks = grader.run_checks();
+        let after = classify(&LoopEnd::Exited(exit), &RunnerReport::default(), &checks.checks).outcome;
+        let before = stored.meta.outcome;
+        let changed = changed_checks(&stored.checks.checks, &checks.checks);
+        if before == after && changed.is_empty() {
+            return Ok(None);
+        }
+        let eval_run_id = stored.meta.eval_run_id.clone();
+        Ok(Some(ChangedResult { eval_run_id, case: loaded.case.id.clone(), before, after, checks: changed }))
+    }
+}
+
+fn changed_checks(before: &[CheckResult], after: &[CheckResult]) -> Vec<ChangedCheck> {
     let passed = |checks: &[CheckResult], name: &str| {
         checks.iter().find(|check| check.name == name).map(|check| check.passed)
     };
     let mut names: Vec<&str> = before.iter().chain(after).map(|check| check.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    let pairs = names.into_iter().map(|name| (name.to_owned(), passed(before, name), passed(after, name)));
-    pairs.filter(|(_, before, after)| before != after).collect()
+    let mut changed = Vec::new();
+    for name in names {
+        let check =
+            ChangedCheck { name: name.to_owned(), before: passed(before, name), after: passed(after, name) };
+        if check.before != check.after {
+            changed.push(check);
+        }
+    }
+    changed
 }
 
-fn word(passed: Option<bool>) -> &'static str {
+fn check_result(passed: Option<bool>) -> &'static str {
     match passed {
-        Some(true) => "passes",
-        Some(false) => "fails",
+        Some(true) => "passed",
+        Some(false) => "failed",
         None => "absent",
+    }
+}
+
+impl ChangedCheck {
+    fn describe(&self) -> String {
+        format!("{}: {} -> {}", self.name, check_result(self.before), check_result(self.after))
     }
 }
 
 impl CommandOutput for RegradeOutput {
     fn json(&self) -> Value {
-        let flip = |flip: &ChangedResult| {
-            let checks = flip.checks.iter().map(|(name, before, after)| {
-                json!({ "name": name, "before": word(*before), "after": word(*after) })
-            });
-            json!({
-                "eval_run_id": flip.eval_run_id,
-                "case": flip.case,
-                "before": flip.outcome.0,
-                "after": flip.outcome.1,
-                "checks": checks.collect::<Vec<_>>(),
-            })
-        };
-        let left_out = |(id, why): &(String, String)| json!({ "eval_run_id": id, "why": why });
+        let mut changed = Vec::new();
+        for result in &self.changed {
+            let mut checks = Vec::new();
+            for ChangedCheck { name, before, after } in &result.checks {
+                let (before, after) = (check_result(*before), check_result(*after));
+                checks.push(json!({ "name": name, "before": before, "after": after }));
+            }
+            changed.push(json!({
+                "eval_run_id": result.eval_run_id,
+                "case": result.case,
+                "before": result.before,
+                "after": result.after,
+                "checks": checks,
+            }));
+        }
+        let mut skipped = Vec::new();
+        for SkippedTrial { eval_run_id, why } in &self.skipped {
+            skipped.push(json!({ "eval_run_id": eval_run_id, "why": why }));
+        }
         json!({
             "schema": "runner.eval.regrade/1",
             "run": self.run,
             "graded": self.graded,
-            "flips": self.flips.iter().map(flip).collect::<Vec<_>>(),
-            "left_out": self.left_out.iter().map(left_out).collect::<Vec<_>>(),
+            "changed": changed,
+            "skipped": skipped,
         })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let head = KeyValueLine::new().with("run", &self.run).with("graded", self.graded);
-        let head = head.with("flips", self.flips.len()).with("left_out", self.left_out.len());
-        let flip = |flip: &ChangedResult| {
-            let line = KeyValueLine::new().with("flip", &flip.eval_run_id).with("case", &flip.case);
-            let line = line.with("before", flip.outcome.0).with("after", flip.outcome.1);
-            flip.checks.iter().fold(line, |line, (name, before, after)| {
-                line.with("check", format!("{name}: {} -> {}", word(*before), word(*after)))
-            })
-        };
-        let left_out =
-            |(id, why): &(String, String)| KeyValueLine::new().with("left_out", id).with("why", why);
-        let lines = self.flips.iter().map(flip).chain(self.left_out.iter().map(left_out));
-        std::iter::once(head).chain(lines).collect()
+        let mut lines = vec![
+            KeyValueLine::new()
+                .with("run", &self.run)
+                .with("graded", self.graded)
+                .with("changed", self.changed.len())
+                .with("skipped", self.skipped.len()),
+        ];
+        for result in &self.changed {
+            let mut line = KeyValueLine::new()
+                .with("changed", &result.eval_run_id)
+                .with("case", &result.case)
+                .with("before", result.before)
+                .with("after", result.after);
+            for check in &result.checks {
+                line = line.with("check", check.describe());
+            }
+            lines.push(line);
+        }
+        for SkippedTrial { eval_run_id, why } in &self.skipped {
+            lines.push(KeyValueLine::new().with("skipped", eval_run_id).with("why", why));
+        }
+        lines
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        let mut text =
-            format!("run {}: {} trials graded again, {} differ\n", self.run, self.graded, self.flips.len());
-        for flip in &self.flips {
-            let (before, after) = flip.outcome;
-            let ink = if after == TrialOutcome::Success { TextRole::Good } else { TextRole::Warn };
-            text.push_str(&format!("{}: {before} -> {}\n", flip.eval_run_id, pen.paint(ink, after.as_str())));
-            for (name, before, after) in &flip.checks {
-                text.push_str(&format!("    {name}: {} -> {}\n", word(*before), word(*after)));
+    fn human(&self, styler: &Styler) -> String {
+        let Self { run, graded, changed, skipped } = self;
+        let mut text = format!("run {run}: {graded} trials graded again, {} changed\n", changed.len());
+        for result in changed {
+            let is_success = result.after == TrialOutcome::Success;
+            let role = if is_success { TextRole::Good } else { TextRole::Warn };
+            let after = styler.paint(role, result.after.as_str());
+            text.push_str(&format!("{}: {} -> {after}\n", result.eval_run_id, result.before));
+            for check in &result.checks {
+                text.push_str(&format!("    {}\n", check.describe()));
             }
         }
-        for (id, why) in &self.left_out {
-            text.push_str(&format!("{}\n", pen.paint(TextRole::Faint, &format!("{id} left out: {why}"))));
+        for SkippedTrial { eval_run_id, why } in skipped {
+            let line = format!("{eval_run_id} skipped: {why}");
+            text.push_str(&format!("{}\n", styler.paint(TextRole::Faint, &line)));
         }
         text
-    }
-
-    fn exit(&self) -> CommandExit {
-        CommandExit::SUCCESS
     }
 }

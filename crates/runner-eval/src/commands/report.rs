@@ -9,19 +9,20 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::args::{EvalGlobalArgs, ReportArgs, ReportFormat};
 use crate::files;
-use crate::plan::TrialUnit;
+use crate::plan::PlannedTrial;
 use crate::report::{atif, html, inspect, junit, rows};
-use crate::results::StoredTrial;
-use crate::selection::ResultSelection;
+use crate::result::selection::ResultSelection;
+use crate::result::stored_trial::StoredTrial;
 use crate::stats::Interval;
 use crate::stats::score::{ScoreRow, ScoreTable, scores, table};
 
-/// What results mean.
+/// The report as a table.
 pub(crate) struct ReportOutput {
     name: String,
     table: ScoreTable,
-    missing: Vec<TrialUnit>,
+    missing: Vec<PlannedTrial>,
     unreadable: Vec<String>,
+    /// Every attempt at every trial.
     trials: Vec<Value>,
 }
 
@@ -29,65 +30,72 @@ pub(crate) fn run(
     global: &EvalGlobalArgs,
     args: &ReportArgs,
 ) -> Result<Box<dyn CommandOutput>, CommandError> {
-    let chosen = ResultSelection::read(global, args.what.as_deref())?;
-    let last = chosen.last();
+    let selection = ResultSelection::load(global, args.selection.as_deref())?;
+    let last = selection.last_attempts();
     let table = table(&scores(last.iter().map(|trial| &trial.meta)), args.k);
-    let scored = ReportOutput {
-        name: chosen.name.clone(),
-        table,
-        missing: chosen.missing.clone(),
-        unreadable: chosen.faults.iter().map(ToString::to_string).collect(),
-        trials: rows::rows(&chosen.trials).collect(),
-    };
-    let text = match args.form {
+    let text = match args.format {
         ReportFormat::Table if args.out.is_some() => {
-            return Err(CommandError::refused("form", "a table is not written to a file").hint(
-                "choose a form for files (html, junit, jsonl, csv, atif, inspect), or: runner eval report --json > FILE",
+            return Err(CommandError::refused("format", "--out does not apply to the format `table`").hint(
+                "choose html, junit, jsonl, csv, atif or inspect; or: runner eval report --json > FILE",
             ));
         }
-        ReportFormat::Table => return Ok(Box::new(scored)),
-        ReportFormat::Html => html::html(&chosen, &scored.table),
-        ReportFormat::Junit => junit::junit(&chosen.name, &chosen.trials),
-        ReportFormat::Jsonl => rows::jsonl(&chosen.trials),
-        ReportFormat::Csv => rows::csv(&chosen.trials),
+        ReportFormat::Table => {
+            return Ok(Box::new(ReportOutput {
+                table,
+                unreadable: selection.unreadable.iter().map(ToString::to_string).collect(),
+                trials: rows::rows(&selection.trials),
+                name: selection.name,
+                missing: selection.missing,
+            }));
+        }
+        ReportFormat::Html => html::html(&selection, &table),
+        ReportFormat::Junit => junit::junit(&selection.name, &selection.trials),
+        ReportFormat::Jsonl => rows::jsonl(&selection.trials),
+        ReportFormat::Csv => rows::csv(&selection.trials),
         ReportFormat::Atif => match &args.out {
-            Some(out) => return trajectories(&global.manner.directory.join(out), &last),
+            Some(out) => return write_trajectories(&global.shared.project_dir.join(out), &last),
             None => last.iter().map(|trial| format!("{}\n", atif::atif(trial))).collect(),
         },
         ReportFormat::Inspect => {
-            chosen.one_agent()?;
-            let logs =
-                scored.table.agents.iter().map(|row| inspect::inspect(&chosen.name, row, &chosen.trials));
-            logs.map(|log| format!("{log:#}\n")).collect()
+            selection.require_one_agent()?;
+            let mut text = String::new();
+            for agent in &table.agents {
+                let log = inspect::inspect(&selection.name, agent, &selection.trials);
+                text.push_str(&format!("{log:#}\n"));
+            }
+            text
         }
     };
-    let Some(out) = &args.out else { return Ok(Box::new(ReportDocument(text))) };
-    let file = global.manner.directory.join(out);
-    files::write(&file, text.as_bytes())
+    let Some(out) = &args.out else { return Ok(Box::new(ReportText(text))) };
+    let file = global.shared.project_dir.join(out);
+    files::write_atomic(&file, text.as_bytes())
         .map_err(|error| CommandError::io("could not write the report", &file, &error))?;
     Ok(Box::new(ReportFileOutput { file: file.display().to_string(), bytes: text.len(), trials: last.len() }))
 }
 
-/// Writes a trajectory for each trial into a folder.
-fn trajectories(folder: &Path, trials: &[&StoredTrial]) -> Result<Box<dyn CommandOutput>, CommandError> {
+/// Writes a trajectory per trial into a folder.
+fn write_trajectories(
+    folder: &Path,
+    trials: &[&StoredTrial],
+) -> Result<Box<dyn CommandOutput>, CommandError> {
     let fail = |error| CommandError::io("could not write the trajectories", folder, &error);
     fs::create_dir_all(folder).map_err(fail)?;
     let mut bytes = 0;
     for trial in trials {
         let text = format!("{:#}\n", atif::atif(trial));
         let name = format!("{}.{}.json", trial.meta.case_id, trial.meta.eval_run_id);
-        files::write(&folder.join(name), text.as_bytes()).map_err(fail)?;
+        files::write_atomic(&folder.join(name), text.as_bytes()).map_err(fail)?;
         bytes += text.len();
     }
     Ok(Box::new(ReportFileOutput { file: folder.display().to_string(), bytes, trials: trials.len() }))
 }
 
-/// A report that is told as it stands.
-struct ReportDocument(String);
+/// A report that is printed verbatim.
+struct ReportText(String);
 
-impl CommandOutput for ReportDocument {
+impl CommandOutput for ReportText {
     fn json(&self) -> Value {
-        json!({ "schema": "runner.eval.document/1", "text": self.0 })
+        json!({ "schema": "runner.eval.report-text/1", "text": self.0 })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
@@ -109,7 +117,7 @@ struct ReportFileOutput {
 impl CommandOutput for ReportFileOutput {
     fn json(&self) -> Value {
         json!({
-            "schema": "runner.eval.written/1",
+            "schema": "runner.eval.report-file/1",
             "file": self.file,
             "bytes": self.bytes,
             "trials": self.trials,
@@ -117,84 +125,96 @@ impl CommandOutput for ReportFileOutput {
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        vec![
-            KeyValueLine::new()
-                .with("file", &self.file)
-                .with("bytes", self.bytes)
-                .with("trials", self.trials),
-        ]
+        let line = KeyValueLine::new().with("file", &self.file).with("bytes", self.bytes);
+        vec![line.with("trials", self.trials)]
     }
 
     fn human(&self, _: &Styler) -> String {
-        format!("{}: {} trials\n", self.file, self.trials)
+        format!("{} trials written to {}\n", self.trials, self.file)
     }
 }
 
-/// A number that is not always known, with so many digits.
 fn number(value: Option<f64>, digits: usize) -> String {
-    value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.digits$}"))
-}
-
-/// An interval of rates, in percent.
-fn percents(interval: Option<Interval>) -> String {
-    interval.map_or_else(
-        || "n/a".to_owned(),
-        |interval| format!("{:.0}–{:.0}", 100.0 * interval.low, 100.0 * interval.high),
-    )
+    value.map_or_else(unknown, |value| format!("{value:.digits$}"))
 }
 
 fn percent(rate: Option<f64>) -> String {
-    rate.map_or_else(|| "n/a".to_owned(), |rate| format!("{:.0} %", 100.0 * rate))
+    rate.map_or_else(unknown, |rate| format!("{:.0} %", 100.0 * rate))
 }
 
-impl ReportOutput {
-    fn rows(&self) -> impl Iterator<Item = &ScoreRow> {
-        self.table.agents.iter().chain(&self.table.cases)
-    }
+/// An interval of rates, in percent.
+fn percent_range(interval: Option<Interval>) -> String {
+    interval
+        .map_or_else(unknown, |interval| format!("{:.0}–{:.0}", 100.0 * interval.low, 100.0 * interval.high))
+}
 
-    fn line(&self, row: &ScoreRow) -> KeyValueLine {
+fn unknown() -> String {
+    "n/a".to_owned()
+}
+
+const COLUMNS: usize = 9;
+
+impl ReportOutput {
+    fn key_values_of(&self, row: &ScoreRow) -> KeyValueLine {
         let line = KeyValueLine::new().with("agent", &row.agent);
         let line = match &row.case {
             Some(case) => line.with("case", case),
             None => line.with("cases", row.cases),
         };
-        let line = line.with("n", row.score.n).with("successes", row.score.successes);
-        let line = line.with("left_out", row.score.left_out).with("rate", number(row.score.rate(), 4));
-        let line = line.with("low", number(row.interval.map(|interval| interval.low), 4));
-        let line = line.with("high", number(row.interval.map(|interval| interval.high), 4));
-        let line = line.with("k", self.table.k).with("pass_at_k", number(row.pass_at, 4));
-        let line = line.with("pass_all_k", number(row.pass_all, 4));
-        let line = line.with("secs_per_success", number(row.score.secs_per_success(), 1));
-        line.with("usd_per_success", number(row.score.usd_per_success(), 4))
+        line.with("n", row.score.n)
+            .with("successes", row.score.successes)
+            .with("unscored", row.score.unscored)
+            .with("pass_rate", number(row.score.pass_rate(), 4))
+            .with("ci_low", number(row.interval.map(|interval| interval.low), 4))
+            .with("ci_high", number(row.interval.map(|interval| interval.high), 4))
+            .with("k", self.table.k)
+            .with("pass_at_k", number(row.pass_at, 4))
+            .with("pass_all_k", number(row.pass_all, 4))
+            .with("secs_per_success", number(row.score.secs_per_success(), 1))
+            .with("usd_per_success", number(row.score.usd_per_success(), 4))
     }
 
-    fn cells(row: &ScoreRow) -> [String; 9] {
+    fn header(&self) -> [String; COLUMNS] {
+        let k = self.table.k;
+        [
+            String::new(),
+            "passed".to_owned(),
+            "excl.".to_owned(),
+            "rate".to_owned(),
+            "95 % CI".to_owned(),
+            format!("pass@{k}"),
+            format!("pass^{k}"),
+            "time".to_owned(),
+            "cost".to_owned(),
+        ]
+    }
+
+    fn cells(row: &ScoreRow) -> [String; COLUMNS] {
         let score = &row.score;
-        let left_out = if score.left_out == 0 { String::new() } else { score.left_out.to_string() };
         [
             row.case.clone().unwrap_or_else(|| row.agent.clone()),
             format!("{}/{}", score.successes, score.n),
-            left_out,
-            percent(score.rate()),
-            percents(row.interval),
+            if score.unscored == 0 { String::new() } else { score.unscored.to_string() },
+            percent(score.pass_rate()),
+            percent_range(row.interval),
             percent(row.pass_at),
             percent(row.pass_all),
-            score.secs_per_success().map_or_else(|| "n/a".to_owned(), |secs| format!("{secs:.1} s")),
-            score.usd_per_success().map_or_else(|| "n/a".to_owned(), |usd| format!("{usd:.2} $")),
+            score.secs_per_success().map_or_else(unknown, |secs| format!("{secs:.1} s")),
+            score.usd_per_success().map_or_else(unknown, |usd| format!("${usd:.2}")),
         ]
     }
 }
 
-fn value(row: &ScoreRow) -> Value {
+fn row_json(row: &ScoreRow) -> Value {
     json!({
         "agent": row.agent,
         "case": row.case,
         "cases": row.cases,
         "n": row.score.n,
         "successes": row.score.successes,
-        "left_out": row.score.left_out,
-        "rate": row.score.rate(),
-        "interval": row.interval,
+        "unscored": row.score.unscored,
+        "pass_rate": row.score.pass_rate(),
+        "confidence_interval": row.interval,
         "pass_at_k": row.pass_at,
         "pass_all_k": row.pass_all,
         "secs_per_success": row.score.secs_per_success(),
@@ -202,56 +222,56 @@ fn value(row: &ScoreRow) -> Value {
     })
 }
 
-/// A trial that has no result yet, with the part of its results' names that is its own.
-fn missing(unit: &TrialUnit) -> Value {
-    json!({ "case": unit.case, "agent": unit.agent, "trial": unit.trial, "slug": unit.slug() })
+/// A trial without a result, with the part of the names of its results that identifies it.
+fn missing_json(trial: &PlannedTrial) -> Value {
+    json!({ "case": trial.case, "agent": trial.agent, "trial": trial.trial, "slug": trial.slug() })
 }
 
 impl CommandOutput for ReportOutput {
     fn json(&self) -> Value {
-        let values = |rows: &[ScoreRow]| rows.iter().map(value).collect::<Vec<_>>();
+        let rows = |rows: &[ScoreRow]| rows.iter().map(row_json).collect::<Vec<_>>();
         json!({
             "schema": "runner.eval.report/1",
             "results": self.name,
             "k": self.table.k,
-            "agents": values(&self.table.agents),
-            "cases": values(&self.table.cases),
-            "missing": self.missing.len(),
-            "missing_units": self.missing.iter().map(missing).collect::<Vec<_>>(),
+            "agents": rows(&self.table.agents),
+            "cases": rows(&self.table.cases),
+            "missing": self.missing.iter().map(missing_json).collect::<Vec<_>>(),
             "trials": self.trials,
             "unreadable": self.unreadable,
         })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let end = KeyValueLine::new().with("results", &self.name).with("missing", self.missing.len());
-        let end = end.with("unreadable", self.unreadable.len());
-        self.rows().map(|row| self.line(row)).chain([end]).collect()
+        let rows = self.table.agents.iter().chain(&self.table.cases);
+        let mut lines: Vec<KeyValueLine> = rows.map(|row| self.key_values_of(row)).collect();
+        lines.push(
+            KeyValueLine::new()
+                .with("results", &self.name)
+                .with("missing", self.missing.len())
+                .with("unreadable", self.unreadable.len()),
+        );
+        lines
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        let k = self.table.k;
-        let head =
-            ["", "passed", "out", "rate", "95 %", &format!("pass@{k}"), &format!("pass^{k}"), "time", "cost"];
-        let mut lines: Vec<(Option<TextRole>, [String; 9])> = Vec::new();
+    fn human(&self, styler: &Styler) -> String {
+        let mut lines = Vec::new();
         for agent in &self.table.agents {
-            lines.push((Some(TextRole::Faint), head.map(str::to_owned)));
-            lines.push((Some(TextRole::Strong), Self::cells(agent)));
-            let cases = self.table.cases.iter().filter(|row| row.agent == agent.agent);
-            lines.extend(cases.map(|row| (None, Self::cells(row))));
+            lines.push(TableLine { role: Some(TextRole::Faint), cells: self.header() });
+            lines.push(TableLine { role: Some(TextRole::Strong), cells: Self::cells(agent) });
+            for case in self.table.cases.iter().filter(|row| row.agent == agent.agent) {
+                lines.push(TableLine { role: None, cells: Self::cells(case) });
+            }
         }
-        let mut text = aligned(pen, &lines);
-        text.push_str(&pen.paint(
-            TextRole::Faint,
-            "time, cost: of a success, failures included; out: says nothing about the agent",
-        ));
-        text.push('\n');
+        let mut text = align(styler, &lines);
+        let legend = "time, cost: per success, failures included; excl.: trials that are not scored";
+        text.push_str(&format!("{}\n", styler.paint(TextRole::Faint, legend)));
         if !self.missing.is_empty() {
-            let told = format!("{} planned trials have no result yet", self.missing.len());
-            text.push_str(&format!("{}\n", pen.paint(TextRole::Warn, &told)));
+            let line = format!("{} planned trials have no result", self.missing.len());
+            text.push_str(&format!("{}\n", styler.paint(TextRole::Warn, &line)));
         }
-        for fault in &self.unreadable {
-            text.push_str(&format!("{} {fault}\n", pen.paint(TextRole::Bad, "unreadable")));
+        for result in &self.unreadable {
+            text.push_str(&format!("{} {result}\n", styler.paint(TextRole::Bad, "unreadable:")));
         }
         text
     }
@@ -261,20 +281,32 @@ impl CommandOutput for ReportOutput {
     }
 }
 
-/// Columns of equal width, the first to the left, the others to the right.
-fn aligned<const N: usize>(pen: &Styler, lines: &[(Option<TextRole>, [String; N])]) -> String {
-    let width =
-        |at: usize| lines.iter().filter_map(|(_, cells)| Some(cells.get(at)?.width())).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let mut text = String::new();
-    for (ink, cells) in lines {
-        let mut line = String::new();
-        for (at, (cell, width)) in cells.iter().zip(&widths).enumerate() {
-            let room = " ".repeat(width.saturating_sub(cell.width()));
-            line.push_str(&if at == 0 { format!("{cell}{room}") } else { format!("  {room}{cell}") });
+struct TableLine {
+    role: Option<TextRole>,
+    cells: [String; COLUMNS],
+}
+
+/// Aligns columns: the first to the left, the others to the right.
+fn align(styler: &Styler, lines: &[TableLine]) -> String {
+    let mut widths = [0; COLUMNS];
+    for line in lines {
+        for (width, cell) in widths.iter_mut().zip(&line.cells) {
+            *width = cell.width().max(*width);
         }
-        let line = pen.fit(line.trim_end(), pen.width);
-        text.push_str(&ink.map_or_else(|| line.clone(), |ink| pen.paint(ink, &line)));
+    }
+    let mut text = String::new();
+    for TableLine { role, cells } in lines {
+        let mut line = String::new();
+        for (cell, width) in cells.iter().zip(widths) {
+            let padding = " ".repeat(width.saturating_sub(cell.width()));
+            if line.is_empty() {
+                line.push_str(&format!("{cell}{padding}"));
+            } else {
+                line.push_str(&format!("  {padding}{cell}"));
+            }
+        }
+        let line = styler.fit(line.trim_end(), styler.width);
+        text.push_str(&role.map_or_else(|| line.clone(), |role| styler.paint(role, &line)));
         text.push('\n');
     }
     text

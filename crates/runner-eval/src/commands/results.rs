@@ -7,116 +7,126 @@ use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler
 use serde_json::{Value, json};
 
 use crate::args::{EvalGlobalArgs, ResultsArgs};
+use crate::execution::progress::{outcome_counts, outcome_glyph};
 use crate::plan::EvalPlan;
-use crate::progress::mark;
-use crate::result::{TrialMeta, TrialOutcome};
-use crate::results::{StoredTrial, UnreadableResult, last_attempts, load};
-use crate::run_folder::RunFolder;
+use crate::result::run_folder::RunFolder;
+use crate::result::stored_trial::{
+    StoredResults, StoredTrial, UnreadableResult, last_attempts, load_results,
+};
+use crate::result::{FailureCause, TrialMeta};
 
-/// What is on record.
 pub(crate) struct ResultsOutput {
     trials: Vec<StoredTrial>,
-    faults: Vec<UnreadableResult>,
-    /// Newest first.
+    unreadable: Vec<UnreadableResult>,
+    /// The newest run comes first.
     plans: Vec<EvalPlan>,
 }
 
 pub(crate) fn run(global: &EvalGlobalArgs, args: &ResultsArgs) -> Result<ResultsOutput, CommandError> {
     let folder = global.results();
-    let (mut trials, faults) =
-        load(&folder).map_err(|error| CommandError::io("could not read the results", &folder, &error))?;
-    trials.retain(|trial| args.run.as_ref().is_none_or(|run| *run == trial.meta.run));
+    let StoredResults { mut trials, unreadable } = load_results(&folder)
+        .map_err(|error| CommandError::io("could not read the results", &folder, &error))?;
     let mut plans = RunFolder::plans(&folder);
-    plans.retain(|plan| args.run.as_ref().is_none_or(|run| *run == plan.run));
-    Ok(ResultsOutput { trials, faults, plans })
+    if let Some(run) = &args.run {
+        trials.retain(|trial| trial.meta.run == run.as_str());
+        plans.retain(|plan| plan.run == *run);
+    }
+    Ok(ResultsOutput { trials, unreadable, plans })
 }
 
-/// A run: what was planned, and how much of it has a result.
-fn run_value(plan: &EvalPlan, trials: &[StoredTrial]) -> Value {
-    let units = &plan.scope.units;
-    let agents: BTreeSet<&str> = units.iter().map(|unit| unit.agent.as_str()).collect();
+/// A run: what is planned, and how many trials have a result.
+fn run_json(plan: &EvalPlan, trials: &[StoredTrial]) -> Value {
+    let planned = &plan.scope.trials;
+    let agents: BTreeSet<&str> = planned.iter().map(|trial| trial.agent.as_str()).collect();
     let last = last_attempts(trials);
-    let done = last.iter().filter(|trial| trial.meta.run == plan.run);
+    let done = last.iter().filter(|trial| trial.meta.run == plan.run.as_str()).count();
     json!({
         "run": plan.run,
         "created_at": plan.created_at,
         "runner": plan.scope.runner.version,
         "agents": agents,
         "cases": plan.scope.cases.len(),
-        "units": units.len(),
-        "done": done.count(),
+        "trials": planned.len(),
+        "done": done,
     })
 }
 
 impl CommandOutput for ResultsOutput {
     fn json(&self) -> Value {
-        let faults: Vec<String> = self.faults.iter().map(ToString::to_string).collect();
-        let results: Vec<_> = self.trials.iter().map(|trial| &trial.meta).collect();
-        let runs: Vec<Value> = self.plans.iter().map(|plan| run_value(plan, &self.trials)).collect();
-        json!({ "schema": "runner.eval.results/1", "runs": runs, "results": results, "unreadable": faults })
+        let unreadable: Vec<String> = self.unreadable.iter().map(ToString::to_string).collect();
+        let results: Vec<&TrialMeta> = self.trials.iter().map(|trial| &trial.meta).collect();
+        let runs: Vec<Value> = self.plans.iter().map(|plan| run_json(plan, &self.trials)).collect();
+        json!({
+            "schema": "runner.eval.results/1",
+            "runs": runs,
+            "results": results,
+            "unreadable": unreadable,
+        })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let result = |trial: &StoredTrial| {
-            let meta = &trial.meta;
-            let line = KeyValueLine::new()
-                .with("case", &meta.case_id)
-                .with("agent", &meta.agent)
-                .with("run", &meta.run);
-            let line = line.with("trial", meta.trial).with("attempt", meta.attempt);
-            let line = line.with("outcome", meta.outcome);
-            let line = line.with("cause", meta.cause.map_or("none", crate::result::FailureCause::as_str));
-            line.with("seconds", format!("{:.1}", meta.wall_secs)).with("folder", trial.folder.display())
-        };
-        let fault = |fault: &UnreadableResult| KeyValueLine::new().with("unreadable", fault);
-        self.trials.iter().map(result).chain(self.faults.iter().map(fault)).collect()
+        let mut lines = Vec::new();
+        for StoredTrial { meta, folder, .. } in &self.trials {
+            lines.push(
+                KeyValueLine::new()
+                    .with("case", &meta.case_id)
+                    .with("agent", &meta.agent)
+                    .with("run", &meta.run)
+                    .with("trial", meta.trial)
+                    .with("attempt", meta.attempt)
+                    .with("outcome", meta.outcome)
+                    .with("cause", meta.cause.map_or("none", FailureCause::as_str))
+                    .with("seconds", format!("{:.1}", meta.wall_secs))
+                    .with("folder", folder.display()),
+            );
+        }
+        lines.extend(self.unreadable.iter().map(|result| KeyValueLine::new().with("unreadable", result)));
+        lines
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        let mut runs: BTreeMap<&str, Rows<'_>> = BTreeMap::new();
+    fn human(&self, styler: &Styler) -> String {
+        let mut runs: BTreeMap<&str, RunRows<'_>> = BTreeMap::new();
         for StoredTrial { meta, .. } in &self.trials {
             let row = runs.entry(&meta.run).or_default().entry((&meta.agent, &meta.case_id)).or_default();
-            // Attempts come in their order, and the last one counts.
+            // Attempts are in order, so the last one remains.
             row.insert(meta.trial, meta);
         }
-        let mut text: String = runs.iter().map(|(run, rows)| run_drawn(run, rows, pen)).collect();
-        for fault in &self.faults {
-            text.push_str(&format!("{} {fault}\n", pen.paint(TextRole::Bad, "unreadable:")));
+        let mut text: String = runs.iter().map(|(run, rows)| render_run(run, rows, styler)).collect();
+        for result in &self.unreadable {
+            text.push_str(&format!("{} {result}\n", styler.paint(TextRole::Bad, "unreadable:")));
         }
         if text.is_empty() {
-            text = format!("{}\n", pen.paint(TextRole::Faint, "no results yet: runner eval run"));
-        } else {
-            text.push_str("Next: runner eval report    what they mean: rates and intervals\n");
+            return format!("{}\n", styler.paint(TextRole::Faint, "no results yet: runner eval run"));
         }
-        text
+        text + "Next: runner eval report  # pass rates with confidence intervals\n"
     }
 
     fn exit(&self) -> CommandExit {
-        if self.faults.is_empty() { CommandExit::SUCCESS } else { CommandExit::FAILURE }
+        if self.unreadable.is_empty() { CommandExit::SUCCESS } else { CommandExit::FAILURE }
     }
 }
 
-/// The trials of an agent and a case, by their numbers.
-type Rows<'t> = BTreeMap<(&'t str, &'t str), BTreeMap<u32, &'t TrialMeta>>;
+/// By agent and case: the last attempt at each trial, by its number.
+type RunRows<'t> = BTreeMap<(&'t str, &'t str), BTreeMap<u32, &'t TrialMeta>>;
 
-/// One run: a row for each agent and case, a mark for each trial.
-fn run_drawn(run: &str, rows: &Rows<'_>, pen: &Styler) -> String {
+/// One run: a row per agent and case, a glyph per trial.
+fn render_run(run: &str, rows: &RunRows<'_>, styler: &Styler) -> String {
     let name = |(agent, case): &(&str, &str)| format!("{case} ({agent})");
-    let wide = rows.keys().map(|key| name(key).len()).max().unwrap_or_default();
-    let many = rows.values().map(BTreeMap::len).max().unwrap_or_default();
-    let trials = counted(rows.values().map(BTreeMap::len).sum::<usize>(), "trial", "trials");
-    let mut text = format!("{} {run}, {trials}\n", pen.paint(TextRole::Strong, "run"));
+    let name_width = rows.keys().map(|key| name(key).len()).max().unwrap_or_default();
+    let trials_max = rows.values().map(BTreeMap::len).max().unwrap_or_default();
+    let total = counted(rows.values().map(BTreeMap::len).sum::<usize>(), "trial", "trials");
+    let mut text = format!("{} {run}, {total}\n", styler.paint(TextRole::Strong, "run"));
     for (key, trials) in rows {
-        let marks: String = trials.values().map(|meta| mark(pen, meta.outcome)).collect();
-        let mut ends: BTreeMap<TrialOutcome, usize> = BTreeMap::new();
-        trials.values().for_each(|meta| *ends.entry(meta.outcome).or_default() += 1);
-        let ends: Vec<String> = ends.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
+        let glyphs: String = trials.values().map(|meta| outcome_glyph(styler, meta.outcome)).collect();
+        let counts = outcome_counts(trials.values().copied());
+        let outcomes: Vec<String> =
+            counts.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
         let seconds = trials.values().map(|meta| meta.wall_secs).sum::<f64>() / trials.len().max(1) as f64;
-        let blank = " ".repeat(many - trials.len());
+        let padding = " ".repeat(trials_max - trials.len());
         text.push_str(&format!(
-            "  {:wide$}  {marks}{blank}  {}, {seconds:.1} s\n",
+            "  {:name_width$}  {glyphs}{padding}  {}, {seconds:.1} s\n",
             name(key),
-            ends.join(", ")
+            outcomes.join(", ")
         ));
     }
     text.push('\n');

@@ -1,283 +1,193 @@
 //! `runner eval run`
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use runner_host::clock::{now_ms, utc};
 use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler, TextRole, Ui};
 use serde_json::{Value, json};
 use supervise::CancelHandle;
 use supervise::signals::{ShutdownSignal, SignalListener};
 
-use super::{INTERRUPTED, choice};
-use crate::agent::EvalAgent;
-use crate::args::{EvalGlobalArgs, ExecutionArgs, RunArgs, ScopeArgs};
-use crate::plan::{Partition, PlanScope, TrialUnit};
-use crate::pool::{self, PoolEnd, PoolEvent, PoolSettings};
-use crate::process::CommandRunner;
-use crate::progress::{EvalProgress, ProgressLine, mark};
-use crate::result::{TrialMeta, TrialOutcome};
-use crate::results::StoredTrial;
-use crate::run_folder::RunFolder;
-use crate::runner_under_test::RunnerUnderTest;
-use crate::suite::{LoadedCase, choose, read_all};
+use super::INTERRUPTED;
+use super::scope::{continued_scope, create_run, resolve_scope};
+use crate::args::{EvalGlobalArgs, ExecutionArgs, RunArgs};
+use crate::execution::pool::{PoolEnd, PoolEvent, PoolSettings, TrialPool};
+use crate::execution::progress::{
+    CompletedTrial, EvalProgress, ProgressLine, outcome_counts, outcome_counts_json, outcome_counts_line,
+};
+use crate::plan::partition::Partition;
+use crate::plan::{PlanScope, PlannedTrial};
+use crate::result::run_folder::{RunFolder, is_final};
+use crate::result::{FailureCause, TrialMeta, TrialOutcome};
 
-/// How it ended.
 pub(crate) struct EvalRunOutput {
     run: String,
     partition: Option<Partition>,
-    ending: PoolEnd,
-    caught: Option<ShutdownSignal>,
-    /// The last attempt at each unit that has one.
+    end: PoolEnd,
+    signal: Option<ShutdownSignal>,
+    /// The last attempt at each trial that has one.
     results: Vec<TrialMeta>,
-    units: usize,
-    had: usize,
+    trials: usize,
+    already_done: usize,
     results_folder: String,
 }
 
-pub(crate) fn run(global: &EvalGlobalArgs, args: &RunArgs, out: &Ui) -> Result<EvalRunOutput, CommandError> {
-    let told = |error| CommandError::from_host("could not begin", error);
-    let control = CancelHandle::new().map_err(told)?;
-    let (kits, runner, scope) =
-        if args.continued { continued_scope(global, args)? } else { scope_of(global, &args.scope)? };
+pub(crate) fn run(global: &EvalGlobalArgs, args: &RunArgs, ui: &Ui) -> Result<EvalRunOutput, CommandError> {
+    let fail = |error| CommandError::from_host("could not start the evaluation", error);
+    let cancel = CancelHandle::new().map_err(fail)?;
+    let resolved =
+        if args.is_continued { continued_scope(global, args)? } else { resolve_scope(global, &args.scope)? };
     let partition = match args.partition {
         Some(partition) => Some(partition),
-        None => Partition::of_environment(|name| std::env::var(name).ok()).map_err(|why| {
-            CommandError::refused("partition", "could not tell which share is meant").cause(why)
+        None => Partition::from_environment(|name| std::env::var(name).ok()).map_err(|why| {
+            CommandError::refused("partition", "could not read the partition from the environment").cause(why)
         })?,
     };
-    let folder = run_folder(global, args, &scope, partition.is_some())?;
-    let units = partition.map_or_else(|| scope.units.clone(), |partition| partition.share(&scope.units));
-    let settings = settings(global, &args.way)?;
-    let record = PartitionRecord::read(&folder, &units, settings.retries);
-    let had = record.had.len();
-    let listener = SignalListener::install(&control).map_err(told)?;
-    let mut progress = EvalProgress::new(out, &units, &record.had);
-    tell_begin(out, &folder, units.len(), had);
-    let mut tell = |event: PoolEvent| progress.tell(&event);
-    let ending =
-        pool::work((&folder, &kits, &runner), record.open, &settings, (&control, record.spent), &mut tell)?;
-    progress.end();
-    let results = units.iter().filter_map(|unit| folder.attempts(unit).0.pop()).map(|trial| trial.meta);
+    let folder = find_or_create_run(global, args, &resolved.scope, partition.is_some())?;
+    let trials = match partition {
+        Some(partition) => partition.select(&resolved.scope.trials),
+        None => resolved.scope.trials,
+    };
+    let settings = pool_settings(global, &args.execution)?;
+    let recorded = RecordedTrials::read(&folder, &trials, settings.retries);
+    let already_done = recorded.completed.len();
+    let listener = SignalListener::install(&cancel).map_err(fail)?;
+    let mut progress = EvalProgress::new(ui, &trials, &recorded.completed);
+    print_start(ui, &folder, trials.len(), already_done);
+    let pool = TrialPool {
+        run: &folder,
+        cases: &resolved.cases,
+        runner: &resolved.runner,
+        settings: &settings,
+        spent_microdollars: recorded.spent_microdollars,
+    };
+    let end = pool.run(recorded.open, &cancel, &mut |event: PoolEvent| progress.handle(&event))?;
+    progress.finish();
+    let results = trials.iter().filter_map(|trial| folder.last_attempt(trial)).map(|stored| stored.meta);
     Ok(EvalRunOutput {
-        run: folder.name().to_owned(),
+        run: folder.name().to_string(),
         partition,
-        ending,
-        caught: listener.received(),
+        end,
+        signal: listener.received(),
         results: results.collect(),
-        units: units.len(),
-        had,
+        trials: trials.len(),
+        already_done,
         results_folder: global.results().display().to_string(),
     })
 }
 
-/// What is on record of a share of a run.
-pub(crate) struct PartitionRecord {
-    pub(crate) had: Vec<(TrialUnit, TrialOutcome)>,
-    pub(crate) open: Vec<TrialUnit>,
-    /// What all attempts have cost.
-    pub(crate) spent: u64,
+/// The trials of a partition, by whether they still need an attempt.
+struct RecordedTrials {
+    completed: Vec<CompletedTrial>,
+    open: Vec<PlannedTrial>,
+    /// The cost of all attempts.
+    spent_microdollars: u64,
 }
 
-impl PartitionRecord {
-    pub(crate) fn read(folder: &RunFolder, units: &[TrialUnit], retries: u32) -> Self {
-        let mut record = Self { had: Vec::new(), open: Vec::new(), spent: 0 };
-        for unit in units {
-            let (attempts, _) = folder.attempts(unit);
-            let cost = |trial: &StoredTrial| trial.meta.cost.microdollars.unwrap_or(0);
-            record.spent += attempts.iter().map(cost).sum::<u64>();
-            match attempts.last().filter(|_| RunFolder::is_done(&attempts, retries)) {
-                Some(last) => record.had.push((unit.clone(), last.meta.outcome)),
-                None => record.open.push(unit.clone()),
+impl RecordedTrials {
+    fn read(folder: &RunFolder, trials: &[PlannedTrial], retries: u32) -> Self {
+        let mut recorded = Self { completed: Vec::new(), open: Vec::new(), spent_microdollars: 0 };
+        for trial in trials {
+            let attempts = folder.attempts(trial).valid;
+            for attempt in &attempts {
+                recorded.spent_microdollars += attempt.meta.cost.microdollars.unwrap_or(0);
+            }
+            match attempts.last() {
+                Some(last) if is_final(&attempts, retries) => {
+                    let outcome = last.meta.outcome;
+                    recorded.completed.push(CompletedTrial { trial: trial.clone(), outcome });
+                }
+                _ => recorded.open.push(trial.clone()),
             }
         }
-        record
+        recorded
     }
 }
 
-fn tell_begin(out: &Ui, folder: &RunFolder, units: usize, had: usize) {
+fn print_start(ui: &Ui, folder: &RunFolder, trials: usize, already_done: usize) {
+    let run = folder.name();
     let line = KeyValueLine::new()
-        .with("event", "begin")
-        .with("run", folder.name())
-        .with("units", units)
-        .with("had", had);
-    let value = json!({ "event": "begin", "run": folder.name(), "units": units, "had": had });
-    out.print_now(&ProgressLine { line, value });
-    if out.is_terminal() {
-        let goes_on = if had > 0 { format!(", {had} of them done before") } else { String::new() };
-        out.raw(&format!("run {}: {units} trials{goes_on}\n", folder.name()));
+        .with("event", "start")
+        .with("run", run)
+        .with("trials", trials)
+        .with("already_done", already_done);
+    let value = json!({ "event": "start", "run": run, "trials": trials, "already_done": already_done });
+    ui.print_now(&ProgressLine { line, value });
+    if ui.is_terminal() {
+        let continued =
+            if already_done > 0 { format!(", {already_done} already done") } else { String::new() };
+        ui.raw(&format!("run {run}: {trials} trials{continued}\n"));
     }
 }
 
-/// The cases, the runner, and the units that follow.
-pub(crate) fn scope_of(
-    global: &EvalGlobalArgs,
-    args: &ScopeArgs,
-) -> Result<(Vec<LoadedCase>, RunnerUnderTest, PlanScope), CommandError> {
-    let kits = choose(read_all(&global.cases())?, &choice(&args.cases))?;
-    let agents = if args.agent.is_empty() { vec![EvalAgent::Case] } else { args.agent.clone() };
-    let unfit = kits.iter().filter(|kit| args.cases.ids.contains(&kit.case.id));
-    let unfit = unfit
-        .flat_map(|kit| agents.iter().filter(|agent| !agent.fits(&kit.case)).map(move |agent| (kit, agent)));
-    if let Some((kit, agent)) = unfit.into_iter().next() {
-        let what = format!("case `{}` cannot be given to agent `{agent}`", kit.case.id);
-        return Err(CommandError::refused("unfit", what).hint(match agent {
-            EvalAgent::Case => "it names no agent itself: choose one, as in --agent codex",
-            EvalAgent::Oracle | EvalAgent::Cheat | EvalAgent::Nop | EvalAgent::Real { .. } => {
-                "add the scenario to the case: `solution` or `cheat` under [case]"
-            }
-        }));
-    }
-    let runner = find_runner(global, args.runner.as_deref())?;
-    let scope = PlanScope::new(&kits, &agents, args.trials, runner.id.clone());
-    if scope.units.is_empty() {
-        return Err(CommandError::refused("no_units", "none of these cases can be given to these agents")
-            .hint("choose an agent, as in --agent codex"));
-    }
-    Ok((kits, runner, scope))
-}
-
-pub(crate) fn find_runner(
-    global: &EvalGlobalArgs,
-    named: Option<&std::path::Path>,
-) -> Result<RunnerUnderTest, CommandError> {
-    let scratch = global.workspaces().join(format!(".eval-{}", std::process::id()));
-    let launcher = CommandRunner::new(scratch.clone())
-        .map_err(|error| CommandError::from_host("could not begin", error))?;
-    let runner = RunnerUnderTest::find(named, &launcher);
-    let _ = crate::files::clear(&scratch);
-    runner
-}
-
-/// The scope of the run that is named, or of the newest that is not finished.
-fn continued_scope(
-    global: &EvalGlobalArgs,
-    args: &RunArgs,
-) -> Result<(Vec<LoadedCase>, RunnerUnderTest, PlanScope), CommandError> {
-    let what = "could not go on with a run";
-    let folder = match &args.run {
-        Some(run) => RunFolder::open(&global.results(), run)?,
-        None => unfinished(global, args.way.retries).ok_or_else(|| {
-            CommandError::refused("nothing_to_continue", what)
-                .cause("every run is finished, or there is none")
-                .hint("begin one: runner eval run")
-        })?,
-    };
-    let scope = folder.plan.scope.clone();
-    let runner = find_runner(global, args.scope.runner.as_deref())?;
-    let kits = read_all(&global.cases())?;
-    let is_same = |kit: &&LoadedCase| {
-        let sha256 = kit.digests.whole.to_string();
-        scope.cases.iter().any(|case| case.id == kit.case.id && case.sha256 == sha256)
-    };
-    if kits.iter().filter(is_same).count() != scope.cases.len() || runner.id != scope.runner {
-        return Err(CommandError::refused("scope_changed", what)
-            .cause(format!("cases or runner changed since run `{}` began", folder.name()))
-            .hint("put them back, or begin a new run: runner eval run --new"));
-    }
-    Ok((kits, runner, scope))
-}
-
-/// The newest run.
-pub(crate) fn newest(global: &EvalGlobalArgs) -> Result<RunFolder, CommandError> {
-    let results = global.results();
-    match RunFolder::all(&results).first() {
-        Some(run) => RunFolder::open(&results, run),
-        None => Err(CommandError::refused("no_runs", format!("there is no run in `{}`", results.display()))
-            .hint("begin one: runner eval run")),
-    }
-}
-
-fn unfinished(global: &EvalGlobalArgs, retries: u32) -> Option<RunFolder> {
-    let results = global.results();
-    let open = |run: &String| RunFolder::open(&results, run).ok();
-    RunFolder::all(&results).iter().filter_map(open).find(|folder| is_unfinished(folder, retries))
-}
-
-fn is_unfinished(folder: &RunFolder, retries: u32) -> bool {
-    let is_open = |unit: &TrialUnit| !RunFolder::is_done(&folder.attempts(unit).0, retries);
-    folder.plan.scope.units.iter().any(is_open)
-}
-
-/// The run that is meant: a named one, one with the same scope that is not finished, or a new one.
-fn run_folder(
+/// The run to work on: the named one, an unfinished one with the same scope, or a new one.
+fn find_or_create_run(
     global: &EvalGlobalArgs,
     args: &RunArgs,
     scope: &PlanScope,
-    is_share: bool,
+    is_partition: bool,
 ) -> Result<RunFolder, CommandError> {
-    let results = global.results();
-    if let Some(run) = &args.run {
-        return RunFolder::make(&results, run, scope);
-    }
-    if !args.new {
-        let open = |run: &String| RunFolder::open(&results, run).ok();
-        // Another share of a run may have finished it already.
-        let is_meant = |folder: &RunFolder| {
-            folder.plan.scope == *scope && (is_share || is_unfinished(folder, args.way.retries))
-        };
-        if let Some(folder) = RunFolder::all(&results).iter().filter_map(open).find(is_meant) {
-            return Ok(folder);
+    if args.run.is_none() && !args.new {
+        let results = global.results();
+        for folder in RunFolder::all(&results).filter(|folder| folder.plan.scope == *scope) {
+            // Another partition may have finished the run already; this one still belongs to it.
+            if is_partition || folder.is_unfinished(args.execution.retries) {
+                return Ok(folder);
+            }
         }
     }
-    new_run(global, scope)
+    create_run(global, args.run.as_ref(), scope)
 }
 
-/// A run named after this moment.
-pub(crate) fn new_run(global: &EvalGlobalArgs, scope: &PlanScope) -> Result<RunFolder, CommandError> {
-    let results = global.results();
-    let now = utc(now_ms()).unwrap_or_default();
-    let name: String = now.chars().filter(|c| !matches!(c, '-' | ':')).collect();
-    let taken = RunFolder::all(&results);
-    let names = (1..).map(|nth| if nth == 1 { name.clone() } else { format!("{name}-{nth}") });
-    let free = names.into_iter().find(|name| !taken.contains(name)).unwrap_or_default();
-    RunFolder::make(&results, &free, scope)
-}
-
-pub(crate) fn settings(global: &EvalGlobalArgs, way: &ExecutionArgs) -> Result<PoolSettings, CommandError> {
-    let wrong =
-        |what: &str| CommandError::refused("usage", format!("{what} must be a number that is not negative"));
-    let retry_wait = Duration::try_from_secs_f64(way.retry_wait).map_err(|_| wrong("--retry-wait"))?;
-    let budget =
-        way.budget_usd.map(|usd| Duration::try_from_secs_f64(usd).map_err(|_| wrong("--budget-usd")));
-    let budget = budget.transpose()?;
+fn pool_settings(global: &EvalGlobalArgs, args: &ExecutionArgs) -> Result<PoolSettings, CommandError> {
+    // A duration counts whole millionths, here also of dollars, and rejects negative numbers.
+    let duration = |option: &str, value: f64| {
+        Duration::try_from_secs_f64(value).map_err(|_| {
+            CommandError::refused("usage", format!("{option} must not be negative, but is {value}"))
+        })
+    };
+    let budget_microdollars = match args.budget_usd {
+        None => None,
+        Some(usd) => {
+            let micro = duration("--budget-usd", usd)?.as_micros();
+            Some(u64::try_from(micro).unwrap_or(u64::MAX))
+        }
+    };
     Ok(PoolSettings {
-        jobs: way.jobs,
-        retries: way.retries,
-        retry_wait,
-        // A duration counts in whole millionths without rounding surprises.
-        budget_microdollars: budget.map(|usd| u64::try_from(usd.as_micros()).unwrap_or(u64::MAX)),
+        jobs: args.jobs,
+        retries: args.retries,
+        retry_wait: duration("--retry-wait", args.retry_wait)?,
+        budget_microdollars,
         results: global.results(),
         workspaces: global.workspaces(),
     })
 }
 
 impl EvalRunOutput {
+    /// Results that differ from what the case file expects. A skipped trial does not count: a missing tool is not a
+    /// problem of the case.
     fn unexpected(&self) -> Vec<&TrialMeta> {
-        let is_other = |meta: &&TrialMeta| meta.expected.is_some_and(|expected| expected != meta.outcome);
-        // A tool that is not here says nothing about the case.
-        self.results.iter().filter(is_other).filter(|meta| meta.outcome != TrialOutcome::Skipped).collect()
-    }
-
-    fn counts(&self) -> BTreeMap<TrialOutcome, usize> {
-        let mut counts = BTreeMap::new();
+        let mut unexpected = Vec::new();
         for meta in &self.results {
-            *counts.entry(meta.outcome).or_default() += 1;
+            let is_other = meta.expected.is_some_and(|expected| expected != meta.outcome);
+            if is_other && meta.outcome != TrialOutcome::Skipped {
+                unexpected.push(meta);
+            }
         }
-        counts
+        unexpected
     }
 
-    fn ending(&self) -> &'static str {
-        match self.ending {
-            PoolEnd::Done => "done",
-            PoolEnd::Stopped => "stopped",
+    fn stop_reason(&self) -> &'static str {
+        match self.end {
+            PoolEnd::Complete => "complete",
+            PoolEnd::Stopped => "interrupted",
             PoolEnd::Budget => "budget",
         }
     }
 
+    /// What to type to continue.
     fn next(&self) -> Option<String> {
-        match self.ending {
-            PoolEnd::Done => None,
+        match self.end {
+            PoolEnd::Complete => None,
             PoolEnd::Stopped => Some("runner eval run --continue".to_owned()),
             PoolEnd::Budget => Some("raise --budget-usd and run the same command again".to_owned()),
         }
@@ -286,19 +196,17 @@ impl EvalRunOutput {
 
 impl CommandOutput for EvalRunOutput {
     fn json(&self) -> Value {
-        let counts: BTreeMap<&str, usize> =
-            self.counts().into_iter().map(|(outcome, count)| (outcome.as_str(), count)).collect();
         let unexpected: Vec<&str> = self.unexpected().iter().map(|meta| meta.eval_run_id.as_str()).collect();
         json!({
             "schema": "runner.eval.run/1",
             "event": "end",
             "run": self.run,
             "partition": self.partition.map(|partition| partition.to_string()),
-            "ending": self.ending(),
-            "units": self.units,
-            "had": self.had,
+            "stop_reason": self.stop_reason(),
+            "trials": self.trials,
+            "already_done": self.already_done,
             "results": self.results.len(),
-            "outcomes": counts,
+            "outcomes": outcome_counts_json(&outcome_counts(&self.results)),
             "unexpected": unexpected,
             "next": self.next(),
             "exit": self.exit().0,
@@ -306,13 +214,18 @@ impl CommandOutput for EvalRunOutput {
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        let mut line =
-            KeyValueLine::new().with("event", "end").with("run", &self.run).with("ending", self.ending());
+        let mut line = KeyValueLine::new()
+            .with("event", "end")
+            .with("run", &self.run)
+            .with("stop_reason", self.stop_reason());
         if let Some(partition) = self.partition {
             line = line.with("partition", partition);
         }
-        line = line.with("units", self.units).with("had", self.had).with("results", self.results.len());
-        for (outcome, count) in self.counts() {
+        line = line
+            .with("trials", self.trials)
+            .with("already_done", self.already_done)
+            .with("results", self.results.len());
+        for (outcome, count) in outcome_counts(&self.results) {
             line = line.with(outcome.as_str(), count);
         }
         for meta in self.unexpected() {
@@ -324,47 +237,41 @@ impl CommandOutput for EvalRunOutput {
         vec![line.with("exit", self.exit().0)]
     }
 
-    fn human(&self, pen: &Styler) -> String {
-        let counts = self.counts().into_iter();
-        let counts: Vec<String> =
-            counts.map(|(outcome, count)| format!("{} {count} {outcome}", mark(pen, outcome))).collect();
-        let mut text = format!("\n{}\n", counts.join("   "));
+    fn human(&self, styler: &Styler) -> String {
+        let mut text = format!("\n{}\n", outcome_counts_line(styler, &outcome_counts(&self.results)));
         for meta in self.results.iter().filter(|meta| meta.cause.is_some()) {
-            let as_stated = meta.expected == Some(meta.outcome);
-            let cause = meta.cause.map_or("", crate::result::FailureCause::as_str);
+            let cause = meta.cause.map_or("", FailureCause::as_str);
             let why = meta.why.as_deref().unwrap_or_default();
-            let line = pen.fit(&format!("{} {} ({cause}): {why}", meta.case_id, meta.outcome), pen.width);
-            text.push_str(&if as_stated { pen.paint(TextRole::Faint, &line) } else { line });
+            let line = format!("{} {} ({cause}): {why}", meta.case_id, meta.outcome);
+            let line = styler.fit(&line, styler.width);
+            let is_expected = meta.expected == Some(meta.outcome);
+            text.push_str(&if is_expected { styler.paint(TextRole::Faint, &line) } else { line });
             text.push('\n');
         }
         for meta in self.unexpected() {
             let expected = meta.expected.map_or("", TrialOutcome::as_str);
-            let line = format!("{} ended with {}, and its file says {expected}", meta.case_id, meta.outcome);
-            text.push_str(&format!("{}\n", pen.paint(TextRole::Bad, &line)));
+            let line = format!("{}: expected {expected}, got {}", meta.case_id, meta.outcome);
+            text.push_str(&format!("{}\n", styler.paint(TextRole::Bad, &line)));
         }
         if let Some(next) = self.next() {
-            let open = self.units.saturating_sub(self.results.len());
-            text.push_str(&format!(
-                "{} {open} trials are open: {next}\n",
-                pen.paint(TextRole::Warn, self.ending())
-            ));
+            let left = self.trials.saturating_sub(self.results.len());
+            let reason = styler.paint(TextRole::Warn, self.stop_reason());
+            text.push_str(&format!("{reason}: {left} trials have no result. Next: {next}\n"));
         }
-        text.push_str(
-            &pen.paint(TextRole::Faint, &format!("results: {} (run {})\n", self.results_folder, self.run)),
-        );
-        text
+        let footer = format!("results: {} (run {})\n", self.results_folder, self.run);
+        text + &styler.paint(TextRole::Faint, &footer)
     }
 
     fn exit(&self) -> CommandExit {
-        match self.ending {
-            PoolEnd::Stopped => self.caught.map_or(INTERRUPTED, |caught| CommandExit(caught.exit_code())),
+        match self.end {
+            PoolEnd::Stopped => self.signal.map_or(INTERRUPTED, |signal| CommandExit(signal.exit_code())),
             PoolEnd::Budget => CommandExit::LIMIT,
-            PoolEnd::Done if self.unexpected().is_empty() => CommandExit::SUCCESS,
-            PoolEnd::Done => CommandExit::FAILURE,
+            PoolEnd::Complete if self.unexpected().is_empty() => CommandExit::SUCCESS,
+            PoolEnd::Complete => CommandExit::FAILURE,
         }
     }
 
-    fn ends_lines(&self) -> bool {
+    fn ends_json_lines(&self) -> bool {
         true
     }
 }

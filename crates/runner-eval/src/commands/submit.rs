@@ -1,4 +1,4 @@
-//! `runner eval submit`: the units of a plan as jobs of an engine that is there already.
+//! `runner eval submit`: writes the partitions of a run as jobs of Slurm or Kubernetes, and submits them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,203 +7,225 @@ use runner_term::{CommandError, CommandExit, CommandOutput, KeyValueLine, Styler
 use serde_json::{Value, json};
 use supervise::executables;
 
-use super::run::{new_run, scope_of};
+use super::scope::{create_run, resolve_scope};
 use crate::args::{ClusterEngine, EvalGlobalArgs, K8sArgs, SlurmArgs, SubmitArgs, SubmitScope};
-use crate::plan::SHARDS;
-use crate::process::{CommandRunner, CommandSpec};
-use crate::run_folder::RunFolder;
+use crate::execution::process::{CommandRunner, CommandSpec};
+use crate::files::{self, absolute};
+use crate::plan::partition::PARTITIONS_VARIABLE;
+use crate::result::run_folder::RunFolder;
 
-/// What was written, and submitted if it was to be.
 pub(crate) struct SubmitOutput {
     run: String,
-    /// Name and text of each file.
-    files: Vec<(PathBuf, String)>,
+    files: Vec<JobFile>,
+    /// The ids of the submitted jobs.
     jobs: Vec<String>,
-    is_dry: bool,
+    is_dry_run: bool,
+}
+
+struct JobFile {
+    path: PathBuf,
+    text: String,
 }
 
 pub(crate) fn run(global: &EvalGlobalArgs, args: &SubmitArgs) -> Result<SubmitOutput, CommandError> {
     match &args.engine {
-        ClusterEngine::Slurm(args) => slurm(global, args),
-        ClusterEngine::K8s(args) => k8s(global, args),
+        ClusterEngine::Slurm(args) => submit_slurm(global, args),
+        ClusterEngine::K8s(args) => submit_k8s(global, args),
     }
 }
 
-/// The run whose units are submitted, with its plan on record.
-fn planned(global: &EvalGlobalArgs, args: &SubmitScope) -> Result<(RunFolder, PathBuf), CommandError> {
-    let (_, runner, scope) = scope_of(global, &args.scope)?;
-    let folder = match &args.run {
-        Some(run) => RunFolder::make(&global.results(), run, &scope)?,
-        None => new_run(global, &scope)?,
-    };
-    Ok((folder, runner.path))
+/// The run to submit, with its plan written, and the path of its runner.
+struct PlannedRun {
+    folder: RunFolder,
+    runner: PathBuf,
 }
 
-fn slurm(global: &EvalGlobalArgs, args: &SlurmArgs) -> Result<SubmitOutput, CommandError> {
-    let (folder, runner) = planned(global, &args.of)?;
-    let own = std::env::current_exe()
-        .map_err(|error| CommandError::io("could not find this program", Path::new("runner-eval"), &error))?;
-    let place = RemotePaths { own: &own, runner: &runner, global, run: folder.name() };
-    let logs = folder.file("logs");
+fn plan_run(global: &EvalGlobalArgs, args: &SubmitScope) -> Result<PlannedRun, CommandError> {
+    let resolved = resolve_scope(global, &args.scope)?;
+    let folder = create_run(global, args.run.as_ref(), &resolved.scope)?;
+    Ok(PlannedRun { folder, runner: resolved.runner.path })
+}
+
+fn submit_slurm(global: &EvalGlobalArgs, args: &SlurmArgs) -> Result<SubmitOutput, CommandError> {
+    let planned = plan_run(global, &args.common)?;
+    let run = planned.folder.name();
+    let logs = planned.folder.file("logs");
     fs::create_dir_all(&logs).map_err(|error| CommandError::io("could not write the jobs", &logs, &error))?;
-    let logs = absolute(&logs);
-    let last = args.of.shards - 1;
+    let array = JobFile {
+        path: planned.folder.file("array.sbatch"),
+        text: array_script(global, args, &planned, &absolute(&logs))?,
+    };
+    let merge = JobFile {
+        path: planned.folder.file("merge.sbatch"),
+        text: format!(
+            "{}#SBATCH --output={}/merge.log\nexec {} merge --run {run}\n",
+            sbatch_head(args, "merge", &planned),
+            absolute(&logs).display(),
+            remote_command(global)?,
+        ),
+    };
+    let array_path = absolute(&array.path).display().to_string();
+    let merge_path = absolute(&merge.path).display().to_string();
+    let mut output = SubmitOutput {
+        run: run.to_string(),
+        files: vec![array, merge],
+        jobs: Vec::new(),
+        is_dry_run: args.common.dry_run,
+    };
+    output.write_files()?;
+    if !output.is_dry_run {
+        let job = sbatch(global, &[array_path])?;
+        let dependency = format!("--dependency=afterany:{job}");
+        let merge_job = sbatch(global, &[dependency, merge_path])?;
+        output.jobs = vec![job, merge_job];
+    }
+    Ok(output)
+}
+
+/// The job array: one task per partition. `exec` replaces the shell, so that the signal that Slurm sends before the time
+/// limit reaches the evaluation.
+fn array_script(
+    global: &EvalGlobalArgs,
+    args: &SlurmArgs,
+    planned: &PlannedRun,
+    logs: &Path,
+) -> Result<String, CommandError> {
+    let partitions = args.common.partitions;
     let throttle = args.throttle.map(|most| format!("%{most}")).unwrap_or_default();
     let time = args.time.as_ref().map(|time| format!("#SBATCH --time={time}\n")).unwrap_or_default();
-    let queue = args.queue.as_ref().map(|name| format!("#SBATCH --partition={name}\n")).unwrap_or_default();
-    let head = |name: &str| format!("#!/bin/sh\n#SBATCH --job-name=eval-{name}-{}\n{queue}", folder.name());
-    // The script becomes the program, so that what Slurm sends before the end of its time reaches it.
-    let array = format!(
-        "{}#SBATCH --array=0-{last}{throttle}\n#SBATCH --output={}/%a.log\n#SBATCH --open-mode=append\n\
-         #SBATCH --requeue\n#SBATCH --signal=B:TERM@60\n{time}export {SHARDS}={}\nexec {} --jobs {}\n",
-        head("run"),
+    Ok(format!(
+        "{}#SBATCH --array=0-{}{throttle}\n#SBATCH --output={}/%a.log\n#SBATCH --open-mode=append\n\
+         #SBATCH --requeue\n#SBATCH --signal=B:TERM@60\n{time}export {PARTITIONS_VARIABLE}={partitions}\n\
+         exec {} run --continue --run {} --runner {} --jobs {}\n",
+        sbatch_head(args, "run", planned),
+        partitions - 1,
         logs.display(),
-        args.of.shards,
-        place.command("run --continue"),
-        args.of.jobs,
-    );
-    let merge = format!(
-        "{}#SBATCH --output={}/merge.log\nexec {}\n",
-        head("merge"),
-        logs.display(),
-        place.command("merge")
-    );
-    let mut submitted = SubmitOutput {
-        run: folder.name().to_owned(),
-        files: vec![(folder.file("array.sbatch"), array), (folder.file("merge.sbatch"), merge)],
-        jobs: Vec::new(),
-        is_dry: args.of.dry_run,
-    };
-    submitted.write()?;
-    if !submitted.is_dry {
-        let [array, merge] =
-            [0, 1].map(|at| submitted.files.get(at).map(|(path, _)| absolute(path)).unwrap_or_default());
-        let job = ask(global, "sbatch", &["--parsable".into(), array.display().to_string()])?;
-        let job = job.split(';').next().unwrap_or_default().to_owned();
-        let after = format!("--dependency=afterany:{job}");
-        let merge = ask(global, "sbatch", &["--parsable".into(), after, merge.display().to_string()])?;
-        submitted.jobs = vec![job, merge.split(';').next().unwrap_or_default().to_owned()];
-    }
-    Ok(submitted)
+        remote_command(global)?,
+        planned.folder.name(),
+        shell_quoted(&planned.runner),
+        args.common.jobs,
+    ))
 }
 
-fn k8s(global: &EvalGlobalArgs, args: &K8sArgs) -> Result<SubmitOutput, CommandError> {
-    let (folder, _) = planned(global, &args.of)?;
-    let (run, shards, jobs) = (folder.name(), args.of.shards, args.of.jobs);
-    let name: String = format!("eval-{run}").to_lowercase().replace(['_', '.'], "-");
-    // A text in JSON is one in YAML.
-    let text = |text: &str| Value::from(text).to_string();
-    let (image, claim, mount, run_word) =
-        (text(&args.image), text(&args.claim), text(&args.mount), text(run));
-    let job = format!(
+fn sbatch_head(args: &SlurmArgs, name: &str, planned: &PlannedRun) -> String {
+    let queue = args.queue.as_ref().map(|name| format!("#SBATCH --partition={name}\n")).unwrap_or_default();
+    format!("#!/bin/sh\n#SBATCH --job-name=eval-{name}-{}\n{queue}", planned.folder.name())
+}
+
+fn submit_k8s(global: &EvalGlobalArgs, args: &K8sArgs) -> Result<SubmitOutput, CommandError> {
+    let planned = plan_run(global, &args.common)?;
+    let run = planned.folder.name().to_string();
+    let path = planned.folder.file("job.yaml");
+    let absolute_path = absolute(&path).display().to_string();
+    let mut output = SubmitOutput {
+        files: vec![JobFile { path, text: indexed_job(args, &run) }],
+        run,
+        jobs: Vec::new(),
+        is_dry_run: args.common.dry_run,
+    };
+    output.write_files()?;
+    if !output.is_dry_run {
+        output.jobs = vec![run_engine(global, "kubectl", &["create".into(), "-f".into(), absolute_path])?];
+    }
+    Ok(output)
+}
+
+fn indexed_job(args: &K8sArgs, run: &str) -> String {
+    let SubmitScope { partitions, jobs, .. } = args.common;
+    let name = format!("eval-{run}").to_lowercase().replace(['_', '.'], "-");
+    // A JSON string is a YAML string.
+    let quoted = |text: &str| Value::from(text).to_string();
+    format!(
         "apiVersion: batch/v1
 kind: Job
 metadata:
   name: {name}
 spec:
   completionMode: Indexed
-  completions: {shards}
+  completions: {partitions}
   parallelism: {}
   backoffLimitPerIndex: 3
-  maxFailedIndexes: {shards}
+  maxFailedIndexes: {partitions}
   template:
     spec:
       restartPolicy: Never
       containers:
         - name: eval
-          image: {image}
-          command: [runner-eval, -C, {mount}, run, --continue, --run, {run_word}, --jobs, \"{jobs}\"]
+          image: {}
+          command: [runner-eval, -C, {mount}, run, --continue, --run, {}, --jobs, \"{jobs}\"]
           env:
-            - name: {SHARDS}
-              value: \"{shards}\"
+            - name: {PARTITIONS_VARIABLE}
+              value: \"{partitions}\"
           volumeMounts:
             - name: eval
               mountPath: {mount}
       volumes:
         - name: eval
           persistentVolumeClaim:
-            claimName: {claim}
+            claimName: {}
 ",
-        args.throttle.unwrap_or(shards),
-    );
-    let mut submitted = SubmitOutput {
-        run: run.to_owned(),
-        files: vec![(folder.file("job.yaml"), job)],
-        jobs: Vec::new(),
-        is_dry: args.of.dry_run,
-    };
-    submitted.write()?;
-    if !submitted.is_dry {
-        let file =
-            submitted.files.first().map(|(path, _)| absolute(path).display().to_string()).unwrap_or_default();
-        submitted.jobs = vec![ask(global, "kubectl", &["create".into(), "-f".into(), file])?];
-    }
-    Ok(submitted)
+        args.throttle.unwrap_or(partitions),
+        quoted(&args.image),
+        quoted(run),
+        quoted(&args.claim),
+        mount = quoted(&args.mount),
+    )
 }
 
-/// How a share is worked through elsewhere: by absolute paths, with the same folders.
-struct RemotePaths<'a> {
-    own: &'a Path,
-    runner: &'a Path,
-    global: &'a EvalGlobalArgs,
-    run: &'a str,
+/// This program with absolute paths of the folders, for other machines that see them.
+fn remote_command(global: &EvalGlobalArgs) -> Result<String, CommandError> {
+    let own = std::env::current_exe()
+        .map_err(|error| CommandError::io("could not find this program", Path::new("runner-eval"), &error))?;
+    Ok(format!(
+        "{} --cases {} --results {} --workspaces {}",
+        shell_quoted(&own),
+        shell_quoted(&absolute(&global.cases())),
+        shell_quoted(&absolute(&global.results())),
+        shell_quoted(&absolute(&global.workspaces())),
+    ))
 }
 
-impl RemotePaths<'_> {
-    fn command(&self, words: &str) -> String {
-        let folders = [
-            ("--cases", self.global.cases()),
-            ("--results", self.global.results()),
-            ("--workspaces", self.global.workspaces()),
-        ];
-        let folders = folders.map(|(name, path)| format!("{name} {}", quoted(&absolute(&path))));
-        let runner = if words.starts_with("run") {
-            format!(" --runner {}", quoted(self.runner))
-        } else {
-            String::new()
-        };
-        format!("{} {} {words} --run {}{runner}", quoted(self.own), folders.join(" "), self.run)
-    }
-}
-
-/// A path as a word for the shell.
-fn quoted(path: &Path) -> String {
+fn shell_quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
-fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+/// Submits a script to Slurm and returns the id of the job.
+fn sbatch(global: &EvalGlobalArgs, arguments: &[String]) -> Result<String, CommandError> {
+    let mut all = vec!["--parsable".to_owned()];
+    all.extend(arguments.iter().cloned());
+    let output = run_engine(global, "sbatch", &all)?;
+    // With several clusters, the id is followed by the name of the cluster.
+    Ok(output.split(';').next().unwrap_or_default().to_owned())
 }
 
-/// Asks the engine's own program, and gives the first line of its answer.
-fn ask(global: &EvalGlobalArgs, program: &str, words: &[String]) -> Result<String, CommandError> {
+/// Runs a program of the cluster and returns the first line of its output.
+fn run_engine(global: &EvalGlobalArgs, program: &str, arguments: &[String]) -> Result<String, CommandError> {
     let what = "could not submit the jobs";
     let path = executables::find(program, None).ok_or_else(|| {
         CommandError::refused("no_engine", what)
             .cause(format!("`{program}` is not on the PATH"))
-            .hint("go to where it is, or look at what would be submitted: --dry-run")
+            .hint("run this where it is installed, or only print the jobs: --dry-run")
     })?;
     let scratch = global.workspaces().join(format!(".submit-{}", std::process::id()));
-    let launcher =
+    let commands =
         CommandRunner::new(scratch.clone()).map_err(|error| CommandError::from_host(what, error))?;
-    let argv = std::iter::once(path.into()).chain(words.iter().map(Into::into)).collect();
-    let ended = launcher
-        .run(&CommandSpec { argv, ..CommandSpec::default() })
-        .map_err(|error| CommandError::from_host(what, error));
-    let _ = crate::files::clear(&scratch);
-    let ended = ended?;
-    if ended.is_success() {
-        return Ok(ended.stdout.lines().next().unwrap_or_default().trim().to_owned());
+    let mut argv = vec![path.into_os_string()];
+    argv.extend(arguments.iter().map(Into::into));
+    let result = commands.run(&CommandSpec::new(argv));
+    let _ = files::remove_any(&scratch);
+    let result = result.map_err(|error| CommandError::from_host(what, error))?;
+    if result.is_success() {
+        return Ok(result.stdout.lines().next().unwrap_or_default().trim().to_owned());
     }
     Err(CommandError::new("engine", CommandExit::FAILURE, what)
-        .cause(format!("`{program}` {}", ended.exit))
-        .cause(ended.tail()))
+        .cause(format!("`{program}` {}", result.exit))
+        .cause(result.tail()))
 }
 
 impl SubmitOutput {
-    fn write(&self) -> Result<(), CommandError> {
-        for (path, text) in &self.files {
-            crate::files::write(path, text.as_bytes())
+    fn write_files(&self) -> Result<(), CommandError> {
+        for JobFile { path, text } in &self.files {
+            files::write_atomic(path, text.as_bytes())
                 .map_err(|error| CommandError::io("could not write the jobs", path, &error))?;
         }
         Ok(())
@@ -212,33 +234,36 @@ impl SubmitOutput {
 
 impl CommandOutput for SubmitOutput {
     fn json(&self) -> Value {
-        let files =
-            self.files.iter().map(|(path, text)| json!({ "path": path.display().to_string(), "text": text }));
+        let mut files = Vec::new();
+        for JobFile { path, text } in &self.files {
+            files.push(json!({ "path": path.display().to_string(), "text": text }));
+        }
         json!({
             "schema": "runner.eval.submit/1",
             "run": self.run,
-            "dry_run": self.is_dry,
-            "files": files.collect::<Vec<_>>(),
+            "dry_run": self.is_dry_run,
+            "files": files,
             "jobs": self.jobs,
         })
     }
 
     fn key_values(&self) -> Vec<KeyValueLine> {
-        if self.is_dry {
-            return self
-                .files
-                .iter()
-                .map(|(path, text)| KeyValueLine::verbatim(format!("# {}\n{text}", path.display())))
-                .collect();
+        if self.is_dry_run {
+            let file =
+                |file: &JobFile| KeyValueLine::verbatim(format!("# {}\n{}", file.path.display(), file.text));
+            return self.files.iter().map(file).collect();
         }
-        let line = KeyValueLine::new().with("run", &self.run);
-        vec![self.jobs.iter().fold(line, |line, job| line.with("job", job))]
+        let mut line = KeyValueLine::new().with("run", &self.run);
+        for job in &self.jobs {
+            line = line.with("job", job);
+        }
+        vec![line]
     }
 
     fn human(&self, _: &Styler) -> String {
         let mut text: String = self.key_values().iter().map(|line| format!("{}\n", line.as_str())).collect();
-        if !self.is_dry {
-            text.push_str(&format!("how it stands: runner eval merge --run {}\n", self.run));
+        if !self.is_dry_run {
+            text.push_str(&format!("Next: runner eval merge --run {}  # progress\n", self.run));
         }
         text
     }

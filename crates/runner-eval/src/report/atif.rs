@@ -1,33 +1,37 @@
-//! A trial as a trajectory in the Agent Trajectory Interchange Format, version 1.7, which Harbor reads.
+//! Renders a trial as a trajectory in the Agent Trajectory Interchange Format, version 1.7, which Harbor reads.
 
+use runner_core::step::Usage;
 use serde_json::{Value, json};
 
 use super::transcript::{AgentAction, TranscriptSession, sessions};
-use crate::results::StoredTrial;
+use crate::result::stored_trial::StoredTrial;
 
-const VERSION: &str = "ATIF-v1.7";
+const ATIF_VERSION: &str = "ATIF-v1.7";
 
-/// The trajectory: each session's prompt, what the agent did, its answer with what that used, and what came of it.
+/// The trajectory: for each session its prompt, the agent's actions, its answer with the usage, and the outcome.
 pub(crate) fn atif(trial: &StoredTrial) -> Value {
     let meta = &trial.meta;
     let mut steps = Vec::new();
     for session in sessions(trial) {
-        add(&mut steps, &session);
+        add_session(&mut steps, &session);
     }
     if steps.is_empty() {
-        // A trajectory has at least one step.
-        let told = meta.why.clone().unwrap_or_else(|| "no session was begun".to_owned());
-        steps.push(json!({ "source": "system", "message": told }));
+        // The format requires at least one step.
+        let message = meta.why.clone().unwrap_or_else(|| "no session started".to_owned());
+        steps.push(json!({ "source": "system", "message": message }));
     }
-    for (step, nth) in steps.iter_mut().zip(1..) {
+    for (step, number) in steps.iter_mut().zip(1..) {
         if let Some(keys) = step.as_object_mut() {
-            keys.insert("step_id".to_owned(), Value::from(nth));
+            keys.insert("step_id".to_owned(), Value::from(number));
         }
     }
-    let (kind, model) = meta.agent.split_once(':').map_or((meta.agent.as_str(), None), |(a, b)| (a, Some(b)));
-    let totals = total(&steps);
+    let (kind, model) = match meta.agent.split_once(':') {
+        Some((kind, model)) => (kind, Some(model)),
+        None => (meta.agent.as_str(), None),
+    };
+    let totals = total_metrics(&steps);
     json!({
-        "schema_version": VERSION,
+        "schema_version": ATIF_VERSION,
         "session_id": format!("{}/{}", meta.case_id, meta.eval_run_id),
         "agent": without_null(json!({
             "name": format!("runner+{kind}"),
@@ -47,15 +51,15 @@ pub(crate) fn atif(trial: &StoredTrial) -> Value {
     })
 }
 
-fn add(steps: &mut Vec<Value>, session: &TranscriptSession) {
+fn add_session(steps: &mut Vec<Value>, session: &TranscriptSession) {
     steps.push(json!({ "source": "user", "message": session.prompt }));
-    for act in &session.acts {
-        steps.push(match act {
-            AgentAction::Said(text) => json!({ "source": "agent", "message": text }),
-            AgentAction::Thought(text) => {
+    for action in &session.actions {
+        steps.push(match action {
+            AgentAction::Message(text) => json!({ "source": "agent", "message": text }),
+            AgentAction::Reasoning(text) => {
                 json!({ "source": "agent", "message": "", "reasoning_content": text })
             }
-            AgentAction::Called { name, input, output } => {
+            AgentAction::ToolCall { name, input, output } => {
                 let id = format!("call-{}", steps.len() + 1);
                 let call = json!({ "tool_call_id": id, "function_name": name, "arguments": input });
                 let results: Vec<Value> =
@@ -70,30 +74,29 @@ fn add(steps: &mut Vec<Value>, session: &TranscriptSession) {
             }
         });
     }
-    let metrics = metrics(&session.usage);
+    let metrics = session.usage.as_ref().and_then(session_metrics);
     steps.push(without_null(json!({ "source": "agent", "message": session.answer, "metrics": metrics })));
     steps.push(json!({ "source": "system", "message": session.outcome }));
 }
 
-/// What a session used; nothing if nothing is known.
-fn metrics(usage: &Value) -> Option<Value> {
-    let number = |key: &str| usage.get(key).and_then(Value::as_u64);
+/// The usage of a session; none if it is unknown.
+fn session_metrics(usage: &Usage) -> Option<Value> {
     let metrics = without_null(json!({
-        "prompt_tokens": number("input_tokens"),
-        "completion_tokens": number("output_tokens"),
-        "cached_tokens": number("cached_input_tokens"),
-        "cost_usd": number("cost_microdollars").map(|micro| micro as f64 / 1e6),
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "cached_tokens": usage.cached_input_tokens,
+        "cost_usd": usage.cost_microdollars.map(|micro| micro as f64 / 1e6),
     }));
     metrics.as_object().is_some_and(|keys| !keys.is_empty()).then_some(metrics)
 }
 
-/// The sums of what is known.
-fn total(steps: &[Value]) -> Value {
-    let known = |key: &str| -> Vec<f64> {
-        steps.iter().filter_map(|step| step.pointer(&format!("/metrics/{key}"))?.as_f64()).collect()
+/// Sums over the steps; null where no step has the value.
+fn total_metrics(steps: &[Value]) -> Value {
+    let sum = |key: &str| -> Option<f64> {
+        let path = format!("/metrics/{key}");
+        let values: Vec<f64> = steps.iter().filter_map(|step| step.pointer(&path)?.as_f64()).collect();
+        (!values.is_empty()).then(|| values.iter().sum())
     };
-    let sum =
-        |key: &str| Some(known(key)).filter(|list| !list.is_empty()).map(|list| list.iter().sum::<f64>());
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sums of counts")]
     let count = |key: &str| sum(key).map(|sum| sum as u64);
     without_null(json!({
@@ -105,7 +108,7 @@ fn total(steps: &[Value]) -> Value {
     }))
 }
 
-/// An object without the keys of which nothing is known.
+/// Removes the keys whose value is null.
 fn without_null(mut value: Value) -> Value {
     if let Some(keys) = value.as_object_mut() {
         keys.retain(|_, value| !value.is_null());

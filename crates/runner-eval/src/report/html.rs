@@ -1,64 +1,67 @@
-//! One page that holds everything itself: no script, nothing to load, all text escaped.
+//! Renders results as one self-contained HTML page: no scripts, nothing to load, all text escaped.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use runner_core::text::head;
 
 use super::transcript::{AgentAction, TranscriptSession, sessions};
-use super::{TrialHistory, by_trial, escape, tail};
+use super::{TrialHistory, by_trial, escape, iteration_folders, tail};
+use crate::execution::trial::{LOOP_LOG, START_LOG};
+use crate::result::selection::ResultSelection;
+use crate::result::stored_trial::StoredTrial;
 use crate::result::{TrialMeta, TrialOutcome};
-use crate::results::StoredTrial;
-use crate::selection::ResultSelection;
-use crate::stats::Interval;
 use crate::stats::score::{ScoreRow, ScoreTable};
-use crate::trial::{LOOP_LOG, START_LOG};
 
 const STYLE: &str = include_str!("page.css");
-/// How much is shown of each thing that was said or done.
-const PART_BYTES: usize = 4_000;
-/// How wide a rate of 100 % is drawn.
-const BAR: f64 = 160.0;
+/// How much of each message, tool call and answer is shown.
+const PART_BYTES_MAX: usize = 4_000;
+/// The width of a bar of 100 %.
+const BAR_WIDTH: f64 = 160.0;
 
-/// The page.
-pub(crate) fn html(chosen: &ResultSelection, table: &ScoreTable) -> String {
-    let tried = by_trial(&chosen.trials);
-    let name = escape(&chosen.name);
+pub(crate) fn html(selection: &ResultSelection, table: &ScoreTable) -> String {
+    let histories = by_trial(&selection.trials);
+    let name = escape(&selection.name);
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
          <title>Evaluation {name}</title>\n<style>\n{STYLE}</style>\n<h1>Evaluation {name}</h1>\n"
     );
-    page.push_str(&format!("<p>{} trials, {} attempts.", tried.len(), chosen.trials.len()));
-    if !chosen.missing.is_empty() {
-        page.push_str(&format!(" <b>{} planned trials have no result.</b>", chosen.missing.len()));
+    page.push_str(&format!("<p>{} trials, {} attempts.", histories.len(), selection.trials.len()));
+    if !selection.missing.is_empty() {
+        page.push_str(&format!(" <b>{} planned trials have no result.</b>", selection.missing.len()));
     }
-    if !chosen.faults.is_empty() {
-        page.push_str(&format!(" <b>{} results cannot be read.</b>", chosen.faults.len()));
+    if !selection.unreadable.is_empty() {
+        page.push_str(&format!(" <b>{} results cannot be read.</b>", selection.unreadable.len()));
     }
     page.push_str("</p>\n<h2>Agents</h2>\n");
-    page.push_str(&rates(table));
+    page.push_str(&agent_table(table));
     for agent in &table.agents {
-        page.push_str(&grid(agent, table, &tried));
+        page.push_str(&trial_grid(agent, table, &histories));
     }
     page.push_str("<h2>Trials</h2>\n");
-    page.extend(tried.iter().map(details));
+    page.extend(histories.iter().map(trial_details));
     page.push_str("</html>\n");
     page
 }
 
-/// A rate and its interval as a bar.
-fn bar(rate: Option<f64>, interval: Option<Interval>) -> String {
-    let (Some(rate), Some(interval)) = (rate, interval) else { return "n/a".to_owned() };
-    let (from, width) = (BAR * interval.low, BAR * (interval.high - interval.low));
-    let label =
-        format!("{:.0} %, 95 %: {:.0} to {:.0}", 100.0 * rate, 100.0 * interval.low, 100.0 * interval.high);
+/// A pass rate with its confidence interval as a bar.
+fn rate_bar(row: &ScoreRow) -> String {
+    let (Some(rate), Some(interval)) = (row.score.pass_rate(), row.interval) else { return "n/a".to_owned() };
+    let start = BAR_WIDTH * interval.low;
+    let width = BAR_WIDTH * (interval.high - interval.low);
+    let label = format!(
+        "pass rate {:.0} %, 95 % confidence interval {:.0} to {:.0} %",
+        100.0 * rate,
+        100.0 * interval.low,
+        100.0 * interval.high
+    );
     format!(
-        "<svg role=\"img\" aria-label=\"{label}\" width=\"{BAR}\" height=\"14\"><title>{label}</title>\
-         <rect class=\"all\" y=\"6\" width=\"{BAR}\" height=\"2\"/>\
-         <rect class=\"range\" x=\"{from:.1}\" y=\"3\" width=\"{width:.1}\" height=\"8\" rx=\"2\"/>\
+        "<svg role=\"img\" aria-label=\"{label}\" width=\"{BAR_WIDTH}\" height=\"14\"><title>{label}</title>\
+         <rect class=\"all\" y=\"6\" width=\"{BAR_WIDTH}\" height=\"2\"/>\
+         <rect class=\"range\" x=\"{start:.1}\" y=\"3\" width=\"{width:.1}\" height=\"8\" rx=\"2\"/>\
          <rect class=\"rate\" x=\"{:.1}\" width=\"3\" height=\"14\"/></svg>",
-        (BAR - 3.0) * rate
+        (BAR_WIDTH - 3.0) * rate
     )
 }
 
@@ -66,15 +69,15 @@ fn percent(rate: Option<f64>) -> String {
     rate.map_or_else(|| "n/a".to_owned(), |rate| format!("{:.0} %", 100.0 * rate))
 }
 
-fn rates(table: &ScoreTable) -> String {
+fn agent_table(table: &ScoreTable) -> String {
     let k = table.k;
     let mut text = format!(
-        "<div class=\"scroll\"><table>\n<tr><th>agent<th>cases<th>passed<th>rate<th>95 %<th>pass@{k}<th>pass^{k}\
-         <th>time of a success<th>cost of a success<th>left out\n"
+        "<div class=\"scroll\"><table>\n<tr><th>agent<th>cases<th>passed<th>pass rate<th>95 % CI<th>pass@{k}\
+         <th>pass^{k}<th>time per success<th>cost per success<th>not scored\n"
     );
     for row in &table.agents {
         let score = &row.score;
-        let or = |value: Option<String>| value.unwrap_or_else(|| "n/a".to_owned());
+        let or_unknown = |value: Option<String>| value.unwrap_or_else(|| "n/a".to_owned());
         text.push_str(&format!(
             "<tr><th>{}<td class=\"n\">{}<td class=\"n\">{}/{}<td class=\"n\">{}<td>{}<td class=\"n\">{}\
              <td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{}\n",
@@ -82,49 +85,53 @@ fn rates(table: &ScoreTable) -> String {
             row.cases,
             score.successes,
             score.n,
-            percent(score.rate()),
-            bar(score.rate(), row.interval),
+            percent(score.pass_rate()),
+            rate_bar(row),
             percent(row.pass_at),
             percent(row.pass_all),
-            or(score.secs_per_success().map(|secs| format!("{secs:.1} s"))),
-            or(score.usd_per_success().map(|usd| format!("{usd:.2} $"))),
-            score.left_out
+            or_unknown(score.secs_per_success().map(|secs| format!("{secs:.1} s"))),
+            or_unknown(score.usd_per_success().map(|usd| format!("${usd:.2}"))),
+            score.unscored
         ));
     }
     text + "</table></div>\n"
 }
 
-/// Cases by trials, of one agent.
-fn grid(agent: &ScoreRow, table: &ScoreTable, tried: &[TrialHistory<'_>]) -> String {
+/// The cases of one agent, with a cell per trial.
+fn trial_grid(agent: &ScoreRow, table: &ScoreTable, histories: &[TrialHistory<'_>]) -> String {
     let mut text = format!(
-        "<h2>{}</h2>\n<div class=\"scroll\"><table>\n<tr><th>case<th>trials<th>passed<th>95 %\n",
+        "<h2>{}</h2>\n<div class=\"scroll\"><table>\n<tr><th>case<th>trials<th>passed<th>95 % CI\n",
         escape(&agent.agent)
     );
     for row in table.cases.iter().filter(|row| row.agent == agent.agent) {
-        let is_here = |meta: &TrialMeta| meta.agent == row.agent && Some(&meta.case_id) == row.case.as_ref();
-        let cells: String = tried.iter().filter(|tried| is_here(&tried.last.meta)).map(cell).collect();
+        let mut cells = String::new();
+        for history in histories {
+            let meta = &history.last.meta;
+            if meta.agent == row.agent && Some(&meta.case_id) == row.case.as_ref() {
+                cells.push_str(&cell(meta));
+            }
+        }
         text.push_str(&format!(
             "<tr><th>{}<td>{cells}<td class=\"n\">{}/{}<td>{}\n",
             escape(row.case.as_deref().unwrap_or_default()),
             row.score.successes,
             row.score.n,
-            bar(row.score.rate(), row.interval)
+            rate_bar(row)
         ));
     }
     text + "</table></div>\n"
 }
 
-/// The name of a trial's part of the page.
+/// The anchor of a trial's details.
 fn anchor(meta: &TrialMeta) -> String {
     escape(&format!("{}/{}", meta.case_id, meta.eval_run_id))
 }
 
-fn class(meta: &TrialMeta) -> String {
+fn css_class(meta: &TrialMeta) -> String {
     if meta.is_scored() { meta.outcome.to_string() } else { format!("{} unscored", meta.outcome) }
 }
 
-fn cell(tried: &TrialHistory<'_>) -> String {
-    let meta = &tried.last.meta;
+fn cell(meta: &TrialMeta) -> String {
     let sign = match meta.outcome {
         TrialOutcome::Success => "✓",
         TrialOutcome::Fail => "✗",
@@ -132,12 +139,12 @@ fn cell(tried: &TrialHistory<'_>) -> String {
         TrialOutcome::Error => "E",
         TrialOutcome::Skipped => "–",
     };
-    let told = format!("{}, trial {}: {}", meta.run, meta.trial, headline(meta));
+    let title = format!("{}, trial {}: {}", meta.run, meta.trial, headline(meta));
     format!(
         "<a class=\"cell {}\" href=\"#{}\" title=\"{}\">{sign}</a>",
-        class(meta),
+        css_class(meta),
         anchor(meta),
-        escape(&told)
+        escape(&title)
     )
 }
 
@@ -149,65 +156,54 @@ fn headline(meta: &TrialMeta) -> String {
     }
 }
 
-/// A trial: how it ended, its checks, the ends of its logs, its earlier attempts, and its sessions.
-fn details(tried: &TrialHistory<'_>) -> String {
-    let meta = &tried.last.meta;
+/// A trial: outcome, earlier attempts, checks, ends of logs, and transcripts.
+fn trial_details(history: &TrialHistory<'_>) -> String {
+    let meta = &history.last.meta;
     let mut text = format!(
         "<details><summary><b>{}</b> {} {}.t{:02} <span class=\"{}\">{}</span></summary>\n",
         escape(&meta.case_id),
         escape(&meta.agent),
         escape(&meta.run),
         meta.trial,
-        class(meta),
+        css_class(meta),
         escape(&headline(meta))
     );
-    // The name is within: browsers open what a link into it leads to.
-    let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
+    // The anchor is inside <details>, because browsers then open it for a link to the anchor.
+    let or_unknown = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
     text.push_str(&format!(
-        "<p id=\"{}\">{:.1} s, {} iterations, tokens: {}, cost: {}, began {}</p>\n",
+        "<p id=\"{}\">{:.1} s, {} iterations, tokens: {}, cost: {}, started {}</p>\n",
         anchor(meta),
         meta.wall_secs,
         meta.iterations,
-        known(meta.tokens.map(|tokens| tokens.to_string())),
-        known(meta.cost.usd().map(|usd| format!("{usd:.2} $"))),
+        or_unknown(meta.tokens.map(|tokens| tokens.to_string())),
+        or_unknown(meta.cost.usd().map(|usd| format!("${usd:.2}"))),
         escape(&meta.started_at)
     ));
-    for attempt in tried.earlier {
-        let (nth, told) = (attempt.meta.attempt, escape(&headline(&attempt.meta)));
+    for attempt in history.earlier {
         text.push_str(&format!(
-            "<p>attempt {nth}: <span class=\"{}\">{told}</span></p>\n",
-            class(&attempt.meta)
+            "<p>attempt {}: <span class=\"{}\">{}</span></p>\n",
+            attempt.meta.attempt,
+            css_class(&attempt.meta),
+            escape(&headline(&attempt.meta))
         ));
     }
-    text.push_str(&checks(tried.last));
-    for (name, path) in logs(tried.last) {
-        if let Some(tail) = tail(&path) {
-            text.push_str(&format!("<h4>{}</h4><pre>{}</pre>\n", escape(&name), escape(&tail)));
-        }
-    }
-    for (session, nth) in sessions(tried.last).iter().zip(1..) {
-        text.push_str(&transcript(session, nth));
+    text.push_str(&check_table(history.last));
+    text.push_str(&log_tails(history.last));
+    for (session, number) in sessions(history.last).iter().zip(1..) {
+        text.push_str(&transcript(session, number));
     }
     text + "</details>\n"
 }
 
-/// What the agent was told, said and did in one session.
-fn transcript(session: &TranscriptSession, nth: u32) -> String {
-    let part = |title: &str, body: &str| {
-        let body = if body.len() > PART_BYTES {
-            format!("{}\n…", head(body, PART_BYTES))
-        } else {
-            body.to_owned()
-        };
-        format!("<h5>{}</h5><pre>{}</pre>\n", escape(title), escape(&body))
-    };
-    let mut text = format!("<details><summary>session {nth}: {}</summary>\n", escape(&session.outcome));
+/// The prompt, the actions and the answer of one session.
+fn transcript(session: &TranscriptSession, number: u32) -> String {
+    let mut text = format!("<details><summary>session {number}: {}</summary>\n", escape(&session.outcome));
     text.push_str(&part("prompt", &session.prompt));
-    for act in &session.acts {
-        text.push_str(&match act {
-            AgentAction::Said(words) => part("says", words),
-            AgentAction::Thought(words) => part("thinks", words),
-            AgentAction::Called { name, input, output } => {
+    for action in &session.actions {
+        text.push_str(&match action {
+            AgentAction::Message(text) => part("message", text),
+            AgentAction::Reasoning(text) => part("reasoning", text),
+            AgentAction::ToolCall { name, input, output } => {
                 part(name, &format!("{input}\n{}", output.as_deref().unwrap_or_default()))
             }
         });
@@ -216,30 +212,45 @@ fn transcript(session: &TranscriptSession, nth: u32) -> String {
     text + "</details>\n"
 }
 
-fn checks(trial: &StoredTrial) -> String {
-    let row = |check: &crate::result::CheckResult| {
-        let (class, word) = if check.passed { ("success", "passes") } else { ("fail", "fails") };
-        let hidden = if check.hidden { " (hidden)" } else { "" };
-        let output = check.output.as_deref().filter(|output| !check.passed && !output.is_empty());
-        let output = output.map(|output| format!("<pre>{}</pre>", escape(output))).unwrap_or_default();
-        format!(
-            "<tr><td>{}{hidden}<td class=\"{class}\">{word}<td>{}{output}\n",
-            escape(&check.name),
-            escape(check.why.as_deref().unwrap_or_default())
-        )
-    };
-    let rows: String = trial.checks.checks.iter().map(row).collect();
-    if rows.is_empty() { rows } else { format!("<table>\n<tr><th>check<th><th>why\n{rows}</table>\n") }
+fn part(title: &str, body: &str) -> String {
+    let is_long = body.len() > PART_BYTES_MAX;
+    let body = if is_long { format!("{}\n…", head(body, PART_BYTES_MAX)) } else { body.to_owned() };
+    format!("<h5>{}</h5><pre>{}</pre>\n", escape(title), escape(&body))
 }
 
-/// The logs that are shown: the runner's, and those of the last session.
-fn logs(trial: &StoredTrial) -> Vec<(String, PathBuf)> {
-    let mut logs: Vec<_> =
-        [START_LOG, LOOP_LOG].into_iter().map(|name| (name.to_owned(), trial.folder.join(name))).collect();
-    if let Some(iteration) = super::iterations(&trial.folder).pop() {
+fn check_table(trial: &StoredTrial) -> String {
+    let mut rows = String::new();
+    for check in &trial.checks.checks {
+        let (class, result) = if check.passed { ("success", "passed") } else { ("fail", "failed") };
+        let hidden = if check.hidden { " (hidden)" } else { "" };
+        let output = match &check.output {
+            Some(output) if !check.passed && !output.is_empty() => format!("<pre>{}</pre>", escape(output)),
+            _ => String::new(),
+        };
+        rows.push_str(&format!(
+            "<tr><td>{}{hidden}<td class=\"{class}\">{result}<td>{}{output}\n",
+            escape(&check.name),
+            escape(check.why.as_deref().unwrap_or_default())
+        ));
+    }
+    if rows.is_empty() { rows } else { format!("<table>\n<tr><th>check<th>result<th>why\n{rows}</table>\n") }
+}
+
+/// The ends of the runner's logs, and of those of the last session.
+fn log_tails(trial: &StoredTrial) -> String {
+    let mut text = String::new();
+    let mut add = |title: &str, path: &Path| {
+        if let Some(tail) = tail(path) {
+            text.push_str(&format!("<h4>{}</h4><pre>{}</pre>\n", escape(title), escape(&tail)));
+        }
+    };
+    for name in [START_LOG, LOOP_LOG] {
+        add(name, &trial.folder.join(name));
+    }
+    if let Some(iteration) = iteration_folders(&trial.folder).pop() {
         for name in ["executor.log", "guard.log"] {
-            logs.push((format!("the last session's {name}"), iteration.join(name)));
+            add(&format!("{name} of the last session"), &iteration.join(name));
         }
     }
-    logs
+    text
 }

@@ -1,40 +1,37 @@
-//! Results of one agent as a log of Inspect, in its JSON form.
+//! Renders the results of one agent as a log of Inspect, in its JSON format.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::transcript::{AgentAction, goal, sessions};
 use super::{TrialHistory, by_trial};
 use crate::result::TrialOutcome;
-use crate::results::StoredTrial;
+use crate::result::stored_trial::StoredTrial;
 use crate::stats::score::ScoreRow;
 
-/// What Inspect calls the scorer.
+/// The name of the scorer in the log.
 const SCORER: &str = "checks";
 
-/// The log: each trial a sample, its number the epoch. A trial that says nothing about the agent is an error without a
-/// score.
+/// The log: each trial is a sample, its number the epoch. A trial that is not scored is an error without a score.
 pub(crate) fn inspect(name: &str, agent: &ScoreRow, trials: &[StoredTrial]) -> Value {
     let mut epochs: BTreeMap<&str, u32> = BTreeMap::new();
     let mut samples = Vec::new();
-    let tried = by_trial(trials);
-    for tried in &tried {
-        let epoch = epochs.entry(&tried.last.meta.case_id).or_default();
+    for history in by_trial(trials) {
+        let epoch = epochs.entry(&history.last.meta.case_id).or_default();
         *epoch += 1;
-        samples.push(sample(tried, *epoch));
+        samples.push(sample(&history, *epoch));
     }
-    let cases: BTreeSet<&str> = epochs.keys().copied().collect();
-    let times = |end: fn(&StoredTrial) -> &str| trials.iter().map(end).collect::<BTreeSet<&str>>();
-    let (began, ended) = (times(|trial| &trial.meta.started_at), times(|trial| &trial.meta.ended_at));
-    let began = began.first().copied().unwrap_or_default();
+    let cases: Vec<&str> = epochs.keys().copied().collect();
+    let started_at = trials.iter().map(|trial| trial.meta.started_at.as_str()).min().unwrap_or_default();
+    let ended_at = trials.iter().map(|trial| trial.meta.ended_at.as_str()).max();
     json!({
         "version": 2,
         "status": "success",
         "eval": {
             "eval_id": name,
             "run_id": name,
-            "created": began,
+            "created": started_at,
             "task": "runner-eval",
             "task_id": name,
             "dataset": { "name": "cases", "samples": cases.len(), "sample_ids": cases },
@@ -49,28 +46,32 @@ pub(crate) fn inspect(name: &str, agent: &ScoreRow, trials: &[StoredTrial]) -> V
                 "name": SCORER,
                 "scorer": SCORER,
                 "scored_samples": agent.score.n,
-                "unscored_samples": agent.score.left_out,
+                "unscored_samples": agent.score.unscored,
                 "metrics": metrics(agent),
             }],
         },
-        "stats": { "started_at": began, "completed_at": ended.last() },
+        "stats": { "started_at": started_at, "completed_at": ended_at },
         "samples": samples,
     })
 }
 
 fn metrics(agent: &ScoreRow) -> Value {
-    let known = [
-        ("accuracy", agent.score.rate()),
+    let mut metrics = Map::new();
+    for (name, value) in [
+        ("accuracy", agent.score.pass_rate()),
         ("wilson_low", agent.interval.map(|interval| interval.low)),
         ("wilson_high", agent.interval.map(|interval| interval.high)),
-    ];
-    let known =
-        known.into_iter().filter_map(|(name, value)| Some((name, json!({ "name": name, "value": value? }))));
-    known.map(|(name, value)| (name.to_owned(), value)).collect::<serde_json::Map<_, _>>().into()
+    ] {
+        if let Some(value) = value {
+            metrics.insert(name.to_owned(), json!({ "name": name, "value": value }));
+        }
+    }
+    metrics.into()
 }
 
-fn sample(tried: &TrialHistory<'_>, epoch: u32) -> Value {
-    let (trial, meta) = (tried.last, &tried.last.meta);
+fn sample(history: &TrialHistory<'_>, epoch: u32) -> Value {
+    let trial = history.last;
+    let meta = &trial.meta;
     let mut sample = json!({
         "id": meta.case_id,
         "epoch": epoch,
@@ -80,7 +81,7 @@ fn sample(tried: &TrialHistory<'_>, epoch: u32) -> Value {
         "metadata": {
             "run": meta.run,
             "trial": meta.trial,
-            "attempts": tried.earlier.len() + 1,
+            "attempts": history.earlier.len() + 1,
             "outcome": meta.outcome,
             "cause": meta.cause,
             "iterations": meta.iterations,
@@ -109,14 +110,14 @@ fn messages(trial: &StoredTrial) -> Vec<Value> {
     let mut messages = Vec::new();
     for session in sessions(trial) {
         messages.push(json!({ "role": "user", "content": session.prompt }));
-        for act in &session.acts {
-            match act {
-                AgentAction::Said(text) => messages.push(json!({ "role": "assistant", "content": text })),
-                AgentAction::Thought(text) => messages.push(json!({
+        for action in &session.actions {
+            match action {
+                AgentAction::Message(text) => messages.push(json!({ "role": "assistant", "content": text })),
+                AgentAction::Reasoning(text) => messages.push(json!({
                     "role": "assistant",
                     "content": [{ "type": "reasoning", "reasoning": text }],
                 })),
-                AgentAction::Called { name, input, output } => {
+                AgentAction::ToolCall { name, input, output } => {
                     let id = format!("call-{}", messages.len() + 1);
                     let call = json!({ "id": id, "function": name, "arguments": input, "type": "function" });
                     messages.push(json!({ "role": "assistant", "content": "", "tool_calls": [call] }));

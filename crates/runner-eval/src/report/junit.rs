@@ -1,25 +1,24 @@
-//! JUnit, with nextest's marks for what passed or failed after more than one attempt.
+//! Renders a JUnit report. Earlier attempts use nextest's elements for flaky and rerun tests.
 
 use super::{TrialHistory, by_trial, escape, tail};
+use crate::execution::trial::LOOP_LOG;
+use crate::result::stored_trial::StoredTrial;
 use crate::result::{TrialMeta, TrialOutcome};
-use crate::results::StoredTrial;
-use crate::trial::LOOP_LOG;
 
-/// How a trial counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum JunitKind {
-    /// As the case's file says, otherwise with success.
-    Good,
-    /// The agent did not do it.
+    /// The outcome that the case file expects; a success if it expects none.
+    Passed,
+    /// Scored, and not the expected outcome.
     Failure,
-    /// It says nothing about the agent.
+    /// A trial that is not scored.
     Error,
     Skipped,
 }
 
 fn kind(meta: &TrialMeta) -> JunitKind {
     if meta.outcome == meta.expected.unwrap_or(TrialOutcome::Success) {
-        JunitKind::Good
+        JunitKind::Passed
     } else if meta.outcome == TrialOutcome::Skipped {
         JunitKind::Skipped
     } else if meta.is_scored() {
@@ -29,14 +28,14 @@ fn kind(meta: &TrialMeta) -> JunitKind {
     }
 }
 
-/// The document: a suite for each agent, a test for each trial of a case.
+/// The document: a suite per agent, a test per trial.
 pub(crate) fn junit(name: &str, trials: &[StoredTrial]) -> String {
-    let mut tried = by_trial(trials);
-    tried.sort_by(|a, b| a.last.meta.agent.cmp(&b.last.meta.agent));
+    let mut histories = by_trial(trials);
+    histories.sort_by(|a, b| a.last.meta.agent.cmp(&b.last.meta.agent));
     let mut suites = String::new();
-    for suite in tried.chunk_by(|a, b| a.last.meta.agent == b.last.meta.agent) {
-        let agent = suite.first().map_or("", |tried| tried.last.meta.agent.as_str());
-        let tests: String = suite.iter().map(test).collect();
+    for suite in histories.chunk_by(|a, b| a.last.meta.agent == b.last.meta.agent) {
+        let agent = suite.first().map_or("", |history| history.last.meta.agent.as_str());
+        let tests: String = suite.iter().map(test_case).collect();
         suites.push_str(&format!(
             "  <testsuite name=\"{}\" {}>\n{tests}  </testsuite>\n",
             escape(agent),
@@ -46,37 +45,38 @@ pub(crate) fn junit(name: &str, trials: &[StoredTrial]) -> String {
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\" {}>\n{suites}</testsuites>\n",
         escape(name),
-        counts(&tried)
+        counts(&histories)
     )
 }
 
-fn counts(tried: &[TrialHistory<'_>]) -> String {
-    let count = |wanted: JunitKind| tried.iter().filter(|tried| kind(&tried.last.meta) == wanted).count();
-    let seconds: f64 = tried.iter().map(|tried| tried.last.meta.wall_secs).sum();
+fn counts(histories: &[TrialHistory<'_>]) -> String {
+    let count =
+        |wanted: JunitKind| histories.iter().filter(|history| kind(&history.last.meta) == wanted).count();
+    let seconds: f64 = histories.iter().map(|history| history.last.meta.wall_secs).sum();
     format!(
         "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{seconds:.3}\"",
-        tried.len(),
+        histories.len(),
         count(JunitKind::Failure),
         count(JunitKind::Error),
         count(JunitKind::Skipped)
     )
 }
 
-/// One trial. An earlier attempt that failed marks it as flaky if the last one is good, and as run again if not.
-fn test(tried: &TrialHistory<'_>) -> String {
-    let meta = &tried.last.meta;
+/// One trial. Failed earlier attempts are `flaky…` elements if the last attempt passed, and `rerun…` elements if not.
+fn test_case(history: &TrialHistory<'_>) -> String {
+    let meta = &history.last.meta;
     let last = kind(meta);
-    let mark = if last == JunitKind::Good { "flaky" } else { "rerun" };
+    let prefix = if last == JunitKind::Passed { "flaky" } else { "rerun" };
     let mut inner = match last {
-        JunitKind::Good => String::new(),
+        JunitKind::Passed => String::new(),
         JunitKind::Skipped => format!("      <skipped message=\"{}\"/>\n", escape(&why(meta))),
-        JunitKind::Failure => element("failure", meta, &details(tried.last)),
-        JunitKind::Error => element("error", meta, &details(tried.last)),
+        JunitKind::Failure => element("failure", meta, &details(history.last)),
+        JunitKind::Error => element("error", meta, &details(history.last)),
     };
-    for attempt in tried.earlier {
+    for attempt in history.earlier {
         let name = if kind(&attempt.meta) == JunitKind::Error { "Error" } else { "Failure" };
         let trace = format!("<stackTrace>{}</stackTrace>", details(attempt));
-        inner.push_str(&element(&format!("{mark}{name}"), &attempt.meta, &trace));
+        inner.push_str(&element(&format!("{prefix}{name}"), &attempt.meta, &trace));
     }
     let head = format!(
         "    <testcase name=\"{}.t{:02}\" classname=\"{}\" timestamp=\"{}\" time=\"{:.3}\"",
@@ -95,16 +95,16 @@ fn element(name: &str, meta: &TrialMeta, inner: &str) -> String {
 }
 
 fn why(meta: &TrialMeta) -> String {
-    let told = meta.why.as_deref().unwrap_or("ended otherwise than its file says");
-    format!("{}: {told}", meta.outcome)
+    let why = meta.why.as_deref().unwrap_or("the case file expects another outcome");
+    format!("{}: {why}", meta.outcome)
 }
 
-/// The checks that do not pass, and the end of the loop's log, escaped.
+/// The failed checks and the end of the loop's log, escaped.
 fn details(trial: &StoredTrial) -> String {
-    let failed = trial.checks.checks.iter().filter(|check| !check.passed);
-    let mut text: String = failed
-        .map(|check| format!("{}: {}\n", check.name, check.why.as_deref().unwrap_or("fails")))
-        .collect();
+    let mut text = String::new();
+    for check in trial.checks.checks.iter().filter(|check| !check.passed) {
+        text.push_str(&format!("{}: {}\n", check.name, check.why.as_deref().unwrap_or("failed")));
+    }
     text.push_str(&tail(&trial.folder.join(LOOP_LOG)).unwrap_or_default());
     escape(&text)
 }

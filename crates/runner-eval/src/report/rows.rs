@@ -1,11 +1,11 @@
-//! Every attempt as a row: JSON lines and CSV.
+//! Renders every attempt as a row of JSON lines or CSV.
 
 use serde_json::{Value, json};
 
 use super::{TrialHistory, by_trial};
-use crate::results::StoredTrial;
+use crate::result::stored_trial::StoredTrial;
 
-/// The columns of CSV, which are keys of the JSON lines too.
+/// The columns of the CSV, which are also keys of the JSON lines.
 const COLUMNS: [&str; 20] = [
     "run",
     "case_id",
@@ -24,19 +24,19 @@ const COLUMNS: [&str; 20] = [
     "iterations",
     "tokens",
     "microdollars",
-    "cost_basis",
+    "cost_source",
     "started_at",
     "folder",
 ];
 
-/// An attempt: all of `meta.json`, the checks, and whether it counts.
+/// An attempt: `meta.json`, the checks, and whether it counts in scores.
 fn row(trial: &StoredTrial, is_last: bool) -> Value {
     let mut row = serde_json::to_value(&trial.meta).unwrap_or_default();
     if let Some(keys) = row.as_object_mut() {
         let cost = keys.remove("cost").unwrap_or_default();
         let part = |key: &str| cost.get(key).cloned().unwrap_or_default();
         keys.insert("microdollars".to_owned(), part("microdollars"));
-        keys.insert("cost_basis".to_owned(), part("basis"));
+        keys.insert("cost_source".to_owned(), part("source"));
         keys.insert("last".to_owned(), json!(is_last));
         keys.insert("scored".to_owned(), json!(is_last && trial.meta.is_scored()));
         keys.insert("checks".to_owned(), json!(trial.checks.checks));
@@ -45,30 +45,35 @@ fn row(trial: &StoredTrial, is_last: bool) -> Value {
     row
 }
 
-/// Every attempt.
-pub(crate) fn rows(trials: &[StoredTrial]) -> impl Iterator<Item = Value> {
-    let of = |tried: TrialHistory<'_>| {
-        let mut rows: Vec<Value> = tried.earlier.iter().map(|trial| row(trial, false)).collect();
-        rows.push(row(tried.last, true));
-        rows
-    };
-    by_trial(trials).into_iter().flat_map(of)
+pub(crate) fn rows(trials: &[StoredTrial]) -> Vec<Value> {
+    let mut rows = Vec::new();
+    for TrialHistory { earlier, last } in by_trial(trials) {
+        rows.extend(earlier.iter().map(|attempt| row(attempt, false)));
+        rows.push(row(last, true));
+    }
+    rows
 }
 
-/// One JSON object a line.
 pub(crate) fn jsonl(trials: &[StoredTrial]) -> String {
-    rows(trials).map(|row| format!("{row}\n")).collect()
+    rows(trials).iter().map(|row| format!("{row}\n")).collect()
 }
 
-/// Comma-separated values, as RFC 4180 has them, with a line of names.
+/// Comma-separated values as in RFC 4180, with a header line.
 pub(crate) fn csv(trials: &[StoredTrial]) -> String {
-    let cell = |row: &Value, column: &str| match row.get(column) {
+    let mut text = COLUMNS.join(",") + "\r\n";
+    for row in rows(trials) {
+        text.push_str(&COLUMNS.map(|column| cell(&row, column)).join(","));
+        text.push_str("\r\n");
+    }
+    text
+}
+
+fn cell(row: &Value, column: &str) -> String {
+    match row.get(column) {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => quoted(text),
         Some(value) => quoted(&value.to_string()),
-    };
-    let line = |row: Value| COLUMNS.map(|column| cell(&row, column)).join(",") + "\r\n";
-    COLUMNS.join(",") + "\r\n" + &rows(trials).map(line).collect::<String>()
+    }
 }
 
 fn quoted(text: &str) -> String {
@@ -84,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_with_a_comma_or_a_quote_stays_one_value() {
+    fn values_with_commas_quotes_or_line_breaks_are_quoted() {
         assert_eq!(quoted("plain"), "plain");
         assert_eq!(quoted("a, \"b\"\nc"), "\"a, \"\"b\"\"\nc\"");
     }

@@ -1,106 +1,121 @@
-//! What a trial's agent was told, said and did, from the folders of its iterations.
+//! Reads the sessions of a trial from the folders of its iterations: prompt, actions, answer, usage. For reports.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use runner_core::agents::AgentEventKind;
+use runner_core::step::{Event, RecordedEvent, RecordedIteration, Usage};
+use serde_json::{Value, json};
 
-use super::iterations;
-use crate::results::StoredTrial;
+use super::iteration_folders;
+use crate::result::stored_trial::StoredTrial;
 
-/// No more of a file is taken into a report.
-const BYTES_MAX: u64 = 16_000_000;
+/// Larger files are not included in a report.
+const FILE_BYTES_MAX: u64 = 16_000_000;
 
-/// One session.
 pub(crate) struct TranscriptSession {
-    /// What the agent was told.
     pub(crate) prompt: String,
-    /// What it did, in order.
-    pub(crate) acts: Vec<AgentAction>,
-    /// Its answer, as it gave it.
+    pub(crate) actions: Vec<AgentAction>,
+    /// The answer as the agent wrote it.
     pub(crate) answer: String,
-    /// What came of it, in a line.
+    /// The outcome of the iteration, in a line.
     pub(crate) outcome: String,
-    /// Tokens and cost, as `meta.json` has them.
-    pub(crate) usage: Value,
+    /// Tokens and cost; none if the iteration's `meta.json` is missing.
+    pub(crate) usage: Option<Usage>,
 }
 
-/// Something that an agent did.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AgentAction {
-    Said(String),
-    Thought(String),
-    Called { name: String, input: Value, output: Option<String> },
+    Message(String),
+    Reasoning(String),
+    ToolCall { name: String, input: Value, output: Option<String> },
 }
 
 /// The sessions of a trial, in order.
 pub(crate) fn sessions(trial: &StoredTrial) -> Vec<TranscriptSession> {
-    iterations(&trial.folder).iter().map(|folder| session(folder)).collect()
+    iteration_folders(&trial.folder).iter().map(|folder| session(folder)).collect()
 }
 
-/// What the whole trial was about: the goal of its tree.
+/// The goal of the trial's run, from its tree.
 pub(crate) fn goal(trial: &StoredTrial) -> Option<String> {
-    let tree: Value = serde_json::from_str(&text(&trial.folder.join("tree.json"))?).ok()?;
+    let tree: Value = serde_json::from_str(&read_text(&trial.folder.join("tree.json"))?).ok()?;
     tree.pointer("/root/goal").and_then(Value::as_str).map(str::to_owned)
 }
 
 fn session(folder: &Path) -> TranscriptSession {
-    let meta: Value =
-        text(&folder.join("meta.json")).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-    let word = |key: &str| meta.get(key).and_then(Value::as_str).unwrap_or("unknown");
+    let text = |name: &str| read_text(&folder.join(name)).unwrap_or_default();
+    let recorded = RecordedIteration::from_json(text("meta.json").as_bytes()).map(|recorded| recorded.meta);
+    let outcome = match &recorded {
+        Some(meta) => format!("outcome: {}; guard: {}", meta.outcome, meta.guard.as_str()),
+        None => "outcome: unknown".to_owned(),
+    };
     TranscriptSession {
-        prompt: text(&folder.join("prompt.md")).unwrap_or_default(),
-        acts: acts(&text(&folder.join("events.jsonl")).unwrap_or_default()),
-        answer: text(&folder.join("output.json")).unwrap_or_default(),
-        outcome: format!("outcome: {}; guard: {}", word("outcome"), word("guard")),
-        usage: meta.get("usage").cloned().unwrap_or_default(),
+        prompt: text("prompt.md"),
+        actions: actions(&text("events.jsonl")),
+        answer: text("output.json"),
+        outcome,
+        usage: recorded.map(|meta| meta.usage),
     }
 }
 
-/// A file as text, if it is a file and not a link that an agent put there.
-fn text(path: &Path) -> Option<String> {
-    let found = fs::symlink_metadata(path).ok()?;
-    let fits = found.is_file() && found.len() <= BYTES_MAX;
-    fits.then(|| fs::read(path).ok()).flatten().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+/// The text of a regular file that is not too large. A link, which an agent may have created, is not followed.
+fn read_text(path: &Path) -> Option<String> {
+    let metadata = fs::symlink_metadata(path).ok()?;
+    if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
+        return None;
+    }
+    Some(String::from_utf8_lossy(&fs::read(path).ok()?).into_owned())
 }
 
-/// The acts in a list of events. A later event about the same thing takes the place of the earlier one.
-fn acts(events: &str) -> Vec<AgentAction> {
-    let (mut acts, mut places): (Vec<AgentAction>, BTreeMap<String, usize>) = (Vec::new(), BTreeMap::new());
-    for event in events.lines().filter_map(|line| serde_json::from_str::<Map<String, Value>>(line).ok()) {
-        if event.get("event").and_then(Value::as_str) != Some("agent") {
-            continue;
-        }
-        let Some(act) = act(&event) else { continue };
-        let id = event.get("id").and_then(Value::as_str);
-        match id.and_then(|id| places.get(id)).and_then(|at| acts.get_mut(*at)) {
-            Some(earlier) => *earlier = act,
+/// The actions in `events.jsonl`. A later event with the same id replaces the earlier one.
+fn actions(events: &str) -> Vec<AgentAction> {
+    let mut actions: Vec<AgentAction> = Vec::new();
+    let mut positions: BTreeMap<String, usize> = BTreeMap::new();
+    for recorded in RecordedEvent::from_lines(events.as_bytes()) {
+        let Event::Agent { activity, .. } = recorded.event else { continue };
+        let Some(action) = action(activity.kind) else { continue };
+        let earlier = activity.id.as_ref().and_then(|id| positions.get(id));
+        match earlier.and_then(|position| actions.get_mut(*position)) {
+            Some(earlier) => *earlier = action,
             None => {
-                places.extend(id.map(|id| (id.to_owned(), acts.len())));
-                acts.push(act);
+                positions.extend(activity.id.map(|id| (id, actions.len())));
+                actions.push(action);
             }
         }
     }
-    acts
+    actions
 }
 
-fn act(event: &Map<String, Value>) -> Option<AgentAction> {
-    let word = |key: &str| event.get(key).and_then(Value::as_str).map(str::to_owned);
-    let kind = word("kind")?;
-    let called = |name: String, key: &str| {
-        let input = json!({ key: event.get(key).cloned().unwrap_or_default() });
-        Some(AgentAction::Called { name, input, output: word("output") })
-    };
-    match kind.as_str() {
-        "message" => word("text").map(AgentAction::Said),
-        "reasoning" => word("text").map(AgentAction::Thought),
-        "command" => called(kind, "command"),
-        "edit" => called(kind, "files"),
-        "read" => called(kind, "path"),
-        "search" | "web" => called(kind, "query"),
-        "tool" => called(word("name")?, "input"),
-        _ => None,
+/// The action of an event; none for events that are not actions.
+fn action(kind: AgentEventKind) -> Option<AgentAction> {
+    let name = kind.name().to_owned();
+    let tool_call =
+        |input: Value, output: Option<String>| Some(AgentAction::ToolCall { name, input, output });
+    match kind {
+        AgentEventKind::Message { text } => Some(AgentAction::Message(text)),
+        AgentEventKind::Reasoning { text } => Some(AgentAction::Reasoning(text)),
+        AgentEventKind::Command { command, output, .. } => {
+            tool_call(json!({ "command": command }), Some(output))
+        }
+        AgentEventKind::Edit { files, .. } => tool_call(json!({ "files": files }), None),
+        AgentEventKind::Read { path, .. } => tool_call(json!({ "path": path }), None),
+        AgentEventKind::Search { query, .. } | AgentEventKind::Web { query, .. } => {
+            tool_call(json!({ "query": query }), None)
+        }
+        AgentEventKind::Tool { name, input, output, .. } => {
+            Some(AgentAction::ToolCall { name, input: json!({ "input": input }), output: Some(output) })
+        }
+        AgentEventKind::Session { .. }
+        | AgentEventKind::Plan { .. }
+        | AgentEventKind::Retry { .. }
+        | AgentEventKind::Warning { .. }
+        | AgentEventKind::Compacted { .. }
+        | AgentEventKind::RateLimit { .. }
+        | AgentEventKind::Usage { .. }
+        | AgentEventKind::Finished
+        | AgentEventKind::Failed { .. }
+        | AgentEventKind::Unknown { .. } => None,
     }
 }
 
@@ -109,22 +124,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_that_ended_takes_the_place_of_the_one_that_began() {
-        let events = r#"{"event":"planned","iter":1}
-{"event":"agent","iter":1,"seq":1,"kind":"message","text":"hello"}
-{"event":"agent","iter":1,"seq":2,"id":"c","kind":"command","command":"ls","state":"running","exit":null,"output":""}
-{"event":"agent","iter":1,"seq":3,"kind":"reasoning","text":"hm"}
-{"event":"agent","iter":1,"seq":4,"id":"c","kind":"command","command":"ls","state":"done","exit":0,"output":"a"}
+    fn finished_command_replaces_its_running_event() {
+        let events = r#"{"t_ms":1,"event":"paused"}
+{"t_ms":2,"event":"agent","iter":1,"seq":1,"kind":"message","text":"hello"}
+{"t_ms":3,"event":"agent","iter":1,"seq":2,"id":"c","kind":"command","command":"ls","state":"started","exit":null,"output":""}
+{"t_ms":4,"event":"agent","iter":1,"seq":3,"kind":"reasoning","text":"hm"}
+{"t_ms":5,"event":"agent","iter":1,"seq":4,"id":"c","kind":"command","command":"ls","state":"done","exit":0,"output":"a"}
 not json
 "#;
-        let command = AgentAction::Called {
+        let command = AgentAction::ToolCall {
             name: "command".into(),
             input: json!({ "command": "ls" }),
             output: Some("a".into()),
         };
         assert_eq!(
-            acts(events),
-            [AgentAction::Said("hello".into()), command, AgentAction::Thought("hm".into())]
+            actions(events),
+            [AgentAction::Message("hello".into()), command, AgentAction::Reasoning("hm".into())]
         );
     }
 }

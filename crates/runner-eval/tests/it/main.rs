@@ -1,18 +1,19 @@
-//! The shipped binary over real cases, with the real runner.
+//! Tests of the `runner-eval` binary on real cases, with the real runner.
 
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test that cannot go on has failed"
+    reason = "a test that panics has failed"
 )]
 
-mod analysis;
 mod cheating_agents;
 mod command_line;
+mod compare_and_gate;
 mod generated;
 mod partitions;
 mod real_agents;
+mod report;
 mod resume;
 mod shipped_cases;
 
@@ -22,9 +23,9 @@ use std::process::Command;
 use serde_json::Value;
 use testkit::test_repo::{RunOutput, TestRepo, run};
 
-/// A folder with cases, to be evaluated.
+/// A folder with cases.
 struct Suite {
-    sandbox: TestRepo,
+    repo: TestRepo,
 }
 
 /// The cases of this repository.
@@ -40,17 +41,17 @@ fn runner() -> PathBuf {
 
 impl Suite {
     fn new() -> Self {
-        Self { sandbox: TestRepo::empty(env!("CARGO_BIN_EXE_runner-eval")) }
+        Self { repo: TestRepo::empty(env!("CARGO_BIN_EXE_runner-eval")) }
     }
 
-    /// One on a disk: Codex's own sandbox hides what is in memory.
+    /// A suite on a disk: Codex's built-in sandbox hides folders in memory.
     fn on_disk() -> Self {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        Self { sandbox: TestRepo::empty_in(env!("CARGO_BIN_EXE_runner-eval"), folder) }
+        Self { repo: TestRepo::empty_in(env!("CARGO_BIN_EXE_runner-eval"), folder) }
     }
 
-    /// A suite with cases of this name, all of which end well.
-    fn of(names: &[&str]) -> Self {
+    /// A suite with cases of these names, all of which succeed.
+    fn with_cases(names: &[&str]) -> Self {
         let suite = Self::new();
         for name in names {
             suite.add(name, "", "[[session.do]]\nwrite = { path = \"done.txt\", text = \"done\" }\n");
@@ -58,53 +59,72 @@ impl Suite {
         suite
     }
 
-    /// Adds a case that wants a file `done.txt`; `more` goes into its `[case]`, `acts` are what its agent does.
-    fn add(&self, name: &str, more: &str, acts: &str) {
-        self.sandbox.write(
+    /// Adds a case that needs a file `done.txt`. `extra_keys` go into its `[case]`, `actions` into its agent's session.
+    fn add(&self, name: &str, extra_keys: &str, actions: &str) {
+        self.repo.write(
             &format!("eval/cases/{name}/case.toml"),
             format!(
-                "[case]\nid = \"{name}\"\ngoal = \"Write done.txt\"\nsolution = \"agent.toml\"\n{more}\n\
+                "[case]\nid = \"{name}\"\ngoal = \"Write done.txt\"\nsolution = \"agent.toml\"\n{extra_keys}\n\
                  [config.executor]\nkind = \"script\"\nscenario = \"agent.toml\"\nsandbox = \"off\"\n\
                  [config.guard]\ncommand = [\"true\"]\n[[checks]]\ntype = \"file_exists\"\npath = \"done.txt\"\n"
             ),
         );
-        let session = format!("[[session]]\nanswer = {{ status = \"done\", summary = \"done\" }}\n{acts}");
-        self.sandbox.write(&format!("eval/cases/{name}/agent.toml"), session);
+        let session = format!("[[session]]\nanswer = {{ status = \"done\", summary = \"done\" }}\n{actions}");
+        self.repo.write(&format!("eval/cases/{name}/agent.toml"), session);
     }
 
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = self.sandbox.runner_command(words);
-        if matches!(words.first(), Some(&("run" | "lint" | "plan" | "regrade")))
-            || words.first() == Some(&"submit")
-        {
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.repo.runner_command(arguments);
+        if matches!(arguments.first(), Some(&("run" | "lint" | "plan" | "regrade" | "submit"))) {
             command.arg("--runner").arg(runner());
         }
         command
     }
 
-    fn eval(&self, words: &[&str]) -> RunOutput {
-        run(&mut self.command(words))
+    fn eval(&self, arguments: &[&str]) -> RunOutput {
+        run(&mut self.command(arguments))
     }
 
-    /// What a command answers in JSON; of many lines the last.
-    fn json(&self, words: &[&str]) -> Value {
-        let ran = self.eval(&[words, &["--json"]].concat());
-        let text = ran.stdout.trim_end();
+    /// The JSON that a command prints; the last line if it prints several.
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.eval(&[arguments, &["--json"]].concat());
+        let text = output.stdout.trim_end();
         let last = text.lines().last().filter(|_| text.starts_with("{\"")).unwrap_or(text);
-        serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {}{}", ran.stdout, ran.stderr))
+        serde_json::from_str(last)
+            .unwrap_or_else(|error| panic!("{error}: {}{}", output.stdout, output.stderr))
     }
 
-    /// Every result on record: case, trial, attempt, outcome, cause.
-    fn results(&self) -> Vec<(String, u64, u64, String, String)> {
-        let told = self.json(&["results"]);
-        assert_eq!(told["unreadable"], serde_json::json!([]));
+    /// Every recorded attempt.
+    fn results(&self) -> Vec<RecordedAttempt> {
+        let output = self.json(&["results"]);
+        assert_eq!(output["unreadable"], serde_json::json!([]));
         let text = |value: &Value| value.as_str().unwrap_or("none").to_owned();
         let number = |value: &Value| value.as_u64().unwrap();
-        let list = told["results"].as_array().unwrap().iter();
-        list.map(|one| {
-            let (case, outcome, cause) = (text(&one["case_id"]), text(&one["outcome"]), text(&one["cause"]));
-            (case, number(&one["trial"]), number(&one["attempt"]), outcome, cause)
-        })
-        .collect()
+        let mut attempts = Vec::new();
+        for result in output["results"].as_array().unwrap() {
+            attempts.push(RecordedAttempt {
+                case: text(&result["case_id"]),
+                trial: number(&result["trial"]),
+                attempt: number(&result["attempt"]),
+                outcome: text(&result["outcome"]),
+                cause: text(&result["cause"]),
+            });
+        }
+        attempts
     }
+
+    /// The case and the outcome of every recorded attempt: `case success`.
+    fn outcomes(&self) -> Vec<String> {
+        self.results().iter().map(|result| format!("{} {}", result.case, result.outcome)).collect()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct RecordedAttempt {
+    case: String,
+    trial: u64,
+    attempt: u64,
+    outcome: String,
+    /// `none` for a success.
+    cause: String,
 }

@@ -1,9 +1,9 @@
-//! The cases of this repository.
+//! The cases in `eval/cases`.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use testkit::oracle::assert_nothing_of;
+use testkit::oracle::assert_no_processes_of;
 
 use crate::Suite;
 use crate::shipped_cases;
@@ -13,31 +13,33 @@ fn cases() -> String {
 }
 
 #[test]
-fn every_scripted_case_ends_as_its_file_says_and_every_outcome_is_among_them() {
+fn every_scripted_case_ends_as_expected_and_they_cover_every_outcome() {
     let suite = Suite::new();
-    let told =
+    let output =
         suite.json(&["run", "--cases", &cases(), "--tag", "scripted", "--jobs", "3", "--retry-wait", "0"]);
-    assert_eq!(told["unexpected"], serde_json::json!([]), "{told}");
-    assert_eq!(told["exit"], 0);
-    let outcomes = told["outcomes"].as_object().unwrap();
-    let seen: BTreeSet<&str> = outcomes.keys().map(String::as_str).collect();
-    assert_eq!(seen, BTreeSet::from(["success", "fail", "stuck", "error", "skipped"]));
-    assert!(told["units"].as_u64().unwrap() >= 12);
+    assert_eq!(output["unexpected"], serde_json::json!([]), "{output}");
+    assert_eq!(output["exit"], 0);
+    let outcomes = output["outcomes"].as_object().unwrap();
+    let outcomes: BTreeSet<&str> = outcomes.keys().map(String::as_str).collect();
+    assert_eq!(outcomes, BTreeSet::from(["success", "fail", "stuck", "error", "skipped"]));
+    assert!(output["trials"].as_u64().unwrap() >= 12);
 
     let results = suite.results();
-    let causes: BTreeSet<&str> = results.iter().map(|(.., cause)| cause.as_str()).collect();
+    let causes: BTreeSet<&str> = results.iter().map(|result| result.cause.as_str()).collect();
     for cause in ["agent", "guard", "limit", "provider", "missing_tool"] {
         assert!(causes.contains(cause), "{cause}");
     }
-    // Three attempts at what the provider turned away, and one at everything else.
-    let many: Vec<&str> =
-        results.iter().filter(|(_, _, attempt, ..)| *attempt > 1).map(|(case, ..)| case.as_str()).collect();
-    assert_eq!(many, ["provider-turns-away", "provider-turns-away"]);
-    assert_nothing_of(suite.sandbox.outside());
+    // Three attempts if the provider rejects the login, one at everything else.
+    let mut retried: Vec<&str> = Vec::new();
+    for result in results.iter().filter(|result| result.attempt > 1) {
+        retried.push(&result.case);
+    }
+    assert_eq!(retried, ["provider-rejects-login", "provider-rejects-login"]);
+    assert_no_processes_of(suite.repo.outside());
 }
 
 #[test]
-fn a_result_has_the_files_of_the_contract_and_a_link_leads_to_its_workspace() {
+fn result_has_all_files_and_the_latest_link_leads_to_its_workspace() {
     let suite = Suite::new();
     suite.eval(&["run", "adds-a-file", "--cases", &cases(), "--run", "r"]).ok();
     let folder = "eval/results/adds-a-file/r.case.t01.a1";
@@ -46,49 +48,48 @@ fn a_result_has_the_files_of_the_contract_and_a_link_leads_to_its_workspace() {
         "checks.json",
         "tree.json",
         "run_state.json",
-        "lock.json",
+        "inputs.json",
         "runner.start.log",
         "runner.loop.log",
     ] {
-        assert!(suite.sandbox.path(folder).join(name).is_file(), "{name}");
+        assert!(suite.repo.path(folder).join(name).is_file(), "{name}");
     }
-    let iterations: Vec<_> =
-        std::fs::read_dir(suite.sandbox.path(folder).join("iterations")).unwrap().collect();
-    assert_eq!(iterations.len(), 1);
-    assert_eq!(suite.sandbox.read("eval/workspaces/adds-a-file_latest/greeting.txt"), "hello, world\n");
-    let lock: Value = serde_json::from_str(&suite.sandbox.read(&format!("{folder}/lock.json"))).unwrap();
+    let iterations = std::fs::read_dir(suite.repo.path(folder).join("iterations")).unwrap();
+    assert_eq!(iterations.count(), 1);
+    assert_eq!(suite.repo.read("eval/workspaces/adds-a-file_latest/greeting.txt"), "hello, world\n");
+    let inputs: Value = serde_json::from_str(&suite.repo.read(&format!("{folder}/inputs.json"))).unwrap();
     for key in ["case_sha256", "fixture_sha256", "checks_sha256", "config_sha256"] {
-        assert_eq!(lock[key].as_str().unwrap().len(), 64, "{key}");
+        assert_eq!(inputs[key].as_str().unwrap().len(), 64, "{key}");
     }
-    assert_eq!(lock["runner"]["sha256"].as_str().unwrap().len(), 64);
+    assert_eq!(inputs["runner"]["sha256"].as_str().unwrap().len(), 64);
 }
 
 #[test]
-fn every_shipped_case_is_sound() {
+fn every_shipped_case_passes_lint() {
     let suite = Suite::new();
-    let told = suite.json(&["lint", "--cases", &cases(), "--jobs", "3"]);
-    let unsound: Vec<&Value> =
-        told["cases"].as_array().unwrap().iter().filter(|case| case["sound"] != true).collect();
-    assert!(unsound.is_empty(), "{unsound:#?}");
-    assert_eq!(told["exit"], 0);
+    let output = suite.json(&["lint", "--cases", &cases(), "--jobs", "3"]);
+    let failed: Vec<&Value> =
+        output["cases"].as_array().unwrap().iter().filter(|case| case["ok"] != true).collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+    assert_eq!(output["exit"], 0);
     let real = suite.json(&["list", "--cases", &cases(), "--tag", "real"]);
     assert!(real["cases"].as_array().unwrap().len() >= 3);
 }
 
 #[test]
-fn a_case_that_says_too_much_or_too_little_is_unsound() {
-    let suite = Suite::of(&["good"]);
-    suite.add("idle", "", "");
-    suite.sandbox.write("eval/cases/idle/case.toml", {
-        let text = suite.sandbox.read("eval/cases/idle/case.toml");
+fn lint_rejects_cases_that_are_too_easy_or_unsolvable() {
+    let suite = Suite::with_cases(&["good"]);
+    suite.add("too-easy", "", "");
+    suite.repo.write("eval/cases/too-easy/case.toml", {
+        let text = suite.repo.read("eval/cases/too-easy/case.toml");
         text.replace("type = \"file_exists\"\npath = \"done.txt\"", "type = \"git_clean\"")
     });
-    suite.add("hopeless", "", "");
-    let ran = suite.eval(&["lint", "--jobs", "3"]);
-    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
-    assert!(ran.stdout.contains("case=good sound=true"), "{}", ran.stdout);
-    // Doing nothing succeeds in the one, and the solution does not in the other.
-    assert!(ran.stdout.contains("case=idle sound=false oracle=success nop=success"), "{}", ran.stdout);
-    assert!(ran.stdout.contains("case=hopeless sound=false oracle=\"fail:"), "{}", ran.stdout);
-    assert!(!suite.sandbox.path("eval/results").exists(), "what is only tried is no result");
+    suite.add("unsolvable", "", "");
+    let output = suite.eval(&["lint", "--jobs", "3"]);
+    assert_eq!(output.code, Some(1), "{}", output.stdout);
+    assert!(output.stdout.contains("case=good ok=true"), "{}", output.stdout);
+    // Doing nothing succeeds in one case, and the solution of the other fails.
+    assert!(output.stdout.contains("case=too-easy ok=false oracle=success nop=success"), "{}", output.stdout);
+    assert!(output.stdout.contains("case=unsolvable ok=false oracle=\"fail:"), "{}", output.stdout);
+    assert!(!suite.repo.path("eval/results").exists(), "lint records no results");
 }

@@ -1,17 +1,17 @@
-//! The sandbox for agents that have none of their own: bubblewrap.
+//! The bubblewrap sandbox, for agents without a sandbox of their own. `iteration/sandboxing.rs` decides whether to use it.
 //!
-//! Inside, the whole file system is read-only but for the repository, a temporary folder of the session's own, and the
-//! folders that the configuration names. Read-only in the repository are git's folder and everything under the runner's
-//! folder that is not for agents, and the guard's own files. Processes outside cannot be seen, and services
-//! that would start something outside cannot be reached. The network is as ever, unless it is denied.
+//! Inside, the file system is read-only except for the repository, a temporary folder of the session, and the folders in the
+//! configuration. In the repository, the git folder, the files under `.runner/` that are not for agents, and the guard's own
+//! files are read-only. Outside processes are invisible, and services that could start a program outside are unreachable. The
+//! network is available unless it is denied.
 //!
-//! Nothing here trusts the agent's own copy of bubblewrap, and nothing here decides whether a sandbox is needed.
+//! Only the system's bubblewrap is used, never a copy that an agent ships or that is in the repository.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use runner_core::agents::can_be_started_through;
-use runner_core::config::{ExecutorKind, ProtectPolicy};
+use runner_core::agents::{AgentSandbox, AgentSpec, can_launch_commands_through};
+use runner_core::config::ProtectPolicy;
 use runner_core::layout::Doc;
 use runner_core::step::Job;
 use serde::{Deserialize, Serialize};
@@ -23,58 +23,57 @@ use crate::repo::paths::RUNNER_FOLDERS;
 use supervise::ExitReason;
 use supervise::executables;
 
-/// What kept a session in, for the record.
+/// The sandbox of a session, as recorded in meta.json.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SandboxKind {
-    /// Nothing.
     #[default]
     None,
-    /// The agent's own sandbox, which its commands run in.
+    /// The agent's own sandbox, around the commands that it runs.
     Own,
-    /// Bubblewrap: around the agent, or around its commands where its login must stay within its reach.
+    /// Around the agent, or only around its commands if the agent must be able to reach its login.
     Bubblewrap,
 }
 
-/// How the agent ended, from how the sandbox around it did, which tells a signal by its exit code, as a shell does.
-pub(crate) fn exit_inside_sandbox(how: ExitReason) -> ExitReason {
-    if let ExitReason::Exited(code @ 129..=192) = how { ExitReason::Signalled(code - 128) } else { how }
+/// How the agent inside the sandbox ended. Bubblewrap reports a signal as exit code 128 + n, as a shell does.
+pub(crate) fn exit_inside_sandbox(exit: ExitReason) -> ExitReason {
+    if let ExitReason::Exited(code @ 129..=192) = exit { ExitReason::Signalled(code - 128) } else { exit }
 }
 
-/// How to get the sandbox.
 pub(crate) const SANDBOX_FIX: &str = "install bubblewrap: apt-get install bubblewrap";
 
-/// Why an agent of this kind cannot be put into a bubblewrap that works, in this repository, and what mends it. Claude Code starts its
-/// commands through a program of the runner's, if it can take that program's path.
-pub(crate) fn obstacle(git: &Git, kind: ExecutorKind) -> Option<(String, &'static str)> {
-    let is_odd = kind == ExecutorKind::Claude && !can_be_started_through(&git.paths().session());
-    let why = "Claude Code starts no command through a path that holds ` -` or is not UTF-8";
-    is_odd.then(|| (why.to_owned(), "move the repository to a plainer path"))
+/// Why a working bubblewrap cannot be used for this agent in this repository, and the fix. Claude Code starts its commands
+/// through a program of the runner, and does not accept every path for it.
+pub(crate) fn obstacle(git: &Git, agent: Option<&AgentSpec>) -> Option<(String, &'static str)> {
+    let sandbox = agent.and_then(AgentSpec::native).map(|native| native.sandbox);
+    let is_unsupported =
+        sandbox == Some(AgentSandbox::AroundCommands) && !can_launch_commands_through(&git.paths().session());
+    let why = "Claude Code cannot run commands through a path that contains ` -` or is not UTF-8";
+    is_unsupported.then(|| (why.to_owned(), "move the repository to a path without ` -`, in UTF-8"))
 }
 
-/// A bubblewrap that works.
+/// An installed bubblewrap that works.
 #[derive(Clone, Debug)]
 pub(crate) struct Bubblewrap {
     program: PathBuf,
 }
 
-/// What a session finds inside.
+/// What is mounted in the sandbox, and how.
 #[derive(Clone, Debug)]
 pub(crate) struct SandboxSpec {
     pub(crate) root: PathBuf,
-    /// What becomes `/tmp`; without it, that is as outside.
+    /// The folder that becomes `/tmp`; without one, the sandbox shares the system's.
     pub(crate) temporary: Option<PathBuf>,
     pub(crate) writable: Vec<PathBuf>,
     pub(crate) read_only: Vec<PathBuf>,
-    /// Where the answer goes and what lies ready for the session, which is inside of what is read-only.
+    /// Writable folders of the session inside of read-only ones: its answer and its setup files.
     pub(crate) session_files: Vec<PathBuf>,
     pub(crate) has_network: bool,
 }
 
-/// The program's name.
 const NAME: &str = "bwrap";
 
-/// In every sandbox. As root, too, the agent has no rights beyond those of the owner of its files.
+/// The flags of every sandbox. Without capabilities, root has no more rights than the owner of its files.
 const ALWAYS: [&str; 13] = [
     "--die-with-parent",
     "--unshare-user-try",
@@ -91,15 +90,15 @@ const ALWAYS: [&str; 13] = [
     "/proc",
 ];
 
-/// What everything temporary goes to, and where the session's own folder is put.
-const TEMPORARY: &str = "/tmp";
-/// Where files of the machine are not seen inside.
-const COVERED: [&str; 2] = [TEMPORARY, "/dev/shm"];
-/// The variables that name a folder for temporary files.
-const TEMPORARY_VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
+/// Where the session's temporary folder is mounted.
+const TEMP_DIR: &str = "/tmp";
+/// Folders whose content is hidden inside.
+const HIDDEN_FOLDERS: [&str; 2] = [TEMP_DIR, "/dev/shm"];
+/// The variables with the path of the temporary folder.
+const TEMP_DIR_VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
 
-/// Services that start programs for whoever asks, outside of any sandbox: sockets, and folders of sockets.
-const SERVICES: [&str; 5] = [
+/// Sockets of services that start programs outside of the sandbox on request.
+const SERVICE_SOCKETS: [&str; 5] = [
     "/run/docker.sock",
     "/run/containerd/containerd.sock",
     "/run/podman/podman.sock",
@@ -108,17 +107,17 @@ const SERVICES: [&str; 5] = [
 ];
 const SERVICE_FOLDER: &str = "/run/user";
 
-/// The most protected files that are read-only one by one; what is beyond is put back after the session, as ever.
+/// How many protected files are mounted read-only. The runner restores changes to the others after the session.
 const PROTECTED_MAX: usize = 100;
 
 impl Bubblewrap {
-    /// Finds it outside of the repository and tries it out, or says why it cannot be used.
+    /// Finds it outside of the repository and runs it once; `Err` has why it cannot be used.
     pub(crate) fn find(repository: &Path) -> Result<Self, String> {
         let program = executables::find(NAME, Some(repository)).ok_or("`bwrap` is not on PATH")?;
-        let nothing = executables::find("true", Some(repository)).ok_or("`true` is not on PATH")?;
+        let true_program = executables::find("true", Some(repository)).ok_or("`true` is not on PATH")?;
         let mut args: Vec<OsString> = ALWAYS.map(OsString::from).into();
-        args.extend(["--tmpfs", TEMPORARY, "--"].map(OsString::from));
-        args.push(nothing.into());
+        args.extend(["--tmpfs", TEMP_DIR, "--"].map(OsString::from));
+        args.push(true_program.into());
         executables::probe(&program, &args)
             .map(|()| Self { program })
             .map_err(|why| runner_core::text::one_line(&why))
@@ -128,56 +127,55 @@ impl Bubblewrap {
         &self.program
     }
 
-    /// A program inside a room.
-    pub(crate) fn around(&self, mut program: PreparedCommand, room: &SandboxSpec) -> PreparedCommand {
-        let argv = std::mem::take(&mut program.argv);
-        let needed = still_needed(&argv, &program.environment, &room.root);
-        let mut line = self.line_for(room, &needed);
-        line.words(&["--chdir"]).0.push(room.root.clone().into());
-        line.words(&["--"]).0.extend(argv);
-        for (name, value) in &mut program.environment {
-            if TEMPORARY_VARIABLES.iter().any(|variable| name == variable) {
-                *value = TEMPORARY.into();
+    /// Wraps a whole command.
+    pub(crate) fn wrap(&self, mut command: PreparedCommand, spec: &SandboxSpec) -> PreparedCommand {
+        let inner = std::mem::take(&mut command.argv);
+        let needed = hidden_but_needed(&inner, &command.environment, &spec.root);
+        let mut argv = self.sandbox_argv(spec, &needed);
+        argv.words(&["--chdir"]).0.push(spec.root.clone().into());
+        argv.words(&["--"]).0.extend(inner);
+        for (name, value) in &mut command.environment {
+            if TEMP_DIR_VARIABLES.iter().any(|variable| name == variable) {
+                *value = TEMP_DIR.into();
             }
         }
-        program.argv = line.0;
-        program
+        command.argv = argv.0;
+        command
     }
 
-    /// What stands before a command that is to run inside a room, in the folder that it is started in.
-    pub(crate) fn before_commands(&self, room: &SandboxSpec) -> Vec<OsString> {
-        let mut line = self.line_for(room, &[]);
-        line.words(&["--"]);
-        line.0
+    /// The words to put before a command to run it in the sandbox, in the current folder.
+    pub(crate) fn command_prefix(&self, spec: &SandboxSpec) -> Vec<OsString> {
+        let mut argv = self.sandbox_argv(spec, &[]);
+        argv.words(&["--"]);
+        argv.0
     }
 
-    fn line_for(&self, room: &SandboxSpec, needed: &[PathBuf]) -> ArgvBuilder {
-        let mut line = ArgvBuilder(vec![self.program.clone().into()]);
-        line.words(&ALWAYS);
-        if !room.has_network {
-            line.words(&["--unshare-net"]);
+    fn sandbox_argv(&self, spec: &SandboxSpec, needed: &[PathBuf]) -> ArgvBuilder {
+        let mut argv = ArgvBuilder(vec![self.program.clone().into()]);
+        argv.words(&ALWAYS);
+        if !spec.has_network {
+            argv.words(&["--unshare-net"]);
         }
-        line.hide_services();
-        if let Some(temporary) = &room.temporary {
-            line.mount("--bind", temporary, Path::new(TEMPORARY));
+        argv.hide_services();
+        if let Some(temporary) = &spec.temporary {
+            argv.mount("--bind", temporary, Path::new(TEMP_DIR));
         }
         for path in needed {
-            line.mount("--ro-bind", path, path);
+            argv.mount("--ro-bind", path, path);
         }
-        for path in std::iter::once(&room.root).chain(&room.writable) {
-            line.mount("--bind", path, path);
+        for path in std::iter::once(&spec.root).chain(&spec.writable) {
+            argv.mount("--bind", path, path);
         }
-        for path in &room.read_only {
-            line.mount("--ro-bind", path, path);
+        for path in &spec.read_only {
+            argv.mount("--ro-bind", path, path);
         }
-        for path in &room.session_files {
-            line.mount("--bind", path, path);
+        for path in &spec.session_files {
+            argv.mount("--bind", path, path);
         }
-        line
+        argv
     }
 }
 
-/// The words of a command.
 struct ArgvBuilder(Vec<OsString>);
 
 impl ArgvBuilder {
@@ -186,12 +184,12 @@ impl ArgvBuilder {
         self
     }
 
-    fn mount(&mut self, how: &str, from: &Path, to: &Path) {
-        self.0.extend([how.into(), from.into(), to.into()]);
+    fn mount(&mut self, flag: &str, from: &Path, to: &Path) {
+        self.0.extend([flag.into(), from.into(), to.into()]);
     }
 
     fn hide_services(&mut self) {
-        for socket in SERVICES.iter().filter(|socket| Path::new(socket).exists()) {
+        for socket in SERVICE_SOCKETS.iter().filter(|socket| Path::new(socket).exists()) {
             self.words(&["--ro-bind", "/dev/null", socket]);
         }
         if Path::new(SERVICE_FOLDER).exists() {
@@ -200,22 +198,22 @@ impl ArgvBuilder {
     }
 }
 
-/// What would be covered and is needed all the same: a program or script of the command line, the home folder.
-fn still_needed(argv: &[OsString], environment: &[(OsString, OsString)], root: &Path) -> Vec<PathBuf> {
+/// Paths in hidden folders that the command needs: a program or script on its command line, the home folder.
+fn hidden_but_needed(argv: &[OsString], environment: &[(OsString, OsString)], root: &Path) -> Vec<PathBuf> {
     let home = environment.iter().find(|(name, _)| name == "HOME").map(|(_, value)| value);
-    let is_covered = |path: &PathBuf| {
-        COVERED.iter().any(|folder| path.starts_with(folder) && path != Path::new(folder))
+    let is_hidden = |path: &PathBuf| {
+        HIDDEN_FOLDERS.iter().any(|folder| path.starts_with(folder) && path != Path::new(folder))
             && !path.starts_with(root)
     };
-    let named = argv.iter().chain(home).map(Path::new).filter(|path| path.is_absolute());
-    named.filter_map(|path| path.canonicalize().ok()).filter(is_covered).collect()
+    let absolute = argv.iter().chain(home).map(Path::new).filter(|path| path.is_absolute());
+    absolute.filter_map(|path| path.canonicalize().ok()).filter(is_hidden).collect()
 }
 
 impl SandboxSpec {
-    /// What a session of this job finds.
-    pub(crate) fn of(git: &Git, job: &Job, protected: &PathSet) -> Result<Self, Error> {
+    /// The sandbox around the agent of a job.
+    pub(crate) fn for_agent(git: &Git, job: &Job, protected: &PathSet) -> Result<Self, Error> {
         let paths = git.paths();
-        // With `flag`, the user lets such changes pass.
+        // With `flag`, changes to protected files are allowed.
         let protected_max = if job.protect == ProtectPolicy::Flag { 0 } else { PROTECTED_MAX };
         let docs = Doc::ALL.into_iter().filter(|doc| !doc.is_for_agents()).map(|doc| paths.doc(doc));
         let read_only = [git.root().join(".git"), git.git_dir().to_owned(), git.common_dir().to_owned()]
@@ -223,16 +221,15 @@ impl SandboxSpec {
             .chain([paths.iterations()])
             .chain(docs)
             .chain(protected.iter().take(protected_max).map(|path| git.root().join(path_of(path))));
-        // A folder that something is mounted on cannot be moved away, and what is read-only inside it stays in its place.
-        let in_place = RUNNER_FOLDERS.iter().map(|folder| git.root().join(folder));
-        let named = writable_folders(job);
-        let state = create_state_folders(job)?;
+        // A mount point cannot be renamed, so the read-only files inside these folders stay in place.
+        let mount_points = RUNNER_FOLDERS.iter().map(|folder| git.root().join(folder));
+        let writable = mount_points.chain(writable_folders(job)).chain(create_state_folders(job)?);
         Ok(Self {
             root: canonical(git.root()),
             temporary: Some(
                 canonical(&paths.private()).join(paths.temporary().file_name().unwrap_or_default()),
             ),
-            writable: in_place.chain(named).chain(state).map(|path| canonical(&path)).collect(),
+            writable: writable.map(|path| canonical(&path)).collect(),
             read_only: read_only
                 .filter(|path| is_file_or_folder(path))
                 .map(|path| canonical(&path))
@@ -246,55 +243,55 @@ impl SandboxSpec {
         })
     }
 
-    /// The same for the commands of an agent that itself stays outside: temporary files are shared with it, and what is
-    /// laid ready for it is none of their business.
+    /// The sandbox around the commands of an agent that stays outside: it shares the agent's temporary files, and the agent's
+    /// setup files stay read-only.
     pub(crate) fn for_commands(git: &Git, job: &Job, protected: &PathSet) -> Result<Self, Error> {
-        let mut room = Self::of(git, job, protected)?;
-        room.session_files.clear();
-        room.temporary = None;
-        room.writable.extend(shared_temp_dirs());
-        Ok(room)
+        let mut spec = Self::for_agent(git, job, protected)?;
+        spec.session_files.clear();
+        spec.temporary = None;
+        spec.writable.extend(shared_temp_dirs());
+        Ok(spec)
     }
 }
 
-/// Where temporary files go outside.
+/// The folders for temporary files outside of the sandbox.
 pub(crate) fn shared_temp_dirs() -> Vec<PathBuf> {
-    let named = std::env::var_os("TMPDIR").map(PathBuf::from);
-    let all = named.into_iter().chain([PathBuf::from(TEMPORARY)]);
+    let configured = std::env::var_os("TMPDIR").map(PathBuf::from);
+    let all = configured.into_iter().chain([PathBuf::from(TEMP_DIR)]);
     all.filter(|path| path.is_dir()).map(|path| canonical(&path)).collect()
 }
 
-/// The folders outside of the repository that a job's agent may write to, those of them that are there.
+/// The folders outside of the repository that a job's agent may write to, as far as they exist.
 pub(crate) fn writable_folders(job: &Job) -> Vec<PathBuf> {
     let of_node = job.tools.writable.iter().flatten().map(|folder| PathBuf::from(folder.as_str()));
     let configured = job.executor.writable.iter().filter_map(|path| expand_home(path));
     configured.chain(of_node).filter(|path| path.exists()).collect()
 }
 
-/// A path without links in it: a link means something else inside.
+/// Resolves links, which may point elsewhere inside the sandbox.
 fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// Only files and folders can be made read-only; links are put back after the session, as ever.
+/// Only files and folders can be mounted read-only. The runner restores links after the session.
 fn is_file_or_folder(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|found| found.is_file() || found.is_dir())
+    path.symlink_metadata().is_ok_and(|metadata| metadata.is_file() || metadata.is_dir())
 }
 
-/// Where a preset keeps its state, which it makes by itself where there is no sandbox.
+/// The folders in which a preset keeps its state. Without a sandbox it creates them itself.
 fn create_state_folders(job: &Job) -> Result<Vec<PathBuf>, Error> {
     let (Some(preset), Some(home)) = (job.executor.preset, std::env::var_os("HOME")) else {
         return Ok(Vec::new());
     };
     let folders: Vec<PathBuf> =
-        preset.facts().state.iter().map(|folder| Path::new(&home).join(folder)).collect();
+        preset.agent().state_dirs.iter().map(|folder| Path::new(&home).join(folder)).collect();
     for folder in &folders {
-        std::fs::create_dir_all(folder).map_err(Error::io("make", folder))?;
+        std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
     }
     Ok(folders)
 }
 
-/// A folder of the configuration.
+/// Expands `~/` in a folder of the configuration.
 fn expand_home(path: &str) -> Option<PathBuf> {
     match path.strip_prefix("~/") {
         Some(rest) => Some(Path::new(&std::env::var_os("HOME")?).join(rest)),

@@ -1,7 +1,6 @@
-//! The scripted agent: plays a scenario as a program of its own, like any other agent.
+//! The scripted agent: this binary, started as a child process that plays a scenario.
 //!
-//! It is started by the runner as a child, knows nothing but the variables that every command agent gets, and
-//! may do anything an agent may do.
+//! Like any other command agent, it gets everything through environment variables, and may do anything that an agent may do.
 
 use std::env;
 use std::ffi::OsString;
@@ -17,7 +16,7 @@ use runner_core::agents::scenario::{
 use serde_json::{Value, json};
 use thiserror::Error;
 
-/// What keeps a scenario from being played. The runner sees it as an agent that failed.
+/// Why a scenario cannot be played. To the runner, the agent has failed.
 #[derive(Debug, Error)]
 enum ScenarioPlayError {
     #[error("`{0}` is not set")]
@@ -32,33 +31,33 @@ enum ScenarioPlayError {
     NoSession { iter: u32, node: String, attempts: u64, mode: String },
     #[error("the tree has no node `{0}`")]
     NoNode(String),
-    #[error("no provider fails with `{0}`")]
+    #[error("unknown provider error `{0}`")]
     NoFault(String),
     #[error("{0} is not JSON")]
     NotJson(String),
 }
 
-/// The scenario that this process was started to play. To be asked before anything else is done.
+/// The scenario to play, if this process was started as the scripted agent. `main` checks this before anything else.
 pub fn scenario_argument() -> Option<PathBuf> {
-    let mut words = env::args_os().skip(1);
-    (words.next()? == crate::agent::command::SCRIPTED_AGENT_ARG)
-        .then(|| words.next())
+    let mut args = env::args_os().skip(1);
+    (args.next()? == crate::agent::command::SCRIPTED_AGENT_ARG)
+        .then(|| args.next())
         .flatten()
         .map(PathBuf::from)
 }
 
-/// Plays the session that fits the situation in the environment. The scenario's file is the argument.
+/// The `main` of the scripted agent: plays the session of the scenario that matches the environment.
 pub fn play(scenario: &Path) -> ExitCode {
-    match ScenarioPlayer::load(scenario).and_then(|stage| stage.play()) {
+    match ScenarioPlayer::load(scenario).and_then(|player| player.play()) {
         Ok(code) => ExitCode::from(code),
-        Err(fault) => {
-            let _ = writeln!(io::stderr(), "script: {fault}");
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "script: {error}");
             ExitCode::from(70)
         }
     }
 }
 
-/// Where the scenario is played.
+/// A scenario and the session to play, as the environment describes it.
 struct ScenarioPlayer {
     scenario: Scenario,
     iter: u32,
@@ -98,8 +97,8 @@ impl ScenarioPlayer {
 
     fn play(&self) -> Result<u8, ScenarioPlayError> {
         let attempts = self.attempts();
-        let situation = SessionContext { iter: self.iter, node: &self.node, attempts, mode: &self.mode };
-        let session = self.scenario.session_for(situation).ok_or_else(|| ScenarioPlayError::NoSession {
+        let context = SessionContext { iter: self.iter, node: &self.node, attempts, mode: &self.mode };
+        let session = self.scenario.session_for(context).ok_or_else(|| ScenarioPlayError::NoSession {
             iter: self.iter,
             node: self.node.clone(),
             attempts,
@@ -109,13 +108,13 @@ impl ScenarioPlayer {
     }
 
     fn run_session(&self, session: &ScenarioSession) -> Result<u8, ScenarioPlayError> {
-        for act in &session.acts {
-            if let Some(code) = self.perform_action(act)? {
+        for action in &session.actions {
+            if let Some(code) = self.perform_action(action)? {
                 return Ok(code);
             }
         }
         let answer = match &session.answer {
-            Some(ScenarioAnswer::Lawful { status, summary }) => {
+            Some(ScenarioAnswer::Valid { status, summary }) => {
                 json!({ "status": status, "summary": summary }).to_string()
             }
             Some(ScenarioAnswer::Raw { raw }) => raw.clone(),
@@ -125,9 +124,9 @@ impl ScenarioPlayer {
         Ok(0)
     }
 
-    /// Does one thing; an exit code ends the session.
-    fn perform_action(&self, act: &ScenarioAction) -> Result<Option<u8>, ScenarioPlayError> {
-        match act {
+    /// Returns an exit code if the action ends the session.
+    fn perform_action(&self, action: &ScenarioAction) -> Result<Option<u8>, ScenarioPlayError> {
+        match action {
             ScenarioAction::Write { path, text } => write_file(Path::new(path), text.as_bytes())?,
             ScenarioAction::Append { path, text } => {
                 let mut bytes = fs::read(path).unwrap_or_default();
@@ -204,7 +203,7 @@ fn write_file(path: &Path, bytes: &[u8]) -> Result<(), ScenarioPlayError> {
     with_path(path, fs::write(path, bytes))
 }
 
-/// The node with an id, at or below a node.
+/// Finds a node by id in a subtree.
 fn find_node<'v>(node: &'v mut Value, id: &str) -> Option<&'v mut Value> {
     if node.get("id").and_then(Value::as_str) == Some(id) {
         return Some(node);
@@ -212,7 +211,7 @@ fn find_node<'v>(node: &'v mut Value, id: &str) -> Option<&'v mut Value> {
     node.get_mut("children")?.as_array_mut()?.iter_mut().find_map(|child| find_node(child, id))
 }
 
-/// Takes a node out of its parent's children.
+/// Removes a node from its parent; returns whether it was found.
 fn remove_node(node: &mut Value, id: &str) -> bool {
     let Some(children) = node.get_mut("children").and_then(Value::as_array_mut) else { return false };
     let before = children.len();
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn new_nodes_are_whole() {
+    fn new_nodes_have_all_fields() {
         let mut root = tree();
         let a = find_node(&mut root, "a").unwrap();
         assert_eq!((&a["order"], &a["goal"], &a["max_attempts"]), (&json!(1), &json!("a"), &json!(2)));
@@ -263,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_removed_wherever_it_is() {
+    fn a_node_is_removed_at_any_depth() {
         let mut root = tree();
         let child = [NewChild { id: "deep".to_owned(), title: None, goal: None, acceptance: Vec::new() }];
         add_children(find_node(&mut root, "b").unwrap().as_object_mut().unwrap(), &child);

@@ -1,4 +1,6 @@
-//! Files that appear whole or not at all, and reading that nothing can hang or fill.
+//! Atomic writes, and reads that follow no links, never block and are bounded in size.
+//!
+//! Everything here assumes that an agent may have put a link, a FIFO or a folder in the place of a file.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -8,7 +10,8 @@ use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::error::{Error, UserError};
 
-/// Reads a plain file of at most `bytes_max` bytes. Links are not followed; a pipe in its place does not block.
+/// Reads a regular file of at most `bytes_max` bytes; `None` if it does not exist. Links are not followed, and a FIFO does not
+/// block.
 pub(crate) fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, Error> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
@@ -25,15 +28,15 @@ pub(crate) fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, Error
     }
     let mut bytes = Vec::new();
     let size = usize::try_from(stat.st_size).unwrap_or_default();
-    // One byte more than allowed is enough to know, even if the file grows while it is read.
+    // Reading one byte more than allowed detects a file that grows meanwhile.
     if u64::try_from(stat.st_size).is_ok_and(|size| size <= bytes_max) {
         bytes.reserve_exact(size + 1);
         let mut file = fs::File::from(file).take(bytes_max + 1);
         file.read_to_end(&mut bytes).map_err(Error::io("read", path))?;
     }
-    let found = u64::max(bytes.len() as u64, u64::try_from(stat.st_size).unwrap_or_default());
-    if found > bytes_max {
-        return Err(UserError::TooLarge { path: path.to_owned(), bytes: found, max: bytes_max }.into());
+    let file_bytes = u64::max(bytes.len() as u64, u64::try_from(stat.st_size).unwrap_or_default());
+    if file_bytes > bytes_max {
+        return Err(UserError::TooLarge { path: path.to_owned(), bytes: file_bytes, max: bytes_max }.into());
     }
     Ok(Some(bytes))
 }
@@ -44,17 +47,17 @@ fn not_a_file(path: &Path, what: &'static str) -> Error {
 
 fn kind_name(kind: FileType) -> &'static str {
     match kind {
-        FileType::RegularFile => "a plain file",
+        FileType::RegularFile => "a regular file",
         FileType::Directory => "a folder",
         FileType::Symlink => "a symbolic link",
         FileType::Fifo => "a named pipe",
         FileType::Socket => "a socket",
         FileType::CharacterDevice | FileType::BlockDevice => "a device",
-        FileType::Unknown => "something unknown",
+        FileType::Unknown => "of an unknown type",
     }
 }
 
-/// Makes a folder, if it is not there. A link in its place is refused: nothing is written through it.
+/// Creates a folder if it does not exist. A link in its place is an error, so that nothing is written through it.
 pub(crate) fn ensure_folder(path: &Path) -> Result<(), Error> {
     if !is_folder(path)? {
         fs::create_dir(path).map_err(Error::io("create the folder", path))?;
@@ -62,27 +65,27 @@ pub(crate) fn ensure_folder(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether there is a real folder at `path`; anything else in its place is refused.
+/// Whether there is a folder at `path`. A link or a file in its place is an error.
 pub(crate) fn is_folder(path: &Path) -> Result<bool, Error> {
     match fs::symlink_metadata(path) {
-        Ok(found) if found.is_dir() => Ok(true),
-        Ok(found) => {
-            let what = if found.is_symlink() { "a symbolic link" } else { "a file" };
+        Ok(metadata) if metadata.is_dir() => Ok(true),
+        Ok(metadata) => {
+            let what = if metadata.is_symlink() { "a symbolic link" } else { "a file" };
             Err(UserError::NotAFolder { path: path.to_owned(), what }.into())
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::io("look at", path)(error)),
+        Err(error) => Err(Error::io("read", path)(error)),
     }
 }
 
-/// Writes a file so that any reader, and any machine that loses its power, sees the old bytes or the new.
+/// Writes a file so that a reader, and the disk after a power cut, has either the old or the new content.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     write_renamed(path, bytes, fs::File::sync_all)?;
     sync_parent(path)
 }
 
-/// The same as far as readers and killed runners go. For what can be made again after a power cut, and for what
-/// [`sync_file_system`] follows.
+/// Like [`write`] for readers and for a killed runner, but not safe against a power cut. For files that can be written again,
+/// and where [`sync_file_system`] follows.
 pub(crate) fn write_no_sync(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     write_renamed(path, bytes, |_| Ok(()))
 }
@@ -101,7 +104,7 @@ fn write_renamed(
     Ok(())
 }
 
-/// Writes a file that nobody reads yet. Half of one is taken away again.
+/// Writes a file without renaming. Removes it again if the write fails.
 fn write_new(path: &Path, bytes: &[u8]) -> Result<fs::File, Error> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o666));
@@ -113,37 +116,39 @@ fn write_new(path: &Path, bytes: &[u8]) -> Result<fs::File, Error> {
     Ok(file)
 }
 
-/// Writes a file that nobody reads meanwhile, into the one that is there: to make and remove files costs more than to
-/// write them. Anything else in its place goes, and so does a file that has another name as well.
+/// Writes into an existing file, which must have no readers: that is cheaper than to create a new file. If there is anything
+/// else in its place, or the file has a second hard link, it is removed first.
 pub(crate) fn overwrite(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     use std::os::unix::fs::MetadataExt;
-    let is_own = fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.nlink() == 1);
-    if !is_own {
+    let is_reusable =
+        fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.nlink() == 1);
+    if !is_reusable {
         remove_any(path)?;
     }
     write_new(path, bytes).map(drop)
 }
 
-/// Lets a file look as if it were written some seconds ago. Git reads what is as young as its index again and again.
+/// Sets the modification time three seconds back. git compares the content of files that are as new as its index on every
+/// status, because it cannot trust their timestamps.
 pub(crate) fn backdate_mtime(path: &Path) -> Result<(), Error> {
-    let then = std::time::SystemTime::now() - std::time::Duration::from_secs(3);
-    let times = fs::FileTimes::new().set_modified(then);
+    let past = std::time::SystemTime::now() - std::time::Duration::from_secs(3);
+    let times = fs::FileTimes::new().set_modified(past);
     let file = fs::File::options().write(true).open(path);
     file.and_then(|file| file.set_times(times)).map_err(Error::io("write", path))
 }
 
-/// Copies a file with its time of change. Git takes a file that is younger than its index for possibly changed;
-/// a copy that looked younger than it is would hide changes made within the same second.
+/// Copies an index with its modification time. git treats a file that is newer than the index as possibly changed; a copy with
+/// a newer time would hide changes that were made within the same second.
 pub(crate) fn copy_with_mtime(from: &Path, to: &Path) -> Result<(), Error> {
-    let changed = fs::metadata(from).and_then(|found| found.modified());
-    let copied = fs::copy(from, to).and_then(|_| {
-        let times = fs::FileTimes::new().set_modified(changed?);
+    let modified = fs::metadata(from).and_then(|metadata| metadata.modified());
+    let result = fs::copy(from, to).and_then(|_| {
+        let times = fs::FileTimes::new().set_modified(modified?);
         fs::File::options().write(true).open(to)?.set_times(times)
     });
-    copied.map_err(Error::io("copy", from))
+    result.map_err(Error::io("copy", from))
 }
 
-/// The name that a file has until it is whole. It is always the same, so that a crash leaves at most one behind.
+/// The name of a file while it is written. It is always the same, so that crashes leave at most one such file.
 fn temporary_path(path: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -151,11 +156,11 @@ fn temporary_path(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Makes every folder from `root` down to `path`, each a real one: whatever stands in the way of one goes.
+/// Creates every folder from `root` down to `path`. Anything in the place of a folder is removed.
 pub(crate) fn create_folders(root: &Path, path: &Path) -> Result<(), Error> {
-    let below: Vec<&Path> = path.ancestors().take_while(|folder| *folder != root).collect();
-    for folder in below.into_iter().rev() {
-        if !fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir()) {
+    let folders: Vec<&Path> = path.ancestors().take_while(|folder| *folder != root).collect();
+    for folder in folders.into_iter().rev() {
+        if !fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_dir()) {
             remove_any(folder)?;
             ensure_folder(folder)?;
         }
@@ -163,8 +168,8 @@ pub(crate) fn create_folders(root: &Path, path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes down what a file below `root` is to be, beside it, and says where. Whatever stands in the place of a folder
-/// on the way goes.
+/// Writes the new content of a file below `root` to a temporary file beside it, and returns its path. Anything in the place of
+/// a parent folder is removed.
 pub(crate) fn prepare(root: &Path, path: &Path, bytes: &[u8]) -> Result<PathBuf, Error> {
     path.parent().map_or(Ok(()), |folder| create_folders(root, folder))?;
     let temporary = temporary_path(path);
@@ -173,27 +178,26 @@ pub(crate) fn prepare(root: &Path, path: &Path, bytes: &[u8]) -> Result<PathBuf,
     Ok(temporary)
 }
 
-/// Puts what was prepared for a file in its place, whatever stands there. The journal still says what to write when the
-/// power goes.
+/// Renames the prepared content into place, and removes whatever is there. After a power cut, the journal has the content.
 pub(crate) fn commit_prepared(path: &Path) -> Result<(), Error> {
-    if !matches!(fs::symlink_metadata(path), Ok(found) if found.is_file()) {
+    if !fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file()) {
         remove_any(path)?;
     }
     fs::rename(temporary_path(path), path).map_err(Error::io("write", path))
 }
 
-/// Forgets what was prepared for a file.
+/// Removes the content that [`prepare`] wrote.
 pub(crate) fn discard_prepared(path: &Path) -> Result<(), Error> {
     remove_any(&temporary_path(path))
 }
 
-/// Writes a file below `root` even where something else stands in its place, or in that of a folder on the way.
+/// Writes a file below `root` and removes anything in its place or in the place of a parent folder.
 pub(crate) fn overwrite_any(root: &Path, path: &Path, bytes: &[u8]) -> Result<(), Error> {
     prepare(root, path, bytes)?;
     commit_prepared(path)
 }
 
-/// What tells one state of a file from every later one: whoever changes the file changes this.
+/// A fingerprint of a file's metadata. Every change to the file changes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
     inode: (u64, u64),
@@ -202,28 +206,28 @@ pub(crate) struct FileStamp {
     changed: (i64, i64),
 }
 
-/// The stamp of a plain file.
+/// `None` if there is no regular file.
 pub(crate) fn stamp(path: &Path) -> Option<FileStamp> {
     use std::os::unix::fs::MetadataExt;
-    let found = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
+    let metadata = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
     Some(FileStamp {
-        inode: (found.dev(), found.ino()),
-        bytes: found.len(),
-        modified: (found.mtime(), found.mtime_nsec()),
-        changed: (found.ctime(), found.ctime_nsec()),
+        inode: (metadata.dev(), metadata.ino()),
+        bytes: metadata.len(),
+        modified: (metadata.mtime(), metadata.mtime_nsec()),
+        changed: (metadata.ctime(), metadata.ctime_nsec()),
     })
 }
 
-/// Takes away whatever is at a path: a file, a link, a folder with all in it.
+/// Removes whatever is at a path: a file, a link, or a folder with its content.
 pub(crate) fn remove_any(path: &Path) -> Result<(), Error> {
     match fs::symlink_metadata(path) {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(path).map_err(Error::io("remove", path)),
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path).map_err(Error::io("remove", path)),
         Ok(_) => fs::remove_file(path).map_err(Error::io("remove", path)),
         Err(_) => Ok(()),
     }
 }
 
-/// Removes a file, if it is there.
+/// Removes a file durably, if it exists.
 pub(crate) fn remove_file(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
         Ok(()) => sync_parent(path),
@@ -237,7 +241,7 @@ fn sync_parent(path: &Path) -> Result<(), Error> {
     fs::File::open(parent).and_then(|folder| folder.sync_all()).map_err(Error::io("write", parent))
 }
 
-/// Waits until everything written to the file system that holds `path` would survive a power cut.
+/// Waits until everything written to the file system of `path` is on disk.
 pub(crate) fn sync_file_system(path: &Path) -> Result<(), Error> {
     let folder = fs::File::open(path).map_err(Error::io("open", path))?;
     #[cfg(target_os = "linux")]
@@ -247,8 +251,8 @@ pub(crate) fn sync_file_system(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Gives the memory back in which a file is kept that is on the disk and that nobody will read soon: whatever is written
-/// next takes it, where a long run would fill all memory with its records.
+/// Drops a file that is on disk from the page cache. Otherwise the records of a long run, which nothing reads soon, would fill
+/// the memory.
 pub(crate) fn evict_page_cache(path: &Path) {
     #[cfg(target_os = "linux")]
     if let Ok(file) =
@@ -265,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_written_whole_and_read_back() {
+    fn a_file_is_written_atomically_and_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         assert_eq!(read(&path, 10).unwrap(), None);
@@ -273,17 +277,19 @@ mod tests {
         write(&path, b"two!").unwrap();
         assert_eq!(read(&path, 4).unwrap(), Some(b"two!".to_vec()));
         assert!(matches!(read(&path, 3), Err(Error::Refused(UserError::TooLarge { bytes: 4, max: 3, .. }))));
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file stays");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
     }
 
     #[test]
-    fn what_is_no_plain_file_is_refused_at_once() {
+    fn reading_anything_but_a_regular_file_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        let (fifo, link, place) = (folder.path().join("f"), folder.path().join("l"), folder.path().join("d"));
+        let fifo = folder.path().join("fifo");
+        let link = folder.path().join("link");
+        let subfolder = folder.path().join("folder");
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
         std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
-        fs::create_dir(&place).unwrap();
-        for (path, kind) in [(&fifo, "a named pipe"), (&link, "a symbolic link"), (&place, "a folder")] {
+        fs::create_dir(&subfolder).unwrap();
+        for (path, kind) in [(&fifo, "a named pipe"), (&link, "a symbolic link"), (&subfolder, "a folder")] {
             let Err(Error::Refused(UserError::NotAFile { what, .. })) = read(path, 10) else {
                 panic!("{kind}")
             };
@@ -294,13 +300,14 @@ mod tests {
     #[test]
     fn nothing_is_written_through_a_link() {
         let folder = tempfile::tempdir().unwrap();
-        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        let target = folder.path().join("target");
+        let link = folder.path().join("link");
         fs::create_dir(&target).unwrap();
         std::os::unix::fs::symlink(&target, &link).unwrap();
         assert!(matches!(ensure_folder(&link), Err(Error::Refused(UserError::NotAFolder { .. }))));
         ensure_folder(&folder.path().join("new")).unwrap();
         ensure_folder(&target).unwrap();
-        // A link where the temporary file would be is not followed either.
+        // A link in the place of the temporary file is not followed either.
         let path = folder.path().join("file");
         std::os::unix::fs::symlink(target.join("stolen"), folder.path().join(".file.tmp")).unwrap();
         assert!(write(&path, b"x").is_err());
@@ -308,9 +315,10 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_as_old_as_what_it_was_made_from() {
+    fn a_copy_keeps_the_modification_time() {
         let folder = tempfile::tempdir().unwrap();
-        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        let from = folder.path().join("from");
+        let to = folder.path().join("to");
         fs::write(&from, "x").unwrap();
         let long_ago = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
         let times = fs::FileTimes::new().set_modified(long_ago);
@@ -322,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_fails_leaves_the_old_file_and_nothing_else() {
+    fn a_failed_write_leaves_no_temporary_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         fs::create_dir(&path).unwrap();

@@ -1,4 +1,4 @@
-//! One runner per work tree: a lock that the kernel releases when its holder dies.
+//! The lock that allows one runner per work tree. The kernel releases it when its holder dies.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
@@ -9,16 +9,16 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use crate::error::Error;
 use crate::fs::atomic;
 
-/// Held as long as the value lives. What the file says is for people; the lock itself is the kernel's.
+/// Held until it is dropped. The lock is a `flock`; the content of the file is only for people.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
-    /// The folder around the file's: an agent can remove the file, but not the repository.
+    /// The folder above the file's own folder is locked too: an agent can remove the lock file, but not the repository.
     _folder: Option<File>,
 }
 
 impl Lock {
-    /// Takes the lock, or says who has it.
+    /// Fails with [`Error::Locked`] if another process holds it.
     pub(crate) fn acquire(path: &Path) -> Result<Self, Error> {
         loop {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -33,17 +33,17 @@ impl Lock {
             }
             if is_same_file(&file, path) {
                 let folder = lock_repository_folder(path, &mut file)?;
-                let note = format!("pid {}\n", std::process::id());
-                let _ = file.set_len(0).and_then(|()| file.write_all(note.as_bytes()));
+                let holder = format!("pid {}\n", std::process::id());
+                let _ = file.set_len(0).and_then(|()| file.write_all(holder.as_bytes()));
                 path.parent().map_or(Ok(()), remove_stale_index_locks)?;
                 return Ok(Self { _file: file, _folder: folder });
             }
-            // The file was removed or replaced in the meantime: a lock on it protects nothing.
+            // The file was removed or replaced before the lock was taken, so the lock on it protects nothing: try again.
         }
     }
 }
 
-/// Locks the folder that the file's own folder lies in, where its file system can lock folders.
+/// Locks the folder above the file's own folder, if the file system can lock folders.
 fn lock_repository_folder(path: &Path, file: &mut File) -> Result<Option<File>, Error> {
     let folder = path.ancestors().nth(2).and_then(|folder| File::open(folder).ok());
     let Some(folder) = folder else { return Ok(None) };
@@ -54,10 +54,10 @@ fn lock_repository_folder(path: &Path, file: &mut File) -> Result<Option<File>, 
     }
 }
 
-/// Removes the locks on the runner's own indexes that git commands of a dead runner left: whoever holds the lock is
-/// alone here.
+/// Removes git's locks on the runner's own indexes that a dead runner left. The caller holds the lock, so no other runner uses
+/// them.
 fn remove_stale_index_locks(folder: &Path) -> Result<(), Error> {
-    for entry in fs::read_dir(folder).map_err(Error::io("look at", folder))?.flatten() {
+    for entry in fs::read_dir(folder).map_err(Error::io("read", folder))?.flatten() {
         let path = entry.path();
         if path.extension().is_some_and(|extension| extension == "lock") {
             atomic::remove_file(&path)?;
@@ -74,7 +74,7 @@ fn holder_of(file: &mut File) -> String {
 
 fn is_same_file(file: &File, path: &Path) -> bool {
     match (rustix::fs::fstat(file), rustix::fs::lstat(path)) {
-        (Ok(open), Ok(there)) => (open.st_dev, open.st_ino) == (there.st_dev, there.st_ino),
+        (Ok(open), Ok(on_disk)) => (open.st_dev, open.st_ino) == (on_disk.st_dev, on_disk.st_ino),
         _ => false,
     }
 }
@@ -84,19 +84,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_runner_is_told_of_the_first() {
+    fn a_second_runner_gets_the_holder_of_the_lock() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("own/lock");
         fs::create_dir(folder.path().join("own")).unwrap();
         let first = Lock::acquire(&path).unwrap();
-        let Err(Error::Locked { holder }) = Lock::acquire(&path) else { panic!("the lock was given twice") };
+        let Err(Error::Locked { holder }) = Lock::acquire(&path) else {
+            panic!("the lock was acquired twice")
+        };
         assert_eq!(holder, format!("pid {}", std::process::id()));
         drop(first);
         Lock::acquire(&path).unwrap();
     }
 
     #[test]
-    fn what_a_dead_runners_git_left_locked_is_free_again() {
+    fn index_locks_of_a_dead_runner_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let own = folder.path().join("own");
         fs::create_dir(&own).unwrap();
@@ -106,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_whose_file_was_removed_still_holds() {
+    fn a_lock_whose_file_was_removed_is_still_held() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("own/lock");
         fs::create_dir(folder.path().join("own")).unwrap();
@@ -116,11 +118,11 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_file_that_someone_left_behind_locks_nothing() {
+    fn a_lock_file_without_a_lock_does_not_count() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("own/lock");
         fs::create_dir(folder.path().join("own")).unwrap();
-        fs::write(&path, "pid 1, of another machine, with a very long story to tell").unwrap();
+        fs::write(&path, "pid 1, left by a process on another machine, longer than the new content").unwrap();
         Lock::acquire(&path).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), format!("pid {}\n", std::process::id()));
     }

@@ -1,4 +1,4 @@
-//! Reading a repository without changing anything: no lock, no write.
+//! Reads everything that the read-only commands show (`status`, `tree`, `validate`, …), without a lock and without writing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::repo::documents::{SMALL_BYTES_MAX, first_paths, read_docs_and_errors}
 use crate::repo::journal;
 use crate::repo::recovery::RecoveryNote;
 
-/// A document that is there, or not, or cannot be read.
+/// The result of reading a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadedDoc<T, P> {
     Missing,
@@ -40,7 +40,6 @@ impl<T, P> LoadedDoc<T, P> {
         }
     }
 
-    /// The value, if there is one.
     pub fn valid(&self) -> Option<&T> {
         match self {
             Self::Valid(value) => Some(value),
@@ -49,53 +48,46 @@ impl<T, P> LoadedDoc<T, P> {
     }
 }
 
-/// Everything that the reading commands show.
+/// Everything that the read-only commands show.
 #[derive(Debug)]
 pub struct Inspection {
-    /// The work tree's root.
+    /// The root of the work tree.
     pub root: PathBuf,
-    /// Where HEAD is.
     pub head: Head,
-    /// Changed paths outside `.runner/`, for people.
+    /// The first changed paths outside of `.runner/`, and the number of the others.
     pub dirty: (Vec<String>, usize),
-    /// Whether the user changed something in `.runner/` that no start has taken in.
+    /// Whether `.runner/` has changes that `runner start` has not committed.
     pub runner_changed: bool,
-    /// Whether a start or an iteration was interrupted.
+    /// Whether a crash left an operation in the journal.
     pub interrupted: bool,
-    /// Whether the run is paused, or will be after the iteration that is being made.
+    /// Whether the run is paused, or will be after the current iteration.
     pub is_paused: bool,
-    /// What was last finished after a crash.
+    /// What the last recovery finished.
     pub recovery: Option<RecoveryNote>,
-    /// What stands where documents should, and is none.
+    /// Errors of documents that are not regular files or are too large.
     pub refused: Vec<UserError>,
-    /// The documents that are missing.
     pub missing: Vec<Doc>,
-    /// GOAL.md.
     pub goal: LoadedDoc<GoalView, GoalError>,
-    /// config.toml.
     pub config: LoadedDoc<Config, Vec<DocumentProblem>>,
-    /// run_state.json.
     pub state: LoadedDoc<RunState, Vec<DocumentProblem>>,
-    /// tree.json.
     pub tree: LoadedDoc<Tree, Vec<TreeProblem>>,
-    /// What is wrong with the files that say what agents may use.
+    /// Faults in the tools.json files.
     pub tools: Vec<String>,
-    /// How much of the wait that is on record is left: when it ends, and in how many milliseconds.
+    /// When the recorded wait ends, in Unix milliseconds, and how many milliseconds are left.
     pub waiting: Option<(u64, u64)>,
 }
 
-/// What the reading commands need of GOAL.md.
+/// The parts of GOAL.md that the read-only commands show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GoalView {
-    /// The id in its front matter.
+    /// The run id in its front matter.
     pub id: Option<RunId>,
-    /// Its heading.
     pub title: String,
-    /// Whether it is more than the template.
+    /// Whether it differs from the template.
     pub is_written: bool,
 }
 
-/// Looks at the repository that `dir` lies in.
+/// Inspects the repository that contains `dir`.
 pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
     let mut git = Git::open(dir)?;
     if git.root().join(RUNNER_DIR).symlink_metadata().is_err() {
@@ -133,7 +125,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection, Error> {
     })
 }
 
-/// Every fault in every tools.json, with its file; those that no tree or configuration is needed for in any case.
+/// The faults of every tools.json, with its path. Without a tree and a configuration, only those of each file by itself.
 pub(crate) fn tools_faults(
     git: &Git,
     tree: Option<&Tree>,
@@ -142,13 +134,14 @@ pub(crate) fn tools_faults(
     let entries = std::fs::read_dir(git.root().join(NODES_DIR)).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
-    let (mut faults, mut files) = (Vec::new(), BTreeMap::new());
+    let mut faults = Vec::new();
+    let mut files = BTreeMap::new();
     for node in names.iter().filter_map(|name| NodeId::new(name.as_str()).ok()) {
         let path = tools_path(&node);
         let bytes = match atomic::read(&git.root().join(&path), SMALL_BYTES_MAX) {
             Ok(bytes) => bytes,
-            Err(Error::Refused(refusal)) => {
-                faults.push(refusal.to_string());
+            Err(Error::Refused(error)) => {
+                faults.push(error.to_string());
                 None
             }
             Err(error) => return Err(error),
@@ -162,13 +155,14 @@ pub(crate) fn tools_faults(
         }
     }
     if let (Some(tree), Some(config)) = (tree, config) {
-        faults
-            .extend(runner_core::model::tools::faults(tree, &files, config).iter().map(ToString::to_string));
+        faults.extend(
+            runner_core::model::tools::tools_errors(tree, &files, config).iter().map(ToString::to_string),
+        );
     }
     Ok(faults)
 }
 
-/// The tree alone, for commands that need nothing else.
+/// Reads only the tree.
 pub fn read_tree(dir: &Path) -> Result<LoadedDoc<Tree, Vec<TreeProblem>>, Error> {
     let git = Git::open(dir)?;
     if !atomic::is_folder(&git.root().join(RUNNER_DIR))? {
@@ -187,7 +181,7 @@ fn read_goal(bytes: &[u8]) -> Result<GoalView, GoalError> {
 }
 
 impl Inspection {
-    /// What identity is read from. Documents that cannot be read name no run.
+    /// Documents that are missing or invalid contribute no run id.
     fn identity_inputs(&self) -> IdentityInputs<'_> {
         IdentityInputs {
             branch: self.head.branch().map(BranchName::as_str),
@@ -197,15 +191,15 @@ impl Inspection {
         }
     }
 
-    /// What keeps the run from going on, as far as identity goes. Before the first start nothing does.
+    /// Why branch, goal and state do not agree on one run. Empty before the first start.
     pub fn identity_faults(&self) -> Vec<IdentityError> {
-        let standing = self.identity_inputs();
-        if standing.is_unstarted() { Vec::new() } else { standing.faults() }
+        let inputs = self.identity_inputs();
+        if inputs.is_unstarted() { Vec::new() } else { inputs.errors() }
     }
 
-    /// The run that stands here, if identity is whole.
+    /// The current run, if branch, goal and state agree on it.
     pub fn run(&self) -> Option<&RunId> {
-        let standing = self.identity_inputs();
-        standing.state_id.filter(|_| standing.faults().is_empty())
+        let inputs = self.identity_inputs();
+        inputs.state_id.filter(|_| inputs.errors().is_empty())
     }
 }

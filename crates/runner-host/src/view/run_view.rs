@@ -1,45 +1,42 @@
-//! A run to look at: its iterations as git has them, and as their folders tell more where they are.
+//! Read-only view of a run: iterations from git, with details from their log directories where present.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
+use runner_core::commit_message::{CommitKind, MessageParts, Trailer};
 use runner_core::layout::Doc;
 use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use runner_core::model::object_id::CommitId;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::Tree;
 use runner_core::step::Outcome;
-use runner_core::verify::{CommitKind, IterationTarget as About, kind};
 use serde_json::Value;
 
-use crate::error::{Error, UserError};
+use crate::error::Error;
 use crate::fs::atomic;
 pub use crate::git::DiffFormat;
 use crate::git::Git;
 use crate::repo::paths::is_runner_path;
 use crate::repo::run_history::{RunCommit, RunSelector, resolve, run_history};
 
-/// The most bytes of a log that are read.
 const LOG_BYTES_MAX: u64 = 256 << 20;
 
-/// A run that is looked at.
+/// A run opened for reading.
 pub struct RunView {
     git: Git,
-    /// Which run, and where it ends.
     pub target: RunSelector,
-    /// Its iterations, oldest first.
+    /// Oldest first.
     pub iterations: Vec<IterationView>,
-    /// Its tree now.
+    /// The tree of the last commit, if it is valid.
     pub tree: Option<Tree>,
-    /// Its state now.
+    /// The state of the last commit, if it is valid.
     pub state: Option<RunState>,
 }
 
-/// One iteration.
+/// One iteration: its commit, and its meta.json if the log directory exists here.
 #[derive(Clone, Debug)]
 pub struct IterationView {
-    /// Its number.
     pub iter: IterationNumber,
     /// Its commit.
     pub commit: CommitId,
@@ -47,70 +44,51 @@ pub struct IterationView {
     pub parent: Option<CommitId>,
     /// Seconds since 1970 at which it was committed.
     pub committed: i64,
-    /// What its subject says.
     pub kind: CommitKind,
-    /// How it ended.
     pub outcome: Option<Outcome>,
-    /// What was said, as its message has it.
+    /// The summary in the commit message.
     pub body: String,
-    /// Marks on guard, plan and work.
     pub annotations: Vec<String>,
-    /// How many files outside `.runner/` it changed.
+    /// How many files outside of `.runner/` it changed.
     pub files: usize,
-    /// meta.json, where the iteration's folder is here.
     pub meta: Option<Value>,
 }
 
 impl IterationView {
-    /// The node that it worked on; none in a repair.
+    /// The node it worked on; `None` for a repair.
     pub fn node(&self) -> Option<&NodeId> {
-        match &self.kind {
-            CommitKind::Iteration { target: About::Node(node), .. } => Some(node),
-            CommitKind::Iteration { .. }
-            | CommitKind::Start { .. }
-            | CommitKind::Baseline { .. }
-            | CommitKind::Edit { .. }
-            | CommitKind::Malformed { .. }
-            | CommitKind::User { .. } => None,
-        }
+        self.kind.node()
     }
 
-    /// The run that made it: in a fork, its older iterations are those of the run that it goes on from.
+    /// The run it belongs to. The older iterations of a fork belong to the original run.
     pub fn run(&self) -> Option<&RunId> {
-        match &self.kind {
-            CommitKind::Iteration { run_id, .. } => Some(run_id),
-            CommitKind::Start { .. }
-            | CommitKind::Baseline { .. }
-            | CommitKind::Edit { .. }
-            | CommitKind::Malformed { .. }
-            | CommitKind::User { .. } => None,
-        }
+        self.kind.run_id()
     }
 
-    /// A number of meta.json.
+    /// A number from meta.json.
     pub fn number(&self, key: &str) -> Option<u64> {
         self.meta.as_ref()?.get(key)?.as_u64()
     }
 
-    /// What it cost, in millionths of a dollar.
+    /// In millionths of a dollar.
     pub fn cost(&self) -> Option<u64> {
         self.meta.as_ref()?.get("usage")?.get("cost_microdollars")?.as_u64()
     }
 }
 
 impl RunView {
-    /// Looks at a run: the one that is named, or the one here.
+    /// Opens the selected run, or the one on the current branch.
     pub fn at(dir: &Path, wanted: Option<&str>) -> Result<Self, Error> {
         let git = Git::open(dir)?;
         let target = resolve(&git, wanted)?;
         let mut batch = git.batch()?;
         let run = run_history(&git, &mut batch, &target)?;
         let mut iterations: Vec<IterationView> = run.entries.into_iter().filter_map(iteration_view).collect();
-        for seen in &mut iterations {
-            seen.meta = read_meta(&git, &target, seen);
+        for iteration in &mut iterations {
+            iteration.meta = read_meta(&git, &target, iteration);
         }
-        let mut doc = |doc: Doc| batch.object(&format!("{}:{}", target.tip, doc.path()));
-        let (tree, state) = (doc(Doc::Tree)?, doc(Doc::RunState)?);
+        let tree = batch.object(&format!("{}:{}", target.tip, Doc::Tree.path()))?;
+        let state = batch.object(&format!("{}:{}", target.tip, Doc::RunState.path()))?;
         Ok(Self {
             tree: tree.and_then(|bytes| Tree::decode(&bytes).ok()),
             state: state.and_then(|bytes| RunState::decode(&bytes).ok()),
@@ -120,75 +98,77 @@ impl RunView {
         })
     }
 
-    /// The iteration that is being made, if its folder is here and nothing of it is committed.
+    /// The iteration in progress: its log directory exists, and it has no commit yet.
     pub fn running(&self) -> Option<IterationNumber> {
         let next = self.state.as_ref()?.next_iter;
-        let iteration_dir = self.folder(next);
-        iteration_dir.join("prompt.md").exists().then_some(next)
+        self.iteration_dir(next).join("prompt.md").exists().then_some(next)
     }
 
-    /// An iteration's folder, whether it is there or not.
-    pub fn folder(&self, iter: IterationNumber) -> PathBuf {
-        let run = self.iterations.iter().find(|seen| seen.iter == iter).and_then(IterationView::run);
+    /// The path of an iteration's log directory, which may not exist.
+    pub fn iteration_dir(&self, iter: IterationNumber) -> PathBuf {
+        let iteration = self.iterations.iter().find(|iteration| iteration.iter == iter);
+        let run = iteration.and_then(IterationView::run);
         self.git.paths().iteration(run.unwrap_or(&self.target.run).as_str(), &iter.to_string())
     }
 
-    /// A file of an iteration's folder; none if it is not here.
+    /// A file in an iteration's log directory.
     pub fn log(&self, iter: IterationNumber, name: &str) -> Result<Option<Vec<u8>>, Error> {
-        atomic::read(&self.folder(iter).join(name), LOG_BYTES_MAX)
+        atomic::read(&self.iteration_dir(iter).join(name), LOG_BYTES_MAX)
     }
 
-    /// The state that an iteration committed: what is on record where its folder is not.
-    pub fn state_after(&self, seen: &IterationView) -> Result<Option<RunState>, Error> {
-        let path = format!("{}:{}", seen.commit, Doc::RunState.path());
+    /// The state that an iteration committed, for details when its log directory does not exist.
+    pub fn state_after(&self, iteration: &IterationView) -> Result<Option<RunState>, Error> {
+        let path = format!("{}:{}", iteration.commit, Doc::RunState.path());
         let bytes = self.git.batch()?.object(&path)?;
         Ok(bytes.and_then(|bytes| RunState::decode(&bytes).ok()))
     }
 
-    /// What an iteration changed, as git shows it; without paths, all but the runner's own files.
-    pub fn diff(&self, seen: &IterationView, form: DiffFormat, paths: &[String]) -> Result<Vec<u8>, Error> {
-        let parent = seen.parent.as_ref().ok_or(UserError::NoCommit)?;
-        self.git.show_diff(parent, &seen.commit, form, paths)
+    /// What an iteration changed, as `git diff` prints it. Without paths, all files but the runner's own.
+    pub fn diff(
+        &self,
+        iteration: &IterationView,
+        format: DiffFormat,
+        paths: &[String],
+    ) -> Result<Vec<u8>, Error> {
+        let parent = iteration.parent.as_ref().ok_or(Error::Internal("an iteration has no parent commit"))?;
+        self.git.show_diff(parent, &iteration.commit, format, paths)
     }
 }
 
-/// A regular expression.
+/// A regular expression for `runner log --grep`.
 pub struct TextPattern(Regex);
 
 impl TextPattern {
-    /// Reads one, or says what is wrong with it.
+    /// `Err` has the reason, as one line.
     pub fn new(text: &str) -> Result<Self, String> {
-        let last = |told: &str| told.lines().last().unwrap_or_default().replace("error: ", "");
-        Regex::new(text).map(Self).map_err(|error| last(&error.to_string()))
+        Regex::new(text).map(Self).map_err(|error| {
+            let message = error.to_string();
+            message.lines().last().unwrap_or_default().replace("error: ", "")
+        })
     }
 
-    /// Whether it is found in a text.
     pub fn is_match(&self, text: &str) -> bool {
         self.0.is_match(text)
     }
 }
 
-/// Whether a runner is at work in the repository that a folder lies in.
+/// Whether a runner holds the lock of the repository that contains `folder`, which may not exist itself.
 pub fn is_locked(folder: &Path) -> Result<bool, Error> {
-    let inside = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(folder);
-    let lock = Git::open(inside)?.paths().lock();
+    let existing = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(folder);
+    let lock = Git::open(existing)?.paths().lock();
     Ok(fs::File::open(lock).is_ok_and(|file| file.try_lock_shared().is_err()))
 }
 
 fn iteration_view(entry: RunCommit) -> Option<IterationView> {
-    let kind = kind(&entry.message);
+    let kind = CommitKind::parse(&entry.message);
     let iter = kind.iter()?;
     let text = String::from_utf8_lossy(&entry.message);
-    let trailer = |line: &str, key: &str| line.strip_prefix(key)?.strip_prefix(": ").map(str::to_owned);
-    let outcome = text.lines().find_map(|line| trailer(line, "Runner-Outcome"));
-    let is_mark = |line: &&str| line.starts_with("Runner-") && line.contains("-Mark: ");
-    let marks = text.lines().filter(is_mark).filter_map(|line| line.split_once(": "));
-    let said = text.lines().skip(1).filter_map(|line| line.strip_prefix("  ")).collect::<Vec<_>>().join("\n");
+    let message = MessageParts::parse(&text);
     Some(IterationView {
         iter,
-        outcome: outcome.and_then(|word| Outcome::from_name(&word)),
-        body: said,
-        annotations: marks.map(|(_, mark)| mark.to_owned()).collect(),
+        outcome: message.value(Trailer::Outcome).and_then(Outcome::from_name),
+        body: message.text(),
+        annotations: message.values(Trailer::Annotation).map(str::to_owned).collect(),
         files: entry.logged.changes.iter().filter(|change| !is_runner_path(&change.path)).count(),
         commit: entry.logged.id,
         parent: entry.parents.into_iter().next(),
@@ -198,10 +178,10 @@ fn iteration_view(entry: RunCommit) -> Option<IterationView> {
     })
 }
 
-/// The record of an iteration, if it is that of this commit and not of another one with the same number.
-fn read_meta(git: &Git, target: &RunSelector, seen: &IterationView) -> Option<Value> {
-    let run = seen.run().unwrap_or(&target.run);
-    let folder = git.paths().iteration(run.as_str(), &seen.iter.to_string());
+/// The meta.json of an iteration, unless it belongs to another commit with the same iteration number.
+fn read_meta(git: &Git, target: &RunSelector, iteration: &IterationView) -> Option<Value> {
+    let run = iteration.run().unwrap_or(&target.run);
+    let folder = git.paths().iteration(run.as_str(), &iteration.iter.to_string());
     let meta: Value = serde_json::from_slice(&fs::read(folder.join("meta.json")).ok()?).ok()?;
-    (meta.get("commit_after")?.as_str()? == seen.commit.as_str()).then_some(meta)
+    (meta.get("commit_after")?.as_str()? == iteration.commit.as_str()).then_some(meta)
 }

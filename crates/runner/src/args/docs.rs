@@ -6,6 +6,8 @@ use clap::Args;
 use clap_complete::Shell;
 
 /// Print a completion script for a shell
+///
+/// In bash, zsh and fish, the script also completes `runner eval` once `runner eval completions` is installed.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner completions bash > ~/.local/share/bash-completion/completions/runner

@@ -144,7 +144,7 @@ impl CommandOutput for NoOutput {
         String::new()
     }
 
-    fn ends_lines(&self) -> bool {
+    fn ends_json_lines(&self) -> bool {
         true
     }
 }
@@ -185,7 +185,7 @@ fn follow_iteration(
     };
     let mut printed = vec![0_usize; names.len()];
     loop {
-        let is_over = view.folder(iter).join("meta.json").exists();
+        let is_over = view.iteration_dir(iter).join("meta.json").exists();
         for (name, printed) in names.iter().zip(&mut printed) {
             let bytes = view.log(iter, name)?.unwrap_or_default();
             let new = bytes.get(*printed..).unwrap_or_default();
@@ -198,7 +198,7 @@ fn follow_iteration(
                 ui.print_now(&LogChunkOutput { name, text: lines(&String::from_utf8_lossy(chunk)) });
             }
         }
-        if is_over || !is_locked(&view.folder(iter))? {
+        if is_over || !is_locked(&view.iteration_dir(iter))? {
             return Ok(());
         }
         std::thread::sleep(POLL);

@@ -3,28 +3,28 @@
 use serde_json::{Value, json};
 
 use super::{
-    EncodedAnswer, ModelRequest, ModelTurn, OfferedTool, SseEvent, TurnAction, arguments_of, list, said_by,
-    text_at,
+    EncodedAnswer, ModelRequest, ModelTurn, OfferedTool, SseEvent, TurnAction, array_at, call_arguments,
+    text_at, text_of_role,
 };
 
 pub(super) fn read(body: &Value) -> ModelRequest {
-    let messages = list(body, "messages");
+    let messages = array_at(body, "messages");
     let name = |tool: &Value| {
         let function = tool.get("function").map(|function| text_at(function, "name"));
         function.unwrap_or_else(|| text_at(tool, "name"))
     };
-    let tools = list(body, "tools").iter();
+    let tools = array_at(body, "tools").iter();
     ModelRequest {
         tools: tools.map(|tool| OfferedTool { name: name(tool), takes_text: false }).collect(),
         results: messages.iter().filter(|message| text_at(message, "role") == "tool").count(),
-        prompt: said_by(messages, "user", "content"),
+        prompt: text_of_role(messages, "user", "content"),
         last: messages.last().map(ToString::to_string).unwrap_or_default(),
         session: text_at(body, "user"),
         ..ModelRequest::default()
     }
 }
 
-pub(super) fn write(turn: &ModelTurn, asked: &ModelRequest) -> EncodedAnswer {
+pub(super) fn write(turn: &ModelTurn, request: &ModelRequest) -> EncodedAnswer {
     let tokens = turn.tokens;
     let usage = json!({
         "prompt_tokens": tokens.input,
@@ -33,20 +33,20 @@ pub(super) fn write(turn: &ModelTurn, asked: &ModelRequest) -> EncodedAnswer {
         "prompt_tokens_details": { "cached_tokens": tokens.cached },
         "completion_tokens_details": { "reasoning_tokens": tokens.reasoning },
     });
-    let call = arguments_of(&turn.act).map(|(name, arguments)| {
+    let call = call_arguments(&turn.action).map(|(name, arguments)| {
         let function = json!({ "name": name, "arguments": arguments.to_string() });
         json!({ "index": 0, "id": format!("call_{}", turn.number), "type": "function", "function": function })
     });
-    let (content, finish) = match &turn.act {
+    let (content, finish) = match &turn.action {
         TurnAction::Text(text) => {
-            let said = turn.say.as_ref().map(|said| format!("{said}\n")).unwrap_or_default();
-            (Some(said + text), "stop")
+            let before = turn.text.as_ref().map(|before| format!("{before}\n")).unwrap_or_default();
+            (Some(before + text), "stop")
         }
-        TurnAction::Call { .. } | TurnAction::Custom { .. } => (turn.say.clone(), "tool_calls"),
+        TurnAction::Call { .. } | TurnAction::Custom { .. } => (turn.text.clone(), "tool_calls"),
     };
     let document = |object: &str, choices: Value, usage: Option<&Value>| {
         json!({
-            "id": format!("chatcmpl_{}", turn.number), "object": object, "created": 0, "model": asked.model,
+            "id": format!("chatcmpl_{}", turn.number), "object": object, "created": 0, "model": request.model,
             "choices": choices, "usage": usage,
         })
     };
@@ -67,5 +67,5 @@ pub(super) fn write(turn: &ModelTurn, asked: &ModelRequest) -> EncodedAnswer {
         message.insert("tool_calls".to_owned(), json!([call]));
     }
     let choices = json!([{ "index": 0, "message": message, "finish_reason": finish }]);
-    EncodedAnswer { whole: document("chat.completion", choices, Some(&usage)), events, half }
+    EncodedAnswer { document: document("chat.completion", choices, Some(&usage)), events, half }
 }

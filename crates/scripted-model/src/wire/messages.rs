@@ -3,26 +3,26 @@
 use serde_json::{Value, json};
 
 use super::{
-    EncodedAnswer, ModelRequest, ModelTurn, OfferedTool, SseEvent, TurnAction, arguments_of, list, said_by,
-    text_at,
+    EncodedAnswer, ModelRequest, ModelTurn, OfferedTool, SseEvent, TurnAction, array_at, call_arguments,
+    text_at, text_of_role,
 };
 
 pub(super) fn read(body: &Value) -> ModelRequest {
-    let messages = list(body, "messages");
+    let messages = array_at(body, "messages");
     let is_result = |block: &&Value| text_at(block, "type") == "tool_result";
-    let tools = list(body, "tools").iter();
+    let tools = array_at(body, "tools").iter();
     let session = body.get("metadata").map(|metadata| text_at(metadata, "user_id"));
     ModelRequest {
         tools: tools.map(|tool| OfferedTool { name: text_at(tool, "name"), takes_text: false }).collect(),
-        results: messages.iter().flat_map(|message| list(message, "content")).filter(is_result).count(),
-        prompt: said_by(messages, "user", "content"),
+        results: messages.iter().flat_map(|message| array_at(message, "content")).filter(is_result).count(),
+        prompt: text_of_role(messages, "user", "content"),
         last: messages.last().map(ToString::to_string).unwrap_or_default(),
         session: session.unwrap_or_default(),
         ..ModelRequest::default()
     }
 }
 
-/// This format counts the cached tokens beside the others, not among them.
+/// In this format `input_tokens` excludes the cached tokens.
 fn usage(turn: &ModelTurn, output: u64) -> Value {
     json!({
         "input_tokens": turn.tokens.input.saturating_sub(turn.tokens.cached),
@@ -33,30 +33,30 @@ fn usage(turn: &ModelTurn, output: u64) -> Value {
 }
 
 fn blocks(turn: &ModelTurn) -> Vec<Value> {
-    let said = turn.say.as_ref().map(|text| json!({ "type": "text", "text": text }));
-    let act = match (&turn.act, arguments_of(&turn.act)) {
+    let text = turn.text.as_ref().map(|text| json!({ "type": "text", "text": text }));
+    let action = match (&turn.action, call_arguments(&turn.action)) {
         (_, Some((name, input))) => {
             json!({ "type": "tool_use", "id": format!("toolu_{}", turn.number), "name": name, "input": input })
         }
         (TurnAction::Text(text), _) => json!({ "type": "text", "text": text }),
         (TurnAction::Call { .. } | TurnAction::Custom { .. }, None) => Value::Null,
     };
-    said.into_iter().chain([act]).collect()
+    text.into_iter().chain([action]).collect()
 }
 
-fn message(turn: &ModelTurn, asked: &ModelRequest, content: &[Value], stop: Option<&str>) -> Value {
-    // Before the end, hardly anything is written.
+fn message(turn: &ModelTurn, request: &ModelRequest, content: &[Value], stop: Option<&str>) -> Value {
+    // At the start of a stream, hardly any output exists yet.
     let output = if stop.is_some() { turn.tokens.output } else { 1 };
     json!({
-        "id": format!("msg_{}", turn.number), "type": "message", "role": "assistant", "model": asked.model,
+        "id": format!("msg_{}", turn.number), "type": "message", "role": "assistant", "model": request.model,
         "content": content, "stop_reason": stop, "stop_sequence": null, "usage": usage(turn, output),
     })
 }
 
-pub(super) fn write(turn: &ModelTurn, asked: &ModelRequest) -> EncodedAnswer {
-    let stop = if matches!(turn.act, TurnAction::Text(_)) { "end_turn" } else { "tool_use" };
+pub(super) fn write(turn: &ModelTurn, request: &ModelRequest) -> EncodedAnswer {
+    let stop = if matches!(turn.action, TurnAction::Text(_)) { "end_turn" } else { "tool_use" };
     let blocks = blocks(turn);
-    let mut events = vec![start(turn, asked)];
+    let mut events = vec![start(turn, request)];
     for (index, block) in blocks.iter().enumerate() {
         let (empty, delta) = if text_at(block, "type") == "text" {
             let delta = json!({ "type": "text_delta", "text": text_at(block, "text") });
@@ -80,13 +80,13 @@ pub(super) fn write(turn: &ModelTurn, asked: &ModelRequest) -> EncodedAnswer {
     });
     events.push(SseEvent::named("message_delta", delta));
     events.push(SseEvent::named("message_stop", json!({})));
-    EncodedAnswer { whole: message(turn, asked, &blocks, Some(stop)), events, half }
+    EncodedAnswer { document: message(turn, request, &blocks, Some(stop)), events, half }
 }
 
-fn start(turn: &ModelTurn, asked: &ModelRequest) -> SseEvent {
-    SseEvent::named("message_start", json!({ "message": message(turn, asked, &[], None) }))
+fn start(turn: &ModelTurn, request: &ModelRequest) -> SseEvent {
+    SseEvent::named("message_start", json!({ "message": message(turn, request, &[], None) }))
 }
 
-pub(super) fn failed(turn: &ModelTurn, asked: &ModelRequest, error: &Value) -> Vec<SseEvent> {
-    vec![start(turn, asked), SseEvent::named("error", json!({ "error": error }))]
+pub(super) fn error_events(turn: &ModelTurn, request: &ModelRequest, error: &Value) -> Vec<SseEvent> {
+    vec![start(turn, request), SseEvent::named("error", json!({ "error": error }))]
 }

@@ -1,4 +1,4 @@
-//! The real agents against the server: a file through a shell step, and a structured answer at the end.
+//! The real agents against the server: they write a file in a shell step and end with a structured answer.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,35 +10,36 @@ use tempfile::TempDir;
 use testkit::agents;
 
 use crate::HELLO;
-use crate::playing;
+use crate::start_model;
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"status":{"type":"string"},"summary":{"type":"string"}},"required":["status","summary"],"additionalProperties":false}"#;
 
-/// A folder for one session: a home, a place for temporary files that is no parent of it, a place to work.
-struct Scene {
-    folder: TempDir,
+/// Folders for one session: `home`, `tmp` (not a parent of `home`) and `work`.
+struct SessionFolder {
+    root: TempDir,
 }
 
-/// How a session ended.
-struct Session {
+struct SessionOutput {
     code: Option<i32>,
     events: Vec<Value>,
     stderr: String,
 }
 
-impl Scene {
+impl SessionFolder {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        ["home", "tmp", "work"].iter().for_each(|name| fs::create_dir(folder.path().join(name)).unwrap());
-        fs::write(folder.path().join("schema.json"), SCHEMA).unwrap();
-        Self { folder }
+        let root = tempfile::tempdir().unwrap();
+        for name in ["home", "tmp", "work"] {
+            fs::create_dir(root.path().join(name)).unwrap();
+        }
+        fs::write(root.path().join("schema.json"), SCHEMA).unwrap();
+        Self { root }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.root.path().join(name)
     }
 
-    /// A program in an environment that holds nothing of the machine's.
+    /// An agent with nothing of the machine's environment but `PATH`.
     fn command(&self, agent: &str) -> Command {
         let mut command = Command::new(agents::program(agent));
         command
@@ -51,19 +52,19 @@ impl Scene {
         command
     }
 
-    fn run(&self, command: &mut Command) -> Session {
+    fn run(&self, command: &mut Command) -> SessionOutput {
         fs::write(self.path("prompt"), "make hello.txt").unwrap();
         let prompt = fs::File::open(self.path("prompt")).unwrap();
         let output = command.stdin(Stdio::from(prompt)).output().unwrap();
         let lines = String::from_utf8_lossy(&output.stdout).into_owned();
-        Session {
+        SessionOutput {
             code: output.status.code(),
             events: lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
     }
 
-    fn codex(&self, model: &ScriptedModel, name: &str) -> Session {
+    fn codex(&self, model: &ScriptedModel, name: &str) -> SessionOutput {
         let provider = format!(
             "model_providers.scripted={{name=\"scripted\",base_url=\"{}/v1\",env_key=\"SCRIPTED_KEY\",wire_api=\"responses\",\
              request_max_retries=1,stream_max_retries=1}}",
@@ -92,7 +93,7 @@ impl Scene {
         self.run(&mut command)
     }
 
-    fn claude(&self, model: &ScriptedModel) -> Session {
+    fn claude(&self, model: &ScriptedModel) -> SessionOutput {
         let mut command = self.command("claude");
         command
             .env("CLAUDE_CONFIG_DIR", self.path("home"))
@@ -114,19 +115,19 @@ impl Scene {
         self.run(&mut command)
     }
 
-    fn assert_made(&self, session: &Session) {
+    fn assert_file_written(&self, session: &SessionOutput) {
         assert_eq!(session.code, Some(0), "{}\n{:?}", session.stderr, session.events);
-        let made = fs::read_to_string(self.path("work/hello.txt"));
-        assert_eq!(made.ok().as_deref(), Some("hello\n"), "{}\n{:?}", session.stderr, session.events);
+        let content = fs::read_to_string(self.path("work/hello.txt"));
+        assert_eq!(content.ok().as_deref(), Some("hello\n"), "{}\n{:?}", session.stderr, session.events);
     }
 }
 
-fn steps(model: &ScriptedModel) -> Vec<Option<usize>> {
-    let of_script = |request: &scripted_model::LoggedRequest| request.kind == RequestKind::Step;
-    model.requests().iter().filter(|request| of_script(request)).map(|request| request.step).collect()
+fn chosen_steps(model: &ScriptedModel) -> Vec<Option<usize>> {
+    let requests = model.requests().into_iter().filter(|request| request.kind == RequestKind::Step);
+    requests.map(|request| request.step).collect()
 }
 
-/// The script, with its first answer cut once.
+/// The script with a cut of its first answer, once.
 fn with_cut(script: &str) -> String {
     script.replacen(
         "[[part.step]]\ndo.final",
@@ -136,80 +137,86 @@ fn with_cut(script: &str) -> String {
 }
 
 #[test]
-fn codex_makes_a_file_and_ends_in_the_structured_answer() {
-    let (scene, model) = (Scene::new(), playing(HELLO));
-    let session = scene.codex(&model, "gpt-5.5");
-    scene.assert_made(&session);
-    let last: Value = serde_json::from_str(&fs::read_to_string(scene.path("last.json")).unwrap()).unwrap();
+fn codex_writes_a_file_and_ends_with_the_structured_answer() {
+    let folder = SessionFolder::new();
+    let model = start_model(HELLO);
+    let session = folder.codex(&model, "gpt-5.5");
+    folder.assert_file_written(&session);
+    let last: Value = serde_json::from_str(&fs::read_to_string(folder.path("last.json")).unwrap()).unwrap();
     assert_eq!(last, json!({ "status": "done", "summary": "made it" }));
     let end = session.events.last().unwrap();
     assert_eq!(end["type"], "turn.completed");
     let usage = &end["usage"];
     assert_eq!((&usage["input_tokens"], &usage["cached_input_tokens"]), (&json!(6000), &json!(3200)));
     assert_eq!((&usage["output_tokens"], &usage["reasoning_output_tokens"]), (&json!(120), &json!(17)));
-    assert_eq!(steps(&model), [Some(0), Some(1)]);
-    let asked = &model.requests()[0];
-    assert_eq!(asked.headers["authorization"], "(hidden)");
-    assert_eq!(asked.body["text"]["format"]["schema"], serde_json::from_str::<Value>(SCHEMA).unwrap());
+    assert_eq!(chosen_steps(&model), [Some(0), Some(1)]);
+    let first = &model.requests()[0];
+    assert_eq!(first.headers["authorization"], "(hidden)");
+    assert_eq!(first.body["text"]["format"]["schema"], serde_json::from_str::<Value>(SCHEMA).unwrap());
 }
 
 #[test]
-fn codex_makes_a_file_in_code_mode() {
-    let (scene, model) = (Scene::new(), playing(HELLO));
-    scene.assert_made(&scene.codex(&model, "gpt-6-sol"));
+fn codex_writes_a_file_in_code_mode() {
+    let folder = SessionFolder::new();
+    let model = start_model(HELLO);
+    folder.assert_file_written(&folder.codex(&model, "gpt-6-sol"));
     assert!(model.requests()[0].tools.contains(&"exec".to_owned()));
 }
 
 #[test]
-fn codex_goes_on_after_an_error_and_a_cut_stream() {
+fn codex_retries_after_an_http_error_and_a_cut_stream() {
     let fault = "fault = [{ times = 1, what.http.status = 500 }, { times = 1, what = 'cut' }]\n[[part.step]]\ndo.final";
-    let (scene, model) = (Scene::new(), playing(&HELLO.replacen("[[part.step]]\ndo.final", fault, 1)));
-    scene.assert_made(&scene.codex(&model, "gpt-5.5"));
+    let folder = SessionFolder::new();
+    let model = start_model(&HELLO.replacen("[[part.step]]\ndo.final", fault, 1));
+    folder.assert_file_written(&folder.codex(&model, "gpt-5.5"));
     let faults: Vec<_> = model.requests().into_iter().map(|request| request.fault).collect();
     assert_eq!(faults, [Some("http 500".to_owned()), Some("cut".to_owned()), None, None]);
 }
 
 #[test]
-fn claude_makes_a_file_and_ends_in_the_structured_answer() {
-    let (scene, model) = (Scene::new(), playing(HELLO));
-    let session = scene.claude(&model);
-    scene.assert_made(&session);
+fn claude_writes_a_file_and_ends_with_the_structured_answer() {
+    let folder = SessionFolder::new();
+    let model = start_model(HELLO);
+    let session = folder.claude(&model);
+    folder.assert_file_written(&session);
     let end = session.events.last().unwrap();
     assert_eq!((&end["type"], &end["is_error"]), (&json!("result"), &json!(false)));
     assert_eq!(end["structured_output"], json!({ "status": "done", "summary": "made it" }));
     let usage = &end["usage"];
     assert_eq!((&usage["input_tokens"], &usage["cache_read_input_tokens"]), (&json!(2800), &json!(3200)));
-    assert_eq!(steps(&model), [Some(0), Some(1)]);
+    assert_eq!(chosen_steps(&model), [Some(0), Some(1)]);
 }
 
 #[test]
-fn claude_asks_again_without_a_stream_when_its_first_block_was_cut() {
-    let script = with_cut(&HELLO.replace("say = \"first a file\"\n", ""));
-    let (scene, model) = (Scene::new(), playing(&script));
-    scene.assert_made(&scene.claude(&model));
-    assert_eq!(steps(&model), [Some(0), Some(0), Some(1)]);
+fn claude_retries_without_streaming_after_a_cut_in_the_first_block() {
+    let script = with_cut(&HELLO.replace("text = \"first a file\"\n", ""));
+    let folder = SessionFolder::new();
+    let model = start_model(&script);
+    folder.assert_file_written(&folder.claude(&model));
+    assert_eq!(chosen_steps(&model), [Some(0), Some(0), Some(1)]);
     let requests = model.requests();
-    let of_script = requests.iter().filter(|request| request.kind == RequestKind::Step);
+    let step_requests = requests.iter().filter(|request| request.kind == RequestKind::Step);
     assert_eq!(
-        of_script.map(|request| request.body["stream"] == true).collect::<Vec<_>>(),
+        step_requests.map(|request| request.body["stream"] == true).collect::<Vec<_>>(),
         [true, false, true]
     );
 }
 
 #[test]
-fn claude_gives_up_when_it_had_a_whole_block_before_the_cut() {
-    let (scene, model) = (Scene::new(), playing(&with_cut(HELLO)));
-    let session = scene.claude(&model);
+fn claude_gives_up_after_a_cut_behind_a_complete_block() {
+    let folder = SessionFolder::new();
+    let model = start_model(&with_cut(HELLO));
+    let session = folder.claude(&model);
     let end = session.events.last().unwrap();
     assert_eq!((session.code, &end["is_error"]), (Some(1), &json!(true)), "{}", session.stderr);
-    assert_eq!(steps(&model), [Some(0)]);
+    assert_eq!(chosen_steps(&model), [Some(0)]);
 }
 
 #[test]
-fn the_agents_are_at_their_pinned_versions() {
+fn installed_agents_have_the_pinned_versions() {
     for agent in ["codex", "claude"] {
-        let output = Scene::new().command(agent).arg("--version").output().unwrap();
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(told.contains(&agents::pinned_version(agent)), "{agent}: {told}");
+        let output = SessionFolder::new().command(agent).arg("--version").output().unwrap();
+        let version = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(version.contains(&agents::pinned_version(agent)), "{agent}: {version}");
     }
 }

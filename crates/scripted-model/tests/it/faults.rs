@@ -1,12 +1,12 @@
-//! What goes wrong on demand, on the wire.
+//! Injected faults, as a client sees them on the wire.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::client::{Reply, open, post};
-use crate::playing;
+use crate::client::{Reply, connect, post};
+use crate::start_model;
 
 const PATHS: [&str; 4] = [
     "/v1/responses",
@@ -15,8 +15,8 @@ const PATHS: [&str; 4] = [
     "/v1beta/models/m:streamGenerateContent?alt=sse",
 ];
 
-/// A request that every format reads, each its own part of it.
-fn asking(is_stream: bool) -> Value {
+/// A request that is valid in every wire format.
+fn request_body(is_stream: bool) -> Value {
     json!({
         "stream": is_stream,
         "prompt_cache_key": "s1",
@@ -31,57 +31,57 @@ fn with_fault(fault: &str) -> String {
     format!("[[part]]\n[[part.step]]\ndo.final = 'the answer'\nfault = [{fault}]\n")
 }
 
-fn names(model: &scripted_model::ScriptedModel) -> Vec<Option<String>> {
+fn fault_names(model: &scripted_model::ScriptedModel) -> Vec<Option<String>> {
     model.requests().into_iter().map(|request| request.fault).collect()
 }
 
 #[test]
-fn an_http_error_has_its_status_its_headers_and_its_body_as_often_as_it_says() {
+fn http_error_has_its_status_headers_and_body_as_often_as_the_script_says() {
     let fault = "{ times = 2, what.http = { status = 429, headers = { retry-after = '1' }, \
         body = { error = { type = 'usage_limit_reached', resets_at = 1900000000 } } } }, { times = 1, what.http.status = 500 }";
     for path in PATHS {
-        let model = playing(&with_fault(fault));
-        let replies: Vec<Reply> = (0..4).map(|_| post(model.address(), path, &asking(true))).collect();
+        let model = start_model(&with_fault(fault));
+        let replies: Vec<Reply> = (0..4).map(|_| post(model.address(), path, &request_body(true))).collect();
         let statuses: Vec<u16> = replies.iter().filter_map(|reply| reply.status).collect();
         assert_eq!(statuses, [429, 429, 500, 200], "{path}");
         assert_eq!(replies[0].headers["retry-after"], "1");
         assert_eq!(replies[1].json()["error"]["resets_at"], 1_900_000_000);
         assert!(replies[2].json()["error"].is_object());
         assert!(replies[3].body.contains("the answer"));
-        let told = names(&model);
+        let names = fault_names(&model);
         assert_eq!(
-            told,
+            names,
             [Some("http 429".to_owned()), Some("http 429".to_owned()), Some("http 500".to_owned()), None]
         );
     }
 }
 
 #[test]
-fn errors_without_a_body_get_what_their_format_has() {
+fn http_error_without_a_body_gets_the_formats_error_body() {
     for (path, pointer, kind) in [
         ("/v1/messages", "/error/type", "overloaded_error"),
         ("/v1/responses", "/error/code", "scripted"),
         ("/v1beta/models/m:generateContent", "/error/status", "INTERNAL"),
     ] {
-        let model = playing("[[part]]\n[[part.step]]\nfault = [{ what.http.status = 529 }]\n");
+        let model = start_model("[[part]]\n[[part.step]]\nfault = [{ what.http.status = 529 }]\n");
         for _ in 0..3 {
-            let reply = post(model.address(), path, &asking(false));
+            let reply = post(model.address(), path, &request_body(false));
             assert_eq!((reply.status, reply.json().pointer(pointer)), (Some(529), Some(&json!(kind))));
         }
     }
 }
 
 #[test]
-fn a_dropped_connection_says_nothing() {
+fn dropped_connection_sends_no_response() {
     for path in PATHS {
-        let model = playing(&with_fault("{ times = 1, what = 'drop' }"));
-        assert_eq!(post(model.address(), path, &asking(true)), Reply::default());
-        assert_eq!(post(model.address(), path, &asking(true)).status, Some(200));
+        let model = start_model(&with_fault("{ times = 1, what = 'drop' }"));
+        assert_eq!(post(model.address(), path, &request_body(true)), Reply::default());
+        assert_eq!(post(model.address(), path, &request_body(true)).status, Some(200));
     }
 }
 
 #[test]
-fn a_cut_answer_begins_and_does_not_end() {
+fn cut_answer_is_incomplete() {
     for path in PATHS {
         for is_stream in [true, false] {
             let path = if is_stream {
@@ -89,18 +89,18 @@ fn a_cut_answer_begins_and_does_not_end() {
             } else {
                 path.replace("streamGenerateContent?alt=sse", "generateContent")
             };
-            let model = playing(&with_fault("{ times = 1, what = 'cut' }"));
-            let reply = post(model.address(), &path, &asking(is_stream));
-            assert_eq!((reply.status, reply.is_whole), (Some(200), false), "{path}: {}", reply.body);
+            let model = start_model(&with_fault("{ times = 1, what = 'cut' }"));
+            let reply = post(model.address(), &path, &request_body(is_stream));
+            assert_eq!((reply.status, reply.is_complete), (Some(200), false), "{path}: {}", reply.body);
             assert!(!reply.body.is_empty(), "{path}");
-            let whole = post(model.address(), &path, &asking(is_stream));
-            assert!(whole.is_whole && whole.body.len() > reply.body.len(), "{path}");
+            let complete = post(model.address(), &path, &request_body(is_stream));
+            assert!(complete.is_complete && complete.body.len() > reply.body.len(), "{path}");
         }
     }
 }
 
 #[test]
-fn an_error_in_the_stream_looks_as_its_format_has_it() {
+fn error_in_the_stream_has_the_formats_shape() {
     let fault = "{ what.event = { code = 'context_length_exceeded', type = 'overloaded_error', message = 'too long' } }";
     for (path, name, pointer) in [
         ("/v1/responses", "response.failed", "/response/error/code"),
@@ -108,28 +108,28 @@ fn an_error_in_the_stream_looks_as_its_format_has_it() {
         ("/v1/chat/completions", "", "/error/code"),
         ("/v1beta/models/m:streamGenerateContent?alt=sse", "", "/error/code"),
     ] {
-        let model = playing(&with_fault(fault));
-        let reply = post(model.address(), path, &asking(true));
-        let (found, data) = reply.events().pop().unwrap();
-        assert_eq!((found.as_str(), data.pointer(pointer)), (name, Some(&json!("context_length_exceeded"))));
-        assert!(reply.is_whole && !reply.body.contains("the answer"));
+        let model = start_model(&with_fault(fault));
+        let reply = post(model.address(), path, &request_body(true));
+        let (event, data) = reply.events().pop().unwrap();
+        assert_eq!((event.as_str(), data.pointer(pointer)), (name, Some(&json!("context_length_exceeded"))));
+        assert!(reply.is_complete && !reply.body.contains("the answer"));
     }
-    let model = playing(&with_fault(fault));
-    assert_eq!(post(model.address(), "/v1/messages", &asking(false)).status, Some(500));
+    let model = start_model(&with_fault(fault));
+    assert_eq!(post(model.address(), "/v1/messages", &request_body(false)).status, Some(500));
 }
 
 #[test]
-fn a_hang_begins_an_answer_and_lasts_until_the_client_goes() {
-    let model = playing(&with_fault("{ what = 'hang' }"));
-    let body = asking(true).to_string();
-    let mut stream = open(model.address());
+fn hang_sends_the_headers_and_then_nothing() {
+    let model = start_model(&with_fault("{ what = 'hang' }"));
+    let body = request_body(true).to_string();
+    let mut stream = connect(model.address());
     write!(stream, "POST /v1/messages HTTP/1.1\r\nhost: l\r\ncontent-length: {}\r\n\r\n{body}", body.len())
         .unwrap();
-    let mut begun = [0; 15];
-    stream.read_exact(&mut begun).unwrap();
-    assert_eq!(&begun, b"HTTP/1.1 200 OK");
+    let mut status_line = [0; 15];
+    stream.read_exact(&mut status_line).unwrap();
+    assert_eq!(&status_line, b"HTTP/1.1 200 OK");
     assert!(model.wait_until(Duration::from_secs(60), |requests| requests.len() == 1));
-    // Others are answered meanwhile, and the server can be stopped.
+    // Meanwhile the server answers other requests, and it can stop.
     assert_eq!(post(model.address(), "/v1/messages/count_tokens", &json!({})).status, Some(200));
     drop(model);
     let mut rest = Vec::new();
@@ -138,21 +138,21 @@ fn a_hang_begins_an_answer_and_lasts_until_the_client_goes() {
 }
 
 #[test]
-fn a_delayed_answer_does_not_come_before_its_time() {
-    let model = playing("[[part]]\n[[part.step]]\ndo.final = 'x'\ndelay_ms = 300\n");
+fn delayed_answer_takes_at_least_its_delay() {
+    let model = start_model("[[part]]\n[[part.step]]\ndo.final = 'x'\ndelay_ms = 300\n");
     let before = Instant::now();
-    assert_eq!(post(model.address(), "/v1/messages", &asking(true)).status, Some(200));
+    assert_eq!(post(model.address(), "/v1/messages", &request_body(true)).status, Some(200));
     assert!(before.elapsed() >= Duration::from_millis(300));
 }
 
 #[test]
-fn counting_requests_gives_each_session_its_own_row_of_steps_and_faults_are_no_steps() {
-    let model = playing(
+fn steps_counted_by_requests_are_per_session_and_exclude_faults() {
+    let model = start_model(
         "count = 'requests'\n[[part]]\n[[part.step]]\ndo.final = '0'\nfault = [{ times = 1, what.http.status = 500 }]\n\
         [[part.step]]\ndo.final = '1'\n",
     );
     let step = |session: &str| {
-        let mut body = asking(true);
+        let mut body = request_body(true);
         body["prompt_cache_key"] = json!(session);
         post(model.address(), "/v1/responses", &body);
         model.requests().pop().unwrap().step.unwrap()
@@ -162,12 +162,14 @@ fn counting_requests_gives_each_session_its_own_row_of_steps_and_faults_are_no_s
 }
 
 #[test]
-fn nobody_can_ask_for_ever() {
-    let model = playing("requests_max = 2\n[[part]]\n[[part.step]]\ndo.final = 'x'\n");
+fn requests_beyond_the_limit_are_refused() {
+    let model = start_model("requests_max = 2\n[[part]]\n[[part.step]]\ndo.final = 'x'\n");
     let statuses: Vec<Option<u16>> =
-        (0..4).map(|_| post(model.address(), "/v1/messages", &asking(true)).status).collect();
+        (0..4).map(|_| post(model.address(), "/v1/messages", &request_body(true)).status).collect();
     assert_eq!(statuses, [Some(200), Some(200), Some(400), Some(400)]);
     assert!(
-        post(model.address(), "/v1/messages", &asking(true)).body.contains("the script allows 2 requests")
+        post(model.address(), "/v1/messages", &request_body(true))
+            .body
+            .contains("the script allows 2 requests")
     );
 }

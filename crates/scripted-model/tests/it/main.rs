@@ -1,5 +1,5 @@
-//! The server, asked over real connections by raw requests and by the real agents.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "here a fault is a failed test")]
+//! Tests the server over real connections, with raw requests and with the real agents.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "an error here is a failed test")]
 
 mod agents;
 mod client;
@@ -10,8 +10,7 @@ mod wire_formats;
 
 use scripted_model::{ModelScript, ScriptedModel};
 
-/// A server that plays this script.
-fn playing(script: &str) -> ScriptedModel {
+fn start_model(script: &str) -> ScriptedModel {
     ScriptedModel::start(ModelScript::parse(script).unwrap()).unwrap()
 }
 
@@ -19,7 +18,7 @@ fn playing(script: &str) -> ScriptedModel {
 const HELLO: &str = r#"
 [[part]]
 [[part.step]]
-say = "first a file"
+text = "first a file"
 do.shell = "echo hello > hello.txt"
 [[part.step]]
 do.final = { status = "done", summary = "made it" }

@@ -1,4 +1,4 @@
-//! The server as a program and as a thread: where it listens, what it logs, when it ends.
+//! The server as a program and as a thread: its address, its log, its end.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 use testkit::processes::wait_for;
 
 use crate::HELLO;
-use crate::client::{ask, post};
-use crate::playing;
+use crate::client::{post, send};
+use crate::start_model;
 
 #[test]
-fn it_listens_on_the_loopback_interface_and_nowhere_else() {
-    let model = playing(HELLO);
+fn server_listens_on_the_loopback_interface_only() {
+    let model = start_model(HELLO);
     let address = model.address();
     assert_eq!(address.ip(), IpAddr::V4(Ipv4Addr::LOCALHOST));
-    // The kernel's own list: address and port of every listener, in hexadecimal.
+    // The kernel's list: address and port of every listener, in hexadecimal.
     let port = format!(":{:04X}", address.port());
     let lists = ["/proc/self/net/tcp", "/proc/self/net/tcp6"]
         .map(|path| fs::read_to_string(path).unwrap_or_default());
@@ -25,7 +25,8 @@ fn it_listens_on_the_loopback_interface_and_nowhere_else() {
         .flat_map(|list| list.lines())
         .filter_map(|line| {
             let mut fields = line.split_whitespace().skip(1);
-            let (local, state) = (fields.next()?, fields.nth(1)?);
+            let local = fields.next()?;
+            let state = fields.nth(1)?;
             (local.ends_with(&port) && state == "0A").then(|| local.to_owned())
         })
         .collect();
@@ -33,8 +34,8 @@ fn it_listens_on_the_loopback_interface_and_nowhere_else() {
 }
 
 #[test]
-fn it_ends_when_it_is_dropped() {
-    let model = playing(HELLO);
+fn dropping_the_server_stops_it() {
+    let model = start_model(HELLO);
     let address = model.address();
     assert!(TcpStream::connect(address).is_ok());
     drop(model);
@@ -43,14 +44,14 @@ fn it_ends_when_it_is_dropped() {
 }
 
 #[test]
-fn no_key_is_ever_written_down() {
+fn api_keys_are_redacted_in_the_log() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("requests.jsonl");
     let script = scripted_model::ModelScript::parse(HELLO).unwrap();
     let model = scripted_model::ScriptedModel::start_at(script, 0, Some(&log)).unwrap();
     let head = "POST /v1beta/models/m:generateContent?key=sk-secret&alt=sse HTTP/1.1\r\nauthorization: Bearer sk-secret\r\n\
         x-api-key: sk-secret\r\nX-Goog-Api-Key: sk-secret\r\nuser-agent: me\r\ncontent-length: 2\r\n";
-    ask(model.address(), head, "{}");
+    send(model.address(), head, "{}");
     let text = fs::read_to_string(&log).unwrap();
     assert!(!text.contains("sk-secret"), "{text}");
     let entry: Value = serde_json::from_str(text.trim_end()).unwrap();
@@ -62,12 +63,12 @@ fn no_key_is_ever_written_down() {
     );
     assert_eq!(
         (&entry["method"], &entry["kind"], &entry["wire"]),
-        (&json!("POST"), &json!("aside"), &json!("gemini"))
+        (&json!("POST"), &json!("side"), &json!("gemini"))
     );
 }
 
 #[test]
-fn the_program_says_where_it_listens_and_logs_what_it_is_asked() {
+fn program_writes_its_port_and_logs_requests() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     fs::write(path("script.toml"), HELLO).unwrap();
@@ -81,7 +82,7 @@ fn the_program_says_where_it_listens_and_logs_what_it_is_asked() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    wait_for("the port", || path("port").exists());
+    wait_for("the port file", || path("port").exists());
     let port: u16 = fs::read_to_string(path("port")).unwrap().parse().unwrap();
     let reply = post((Ipv4Addr::LOCALHOST, port).into(), "/v1/messages", &json!({ "messages": [] }));
     child.kill().unwrap();
@@ -91,22 +92,22 @@ fn the_program_says_where_it_listens_and_logs_what_it_is_asked() {
 }
 
 #[test]
-fn the_program_says_what_is_wrong_with_its_arguments_or_its_script() {
+fn program_reports_invalid_arguments_and_scripts() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script.toml");
     fs::write(&script, "part = []").unwrap();
     let script = script.display().to_string();
-    for (args, fault) in [
+    for (args, error) in [
         (&[][..], "usage: scripted-model --script FILE"),
-        (&["--scrip", "x"], "`--scrip` is not known"),
+        (&["--scrip", "x"], "unknown option `--scrip`"),
         (&["--script"], "`--script` needs a value"),
         (&["--script", "/nowhere.toml"], "/nowhere.toml: No such file"),
         (&["--script", &script], "the script has no part"),
-        (&["--script", &script, "--port", "x"], "`x` is no port"),
+        (&["--script", &script, "--port", "x"], "`x` is not a port number"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_scripted-model")).args(args).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{told}");
-        assert!(told.contains(fault), "{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(error), "{stderr}");
     }
 }

@@ -131,6 +131,20 @@ fn completions_and_manual_pages_are_generated() {
 }
 
 #[test]
+fn bash_completes_eval_like_the_evaluations_own_program() {
+    let sandbox = ready();
+    let script = format!(
+        "source <({} completions bash)
+         _runner-eval() {{ COMPREPLY=(\"${{COMP_WORDS[*]}}, word $COMP_CWORD\"); }}
+         COMP_WORDS=(runner eval run --ta) COMP_CWORD=3; _runner_with_eval runner --ta run; echo \"${{COMPREPLY[*]}}\"
+         COMP_WORDS=(runner sta) COMP_CWORD=1; _runner_with_eval runner sta runner; echo \"${{COMPREPLY[*]}}\"",
+        crate::RUNNER
+    );
+    let output = run(sandbox.command("bash").args(["-c", &script])).ok().stdout;
+    assert_eq!(output, "runner-eval run --ta, word 2\nstart status\n");
+}
+
+#[test]
 fn tree_status_and_select_are_drawn_for_the_terminal_width() {
     let sandbox = started();
     sandbox.write(".runner/state/tree.json", PLAN);

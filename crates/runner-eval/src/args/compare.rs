@@ -1,0 +1,20 @@
+//! Arguments of `runner eval compare`.
+
+use clap::Args;
+
+/// Compare two results case by case
+///
+/// BASE and NEW are runs or folders of results, optionally with @AGENT. Shows the mean difference of the pass rates with its
+/// confidence interval, wins, ties and losses by case, and a permutation test.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner eval compare monday tuesday
+  runner eval compare nightly@codex nightly@claude --json")]
+pub(crate) struct CompareArgs {
+    /// Results to compare with
+    #[arg(value_name = "BASE")]
+    pub(crate) base: String,
+    /// New results
+    #[arg(value_name = "NEW")]
+    pub(crate) new: String,
+}

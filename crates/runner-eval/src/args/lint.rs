@@ -1,0 +1,25 @@
+//! Arguments of `runner eval lint`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::CaseArgs;
+
+/// Test the cases: solutions must succeed, doing nothing must not
+///
+/// A case with a cheat is also tested with it: it must not succeed.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  runner eval lint
+  runner eval lint roman-numerals --json")]
+pub(crate) struct LintArgs {
+    #[command(flatten)]
+    pub(crate) cases: CaseArgs,
+    /// Runner to use [default: the one beside this program]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) runner: Option<PathBuf>,
+    /// Trials to run at the same time
+    #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) jobs: u32,
+}

@@ -1,0 +1,141 @@
+//! The workspace of a trial: a repository created from the case's fixture, and a private folder beside it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use runner_core::layout::Doc;
+use runner_host::ops::demo_repo;
+use supervise::executables;
+
+use crate::case::CheckCommand;
+use crate::case::suite::LoadedCase;
+use crate::execution::process::{CommandRunner, CommandSpec, resolve_argv};
+use crate::files;
+use crate::plan::agent::{EvalAgent, NOP_SCENARIO};
+
+pub(crate) struct Workspace {
+    pub(crate) repository: PathBuf,
+    /// Files that are not the agent's: its scenario, the checked copy, output.
+    pub(crate) private: PathBuf,
+}
+
+/// The variable with the case's folder, for setup and teardown.
+const CASE_DIR_VARIABLE: &str = "EVAL_CASE_DIR";
+
+impl Workspace {
+    /// The paths of an attempt's workspace; creates nothing.
+    pub(crate) fn new(workspaces: &Path, case: &str, eval_run_id: &str) -> Self {
+        let folder = workspaces.join(case);
+        Self { repository: folder.join(eval_run_id), private: folder.join(format!("{eval_run_id}.trial")) }
+    }
+
+    /// Creates the repository with one commit, and points the case's `_latest` link at it.
+    pub(crate) fn create(&self, loaded: &LoadedCase, commands: &CommandRunner) -> Result<(), String> {
+        let fail = |error: io::Error| format!("could not create the workspace: {error}");
+        files::remove_any(&self.repository).map_err(fail)?;
+        fs::create_dir_all(&self.private).map_err(fail)?;
+        match loaded.bundle() {
+            Some(bundle) => self.clone_bundle(&bundle, commands)?,
+            None => {
+                fs::create_dir_all(&self.repository).map_err(fail)?;
+                files::write_tree(loaded.fixture(), &self.repository).map_err(fail)?;
+            }
+        }
+        if let Some(justfile) = &loaded.case.justfile {
+            fs::copy(loaded.folder.join(justfile), self.repository.join("justfile")).map_err(fail)?;
+        }
+        if let Some(setup) = &loaded.case.setup {
+            self.run_case_command(loaded, setup, "setup", commands)?;
+        }
+        let committed = if loaded.bundle().is_some() {
+            demo_repo::commit_changes(&self.repository)
+        } else {
+            demo_repo::init_from_folder(&self.repository)
+        };
+        committed.map_err(|error| format!("could not commit the initial files: {error}"))?;
+        self.link_as_latest(&loaded.case.id).map_err(fail)
+    }
+
+    /// Points `<case>_latest` at this workspace, for people and for the web UI.
+    fn link_as_latest(&self, case: &str) -> io::Result<()> {
+        let Some(folder) = self.repository.parent().and_then(Path::parent) else { return Ok(()) };
+        let target = self.repository.strip_prefix(folder).unwrap_or(&self.repository);
+        files::replace_link(target, &folder.join(format!("{case}_latest")))
+    }
+
+    fn clone_bundle(&self, bundle: &Path, commands: &CommandRunner) -> Result<(), String> {
+        let mut clone: Vec<OsString> = ["clone", "-q", "--no-hardlinks"].map(OsString::from).into();
+        clone.push(bundle.into());
+        clone.push(self.repository.clone().into());
+        run_git(commands, clone, &self.private)?;
+        // The remote would name the case's folder.
+        run_git(commands, ["remote", "remove", "origin"].map(OsString::from).into(), &self.repository)
+    }
+
+    /// Runs setup or teardown.
+    pub(crate) fn run_case_command(
+        &self,
+        loaded: &LoadedCase,
+        command: &CheckCommand,
+        name: &str,
+        commands: &CommandRunner,
+    ) -> Result<(), String> {
+        let text = command.argv.join(" ");
+        let argv = resolve_argv(&command.argv, &loaded.folder)
+            .ok_or_else(|| format!("{name}: `{text}`: the program is not on the PATH"))?;
+        let mut env = case_variables(loaded);
+        env.push((CASE_DIR_VARIABLE.into(), files::absolute(&loaded.folder).into()));
+        let spec = CommandSpec {
+            folder: self.repository.clone(),
+            env,
+            output_max_bytes: command.output_max_bytes,
+            ..CommandSpec::new(argv)
+        };
+        let result = commands.run(&spec).map_err(|error| error.to_string())?;
+        if result.is_success() {
+            return Ok(());
+        }
+        Err(format!("{name}: `{text}` {}: {}", result.exit, result.tail()))
+    }
+
+    /// Writes the scenario that the agent plays, if it plays one, and returns the trial's configuration.
+    pub(crate) fn configuration(&self, loaded: &LoadedCase, agent: &EvalAgent) -> Result<String, String> {
+        let fail = |path: &Path, error: io::Error| format!("`{}`: {error}", path.display());
+        let scenario = match (agent, agent.scenario(&loaded.case)) {
+            (EvalAgent::Nop, _) => Some(NOP_SCENARIO.to_owned()),
+            (_, None) => None,
+            (_, Some(name)) => {
+                let path = loaded.folder.join(name);
+                Some(fs::read_to_string(&path).map_err(|error| fail(&path, error))?)
+            }
+        };
+        let Some(scenario) = scenario else { return Ok(agent.configuration(&loaded.case, None)) };
+        let path = self.private.join("scenario.toml");
+        fs::write(&path, scenario).map_err(|error| fail(&path, error))?;
+        Ok(agent.configuration(&loaded.case, Some(path)))
+    }
+
+    /// The path of one of the runner's documents in the repository.
+    pub(crate) fn document(&self, doc: Doc) -> PathBuf {
+        self.repository.join(doc.path())
+    }
+}
+
+fn run_git(commands: &CommandRunner, arguments: Vec<OsString>, folder: &Path) -> Result<(), String> {
+    let git = executables::find("git", None).ok_or("git is not on the PATH")?;
+    let mut argv = vec![git.into_os_string()];
+    argv.extend(arguments);
+    let spec = CommandSpec { folder: folder.to_owned(), ..CommandSpec::new(argv) };
+    let result = commands.run(&spec).map_err(|error| error.to_string())?;
+    if result.is_success() {
+        return Ok(());
+    }
+    Err(format!("git {}: {}", result.exit, result.tail()))
+}
+
+/// The variables in `[env]` of a case.
+pub(crate) fn case_variables(loaded: &LoadedCase) -> Vec<(OsString, OsString)> {
+    loaded.case.env.iter().map(|(name, value)| (name.into(), value.into())).collect()
+}

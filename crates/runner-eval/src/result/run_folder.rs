@@ -1,0 +1,194 @@
+//! The folder of an evaluation run, `<results>/_runs/<run>`: its plan, its signing key, and a lock per trial. Any number of
+//! machines may use it at the same time.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use runner_core::strict::canonical_json;
+use runner_host::clock;
+use runner_term::CommandError;
+use rustix::fs::FlockOperation;
+
+use crate::files;
+use crate::plan::run_name::EvalRunName;
+use crate::plan::{EvalPlan, PLAN_SCHEMA, PlanScope, PlannedTrial};
+use crate::result::FailureCause;
+use crate::result::signature::SigningKey;
+use crate::result::stored_trial::{StoredTrial, read_result};
+
+const PLAN_FILE: &str = "plan.json";
+
+#[derive(Clone, Debug)]
+pub(crate) struct RunFolder {
+    results: PathBuf,
+    path: PathBuf,
+    pub(crate) plan: EvalPlan,
+    pub(crate) key: SigningKey,
+}
+
+/// The attempts at a trial.
+#[derive(Debug, Default)]
+pub(crate) struct TrialAttempts {
+    /// Ordered by their numbers.
+    pub(crate) valid: Vec<StoredTrial>,
+    /// Folders with the name of an attempt that cannot be read or whose signature is not valid.
+    pub(crate) forged: Vec<PathBuf>,
+}
+
+impl RunFolder {
+    /// Creates the folder of a new run, or opens the existing one if its scope is the same.
+    pub(crate) fn create_or_open(
+        results: &Path,
+        run: &EvalRunName,
+        scope: &PlanScope,
+    ) -> Result<Self, CommandError> {
+        let what = || format!("could not create the run `{run}`");
+        let path = folder_of(results, run.as_str());
+        let fail = |error: io::Error| CommandError::io(what(), &path, &error);
+        fs::create_dir_all(path.join("locks")).map_err(fail)?;
+        let plan = EvalPlan {
+            schema: PLAN_SCHEMA.to_owned(),
+            run: run.clone(),
+            created_at: clock::utc(clock::now_ms()).unwrap_or_default(),
+            scope: scope.clone(),
+        };
+        // The key comes first, so that every plan that can be read has its key.
+        let key = SigningKey::path(results, run.as_str());
+        if files::create_new(&key, random_key().map_err(fail)?.as_bytes()).map_err(fail)? {
+            fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).map_err(fail)?;
+        }
+        files::create_new(&path.join(PLAN_FILE), &canonical_json(&plan)).map_err(fail)?;
+        let folder = Self::open(results, run.as_str())?;
+        if folder.plan.scope != *scope {
+            return Err(CommandError::refused("other_plan", what())
+                .cause("a run of this name exists with other cases, agents or trials, or another runner")
+                .hint("choose another name: --run NAME"));
+        }
+        Ok(folder)
+    }
+
+    pub(crate) fn open(results: &Path, run: &str) -> Result<Self, CommandError> {
+        let path = folder_of(results, run);
+        let what = || format!("could not open the run `{run}`");
+        let plan_file = path.join(PLAN_FILE);
+        let plan = fs::read_to_string(&plan_file).map_err(|error| {
+            CommandError::io(what(), &plan_file, &error).hint("list the runs: runner eval results")
+        })?;
+        let plan: EvalPlan = serde_json::from_str(&plan)
+            .map_err(|error| CommandError::refused("plan", what()).cause(format!("{PLAN_FILE}: {error}")))?;
+        let key = SigningKey::read(results, run).ok_or_else(|| {
+            CommandError::refused("key", what())
+                .cause("the signing key is missing, so its results cannot be verified")
+        })?;
+        Ok(Self { results: results.to_owned(), path, plan, key })
+    }
+
+    /// The plans of all runs, newest first.
+    pub(crate) fn plans(results: &Path) -> Vec<EvalPlan> {
+        let mut plans = Vec::new();
+        for entry in fs::read_dir(results.join("_runs")).into_iter().flatten().flatten() {
+            let Ok(bytes) = fs::read(entry.path().join(PLAN_FILE)) else { continue };
+            let Ok(plan) = serde_json::from_slice::<EvalPlan>(&bytes) else { continue };
+            if entry.file_name() == plan.run.as_str() {
+                plans.push(plan);
+            }
+        }
+        plans.sort_by(|a, b| (&b.created_at, &b.run).cmp(&(&a.created_at, &a.run)));
+        plans
+    }
+
+    /// The names of all runs, newest first.
+    pub(crate) fn names(results: &Path) -> Vec<EvalRunName> {
+        Self::plans(results).into_iter().map(|plan| plan.run).collect()
+    }
+
+    /// All runs that can be opened, newest first.
+    pub(crate) fn all(results: &Path) -> impl Iterator<Item = Self> {
+        Self::names(results).into_iter().filter_map(move |run| Self::open(results, run.as_str()).ok())
+    }
+
+    pub(crate) fn newest(results: &Path) -> Result<Self, CommandError> {
+        match Self::names(results).first() {
+            Some(run) => Self::open(results, run.as_str()),
+            None => Err(no_runs(results)),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &EvalRunName {
+        &self.plan.run
+    }
+
+    /// The path of a file in the run's folder.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// The folder of an attempt's result.
+    pub(crate) fn result_folder(&self, trial: &PlannedTrial, attempt: u32) -> PathBuf {
+        self.results.join(&trial.case).join(trial.eval_run_id(self.name(), attempt))
+    }
+
+    pub(crate) fn attempts(&self, trial: &PlannedTrial) -> TrialAttempts {
+        let mut attempts = TrialAttempts::default();
+        for attempt in 1.. {
+            let folder = self.result_folder(trial, attempt);
+            if !folder.exists() {
+                break;
+            }
+            match read_result(&folder) {
+                Ok(stored) if self.key.verify(&stored) => attempts.valid.push(stored),
+                Ok(_) | Err(_) => attempts.forged.push(folder),
+            }
+        }
+        attempts
+    }
+
+    pub(crate) fn last_attempt(&self, trial: &PlannedTrial) -> Option<StoredTrial> {
+        self.attempts(trial).valid.pop()
+    }
+
+    /// Whether any trial of the run still needs an attempt.
+    pub(crate) fn is_unfinished(&self, retries: u32) -> bool {
+        self.plan.scope.trials.iter().any(|trial| !is_final(&self.attempts(trial).valid, retries))
+    }
+
+    /// Takes a trial's lock; waits while another worker holds it. The kernel releases it when its holder dies.
+    pub(crate) fn lock(&self, trial: &PlannedTrial) -> io::Result<File> {
+        let name = format!("{}.{}", trial.case, trial.slug());
+        let file = File::create(self.path.join("locks").join(name))?;
+        rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+        Ok(file)
+    }
+}
+
+/// Whether a trial with these attempts needs no more of them.
+pub(crate) fn is_final(attempts: &[StoredTrial], retries: u32) -> bool {
+    let Some(last) = attempts.last() else { return false };
+    match last.meta.cause {
+        None => true,
+        Some(FailureCause::Interrupted) => false,
+        Some(cause) if cause.is_retried() => {
+            let failed =
+                attempts.iter().filter(|stored| stored.meta.cause.is_some_and(FailureCause::is_retried));
+            failed.count() > retries as usize
+        }
+        Some(_) => true,
+    }
+}
+
+pub(crate) fn no_runs(results: &Path) -> CommandError {
+    CommandError::refused("no_runs", format!("no evaluation runs in `{}`", results.display()))
+        .hint("start one: runner eval run")
+}
+
+fn folder_of(results: &Path, run: &str) -> PathBuf {
+    results.join("_runs").join(run)
+}
+
+fn random_key() -> io::Result<String> {
+    let mut bytes = [0; 32];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
