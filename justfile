@@ -160,9 +160,9 @@ eval-with-ui CASE *ARGS:
 eval-kill:
     EVAL_KILL_CASES=30 EVAL_KILL_TRIALS=5 cargo nextest run --locked -p runner-eval --profile long -E 'test(a_run_killed_at_any_moment)'
 
-# Run a plan of UNITS trials in 8 partitions on a local Slurm, cancel it half-way and resume it
-eval-slurm UNITS="80": programs
-    scripts/eval-slurm {{ quote(UNITS) }}
+# Run a plan of TRIALS trials in 8 partitions on a local Slurm, cancel it half-way and resume it
+eval-slurm TRIALS="80": programs
+    scripts/eval-slurm {{ quote(TRIALS) }}
 
 # Format all code
 fmt:
@@ -194,7 +194,7 @@ mutants *ARGS:
 
 # Install the agents that CI does not need: 1 GB, a few minutes
 agents:
-    for agent in opencode gemini qwen copilot pi; do scripts/tool "$agent" >/dev/null; done
+    for agent in $(scripts/tool --presets); do scripts/tool "$agent" >/dev/null; done
 
 # Run a session of each of these agents against a scripted model
 agents-test: agents

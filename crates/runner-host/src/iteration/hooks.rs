@@ -26,7 +26,7 @@ pub(super) fn run(
     let PreparedCommand { argv, environment, .. } = program(&call.argv, paths.root())?;
     atomic::write_no_sync(&paths.hook_input(), &canonical_json(&call.payload))
         .map_err(|error| error.to_string())?;
-    let wall = Duration::from_secs(u64::try_from(hooks.timeout_secs.get()).unwrap_or(1));
+    let wall = Duration::from_secs(hooks.timeout_secs.as_u64());
     let output = OutputTarget::combined(paths.hook_log(), OUTPUT_BYTES_MAX);
     let spec = ProcessSpec::new(argv, home(), output)
         .env(environment)

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
+use runner_core::commit_message::{CommitKind, MessageParts, Trailer};
 use runner_core::layout::Doc;
 use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use runner_core::model::object_id::CommitId;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::Tree;
 use runner_core::step::Outcome;
-use runner_core::verify::{CommitKind, IterationTarget, kind};
 use serde_json::Value;
 
 use crate::error::Error;
@@ -57,27 +57,12 @@ pub struct IterationView {
 impl IterationView {
     /// The node it worked on; `None` for a repair.
     pub fn node(&self) -> Option<&NodeId> {
-        match &self.kind {
-            CommitKind::Iteration { target: IterationTarget::Node(node), .. } => Some(node),
-            CommitKind::Iteration { .. }
-            | CommitKind::Start { .. }
-            | CommitKind::Baseline { .. }
-            | CommitKind::Edit { .. }
-            | CommitKind::Malformed { .. }
-            | CommitKind::User { .. } => None,
-        }
+        self.kind.node()
     }
 
     /// The run it belongs to. The older iterations of a fork belong to the original run.
     pub fn run(&self) -> Option<&RunId> {
-        match &self.kind {
-            CommitKind::Iteration { run_id, .. } => Some(run_id),
-            CommitKind::Start { .. }
-            | CommitKind::Baseline { .. }
-            | CommitKind::Edit { .. }
-            | CommitKind::Malformed { .. }
-            | CommitKind::User { .. } => None,
-        }
+        self.kind.run_id()
     }
 
     /// A number from meta.json.
@@ -175,19 +160,15 @@ pub fn is_locked(folder: &Path) -> Result<bool, Error> {
 }
 
 fn iteration_view(entry: RunCommit) -> Option<IterationView> {
-    let kind = kind(&entry.message);
+    let kind = CommitKind::parse(&entry.message);
     let iter = kind.iter()?;
     let text = String::from_utf8_lossy(&entry.message);
-    let trailer = |line: &str, key: &str| line.strip_prefix(key)?.strip_prefix(": ").map(str::to_owned);
-    let outcome = text.lines().find_map(|line| trailer(line, "Runner-Outcome"));
-    let is_annotation = |line: &&str| line.starts_with("Runner-") && line.contains("-Mark: ");
-    let annotations = text.lines().filter(is_annotation).filter_map(|line| line.split_once(": "));
-    let body: Vec<&str> = text.lines().skip(1).filter_map(|line| line.strip_prefix("  ")).collect();
+    let message = MessageParts::parse(&text);
     Some(IterationView {
         iter,
-        outcome: outcome.and_then(|name| Outcome::from_name(&name)),
-        body: body.join("\n"),
-        annotations: annotations.map(|(_, annotation)| annotation.to_owned()).collect(),
+        outcome: message.value(Trailer::Outcome).and_then(Outcome::from_name),
+        body: message.text(),
+        annotations: message.values(Trailer::Annotation).map(str::to_owned).collect(),
         files: entry.logged.changes.iter().filter(|change| !is_runner_path(&change.path)).count(),
         commit: entry.logged.id,
         parent: entry.parents.into_iter().next(),

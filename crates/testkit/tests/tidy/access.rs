@@ -53,6 +53,8 @@ const RULES: &[AccessRule] = &[
             "crates/runner-core/src/model/goal.rs",
             "crates/runner-core/src/runs/identity.rs",
             "crates/runner-core/src/runs/start.rs",
+            "crates/runner-core/src/run_status.rs",
+            "crates/runner-core/src/verify/rule.rs",
             "crates/runner/src/args.rs",
             "crates/runner/src/args/",
             "crates/runner/src/commands/demo.rs",
@@ -61,6 +63,12 @@ const RULES: &[AccessRule] = &[
             "crates/runner-core/src/prompt/template.rs",
         ],
         why: "one module knows the paths: use `layout` or `paths`",
+    },
+    AccessRule {
+        words: &["Runner-", "chore(loop)", "chore\\(loop"],
+        scope: ProductLiterals,
+        allowed_in: &["crates/runner-core/src/commit_message.rs", "crates/runner-core/src/commit_message/"],
+        why: "one module knows the commit messages: use `runner_core::commit_message`",
     },
     AccessRule {
         words: &["print!", "println!", "eprint!", "eprintln!"],
