@@ -75,7 +75,7 @@ impl<W: Write> OutputJsonl<W> {
             self.end_line(t);
         }
         if self.dropped_lines > 0 {
-            let (lines, bytes) = (self.dropped_lines, self.dropped_bytes);
+            let Self { dropped_lines: lines, dropped_bytes: bytes, .. } = self;
             let record = format!("{{\"t\":{t},\"dropped\":{{\"lines\":{lines},\"bytes\":{bytes}}}}}\n");
             self.write(record.as_bytes());
         }

@@ -47,7 +47,7 @@ pub(crate) struct SessionPaths {
     /// Writable folders outside of the repository.
     pub(crate) writable: Vec<PathBuf>,
     /// The sandbox for the commands of an agent that stays outside of it.
-    pub(crate) fence: Option<CommandSandbox>,
+    pub(crate) command_sandbox: Option<CommandSandbox>,
 }
 
 /// The command of a job's agent, or why it cannot be started.
@@ -125,7 +125,7 @@ fn command_line(agent: &AgentSpec, job: &Job, paths: &SessionPaths) -> CommandLi
         context_full: paths.context_full.clone(),
         settings_dir: paths.settings.clone(),
         writable: paths.writable.clone(),
-        sandbox: paths.fence.clone(),
+        sandbox: paths.command_sandbox.clone(),
         user: &user,
         is_root: rustix::process::geteuid().is_root(),
     };

@@ -101,8 +101,8 @@ impl PreparedSession {
     fn run_agent(&mut self, env: &mut SessionEnv<'_, '_>, job: &Job) -> Result<AgentResult, Error> {
         let git = env.git;
         let protected = &self.setup.protected.at_base;
-        let fence = self.sandbox.for_commands(git, job, protected)?;
-        let paths = session_paths(git, job, &self.setup.dir, fence);
+        let command_sandbox = self.sandbox.for_commands(git, job, protected)?;
+        let paths = session_paths(git, job, &self.setup.dir, command_sandbox);
         let command = match prepare_command(job, &paths) {
             Ok(command) => command,
             Err(why) => return Ok(AgentResult::not_started(why)),

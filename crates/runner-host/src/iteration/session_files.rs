@@ -84,7 +84,7 @@ pub(super) fn session_paths(
     git: &Git,
     job: &Job,
     dir: &IterationDir,
-    fence: Option<CommandSandbox>,
+    command_sandbox: Option<CommandSandbox>,
 ) -> SessionPaths {
     let settings = git.paths().session();
     SessionPaths {
@@ -96,7 +96,7 @@ pub(super) fn session_paths(
         context_full: settings.join("context-full.json"),
         settings,
         writable: writable_folders(job),
-        fence,
+        command_sandbox,
     }
 }
 
