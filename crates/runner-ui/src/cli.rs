@@ -113,10 +113,10 @@ struct UiWatchArgs {
     color: ColorChoice,
 }
 
-/// Write a whole run into one file
+/// Export a run as one file
 ///
-/// Writes a page that opens in any browser without a server, or JSON. The middle of large logs is omitted; the file says what
-/// is missing.
+/// Writes a page that opens in any browser without a server, or JSON. The middle of large logs is omitted; the file lists
+/// what is missing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   runner-ui export html --out ../run.html                 # the current run as a page

@@ -265,12 +265,13 @@ pub(crate) fn file_sizes(folder: &ConfinedDir) -> Vec<FileSize> {
 mod tests {
     use super::*;
     use runner_core::model::id::NodeId;
+    use runner_core::model::object_id::CommitId;
 
     fn commit(iter: u32, outcome: &str) -> IterationCommit {
         let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         IterationCommit {
-            commit: "c".to_owned(),
-            before: Some("b".to_owned()),
+            commit: CommitId::new("c".repeat(40)).unwrap(),
+            before: CommitId::new("b".repeat(40)).ok(),
             unix_secs: 7,
             iter: IterationNumber::new(iter).unwrap(),
             node: Some(NodeId::root()),
@@ -310,7 +311,10 @@ mod tests {
         assert_eq!((row.node.as_deref(), row.path.as_str(), row.outcome), (Some("a"), "root/a", None));
         assert_eq!((row.attempt, row.started_ms), (Some(AttemptOrdinal { nth: 2, of: 3 }), Some(5)));
         let row = record.into_row(iter, Some(&commit(3, "passed")));
-        assert_eq!((row.outcome.as_deref(), row.commit.as_deref()), (Some("passed"), Some("c")));
+        assert_eq!(
+            (row.outcome.as_deref(), row.commit.as_deref()),
+            (Some("passed"), Some("c".repeat(40).as_str()))
+        );
     }
 
     #[test]

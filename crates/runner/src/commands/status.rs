@@ -14,8 +14,8 @@ use runner_core::run_status::{
 use runner_core::runs::identity::IdentityError;
 use runner_core::step::{AgentChoice, Ordinal, RecordedEvent, next_agent, pending_wait};
 use runner_host::git::Head;
-use runner_host::repo::recovery::RecoveryNote;
 use runner_host::repo::readonly_repo::ReadonlyRepo;
+use runner_host::repo::recovery::RecoveryNote;
 use runner_host::view::inspect::{Inspection, inspect};
 use runner_host::view::newest_events::newest_events;
 use runner_term::format::duration;
@@ -325,7 +325,10 @@ impl CommandOutput for StatusOutput {
         lines.extend(status.stop.as_ref().map(|stop| line("stop", stop.as_str().to_owned())));
         lines.push(line("headline", status.headline.clone()));
         lines.extend(inspection.run().map(|run| line("run_id", run.to_string())));
-        lines.push(line("branch", inspection.head.branch().map(|branch| clean(branch.as_str())).unwrap_or_default()));
+        lines.push(line(
+            "branch",
+            inspection.head.branch().map(|branch| clean(branch.as_str())).unwrap_or_default(),
+        ));
         if let Some(tree) = self.tree() {
             let leaves = tree.root().leaves();
             lines.push(KeyValueLine::new().with("leaves", leaves.total));
