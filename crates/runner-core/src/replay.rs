@@ -1,13 +1,14 @@
-//! Recorded runs through today's rules: the same results of agent and guard must give the same prompts, trees, states and
+//! Replays recorded runs with this version: the same results of agent and guard must give the same prompts, trees, states and
 //! messages, byte for byte.
 //!
-//! Unlike an [audit](crate::verify), which takes what commits record, a replay has what really came back from every session,
-//! so that judging, merging and bounding are made again too. A recording is one JSON document and needs no repository.
+//! [Verification](crate::verify) only has what commits record. A replay has the full results of every session, so that it
+//! repeats interpreting, merging and bounding as well. A recording is one JSON document and needs no repository.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::commit_message::CommitKind;
 use crate::config::Config;
 use crate::layout::Doc;
 use crate::model::id::{IterationNumber, RunId};
@@ -15,20 +16,19 @@ use crate::model::run_state::RunState;
 use crate::model::tree::Tree;
 use crate::step::{Attempt, GuardRun, NextStep, interpret, plan, settle};
 use crate::strict::canonical_json;
-use crate::verify::{CommitKind, Files, StepDocuments, kind, snapshot};
+use crate::verify::{Files, StepDocuments, snapshot};
 
-/// The name of the document's form.
+/// The name and version of the format.
 pub const SCHEMA: &str = "runner.recording/1";
 
-/// A run, recorded.
+/// A recorded run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recording {
     /// [`SCHEMA`].
     pub schema: String,
-    /// The run.
     pub run_id: RunId,
-    /// The files that steps read, before the first commit. Lossy where they are no text.
+    /// The files that steps read, before the first commit. Bytes that are not UTF-8 are replaced.
     pub base: BTreeMap<String, String>,
     /// The commits, oldest first.
     pub commits: Vec<RecordedCommit>,
@@ -38,63 +38,55 @@ pub struct Recording {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedCommit {
-    /// Its message.
     pub message: String,
-    /// The files that steps read and that it changed; null for one that is gone.
+    /// The files that steps read and that the commit changed; null for a deleted one.
     pub files: BTreeMap<String, Option<String>>,
-    /// What came back, if it is an iteration.
+    /// The session, if the commit is an iteration whose session was recorded.
     pub session: Option<RecordedSession>,
 }
 
-/// What came back from agent and guard, and what the agent was asked.
+/// The prompt of a session, and the results of agent and guard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedSession {
-    /// The prompt.
     pub prompt: String,
-    /// What the agent left.
     pub attempt: Attempt,
-    /// What the guard said.
     pub guard_run: GuardRun,
 }
 
-/// What a replay came to.
+/// The result of a replay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReplayResult {
-    /// How many iterations were the same.
+    /// How many iterations gave identical results.
     pub iterations: usize,
     /// Iterations whose sessions were not recorded.
     pub skipped: Vec<IterationNumber>,
-    /// Where it went another way.
     pub difference: Option<FirstDifference>,
 }
 
-/// The first difference.
+/// The first difference between the recording and the replay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FirstDifference {
-    /// The iteration.
     pub iter: Option<IterationNumber>,
     /// `plan`, `prompt`, `tree.json`, `run_state.json` or `message`.
     pub what: &'static str,
     /// The first line that differs, from 1.
     pub line: usize,
-    /// That line as it was recorded.
     pub recorded: String,
-    /// That line as it is now.
     pub now: String,
 }
 
 impl Recording {
-    /// Reads a recording, or says what is wrong with it.
+    /// Decodes a recording; or explains why it cannot be read.
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
         let recording: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if recording.schema == SCHEMA {
             return Ok(recording);
         }
-        Err(format!("its form is `{}`, and this version knows `{SCHEMA}`", recording.schema))
+        Err(format!("its format is `{}`, but this version only reads `{SCHEMA}`", recording.schema))
     }
 
-    /// The one written form.
+    /// The canonical form.
     pub fn to_bytes(&self) -> Vec<u8> {
         canonical_json(self)
     }
@@ -105,7 +97,7 @@ pub fn replay(recording: &Recording) -> ReplayResult {
     let mut files: Files =
         recording.base.iter().map(|(path, text)| (path.clone().into(), text.clone().into())).collect();
     let mut replayed = ReplayResult { iterations: 0, skipped: Vec::new(), difference: None };
-    let mut own_commits = 0;
+    let mut user_commits = 0;
     for commit in &recording.commits {
         let before = files.clone();
         for (path, text) in &commit.files {
@@ -114,13 +106,14 @@ pub fn replay(recording: &Recording) -> ReplayResult {
                 None => drop(files.remove(path.as_bytes())),
             }
         }
-        let kind = kind(commit.message.as_bytes());
+        let kind = CommitKind::parse(commit.message.as_bytes());
         let iter = kind.iter();
         match (&commit.session, iter) {
             (Some(session), _) => {
-                let again = ReplayedIteration { recording, before: &before, after: &files, commit, session };
-                if let Some((what, recorded, now)) = again.difference(own_commits) {
-                    replayed.difference = Some(first_line(iter, what, &recorded, &now));
+                let iteration =
+                    ReplayedIteration { recording, before: &before, after: &files, commit, session };
+                if let Some(differing) = iteration.differing_text(user_commits) {
+                    replayed.difference = Some(differing.first_line(iter));
                     return replayed;
                 }
                 replayed.iterations += 1;
@@ -128,12 +121,12 @@ pub fn replay(recording: &Recording) -> ReplayResult {
             (None, Some(iter)) => replayed.skipped.push(iter),
             (None, None) => {}
         }
-        own_commits = if matches!(kind, CommitKind::User { .. }) { own_commits + 1 } else { 0 };
+        user_commits = if matches!(kind, CommitKind::User { .. }) { user_commits + 1 } else { 0 };
     }
     replayed
 }
 
-/// One iteration, made again.
+/// A recorded iteration, with the files before and after it.
 struct ReplayedIteration<'r> {
     recording: &'r Recording,
     before: &'r Files,
@@ -142,59 +135,85 @@ struct ReplayedIteration<'r> {
     session: &'r RecordedSession,
 }
 
-impl ReplayedIteration<'_> {
-    /// What differs, as it was recorded and as it is now.
-    fn difference(&self, own_commits: u32) -> Option<(&'static str, String, String)> {
-        let said = |what: &'static str, now: String| Some((what, self.subject(), now));
-        let doc = |files: &Files, doc: Doc| files.get(doc.path().as_bytes()).cloned().unwrap_or_default();
-        let tree = Tree::decode(&doc(self.before, Doc::Tree));
-        let state = RunState::decode(&doc(self.before, Doc::RunState));
-        let config = Config::decode(&doc(self.before, Doc::Config));
-        let (Ok(tree), Ok(state), Ok(config)) = (tree, state, config) else {
-            return said("plan", "the documents before it cannot be read".to_owned());
-        };
-        // A fork's recording begins with iterations of the run that it goes on from.
-        let run = state.run_id.as_ref().unwrap_or(&self.recording.run_id);
-        let docs = StepDocuments { tree: &tree, state: &state, config: &config };
-        let Some(snapshot) = snapshot(self.before, run, docs, own_commits) else {
-            return said("plan", "the goal before it cannot be read".to_owned());
-        };
-        let job = match plan(&snapshot) {
-            Ok(NextStep::Work(job)) => job,
-            Ok(NextStep::Stop(stop)) => return said("plan", format!("no iteration: {}", stop.as_str())),
-            Err(fault) => return said("plan", fault.to_string()),
-        };
-        let claim = interpret(&snapshot, &job, self.session.attempt.clone());
-        let transition = settle(&snapshot, &job, &claim, &self.session.guard_run);
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        let pairs = [
-            ("prompt", self.session.prompt.clone(), job.prompt.text.clone()),
-            ("tree.json", text(doc(self.after, Doc::Tree)), text(transition.tree.bytes().to_vec())),
-            ("run_state.json", text(doc(self.after, Doc::RunState)), text(transition.state.to_bytes())),
-            ("message", self.commit.message.clone(), transition.message),
-        ];
-        pairs.into_iter().find(|(_, recorded, now)| recorded != now)
-    }
+/// A text that is not the same in the recording and in the replay.
+struct DifferingText {
+    what: &'static str,
+    recorded: String,
+    now: String,
+}
 
-    fn subject(&self) -> String {
-        self.commit.message.lines().next().unwrap_or_default().to_owned()
+impl DifferingText {
+    fn first_line(&self, iter: Option<IterationNumber>) -> FirstDifference {
+        let same =
+            self.recorded.lines().zip(self.now.lines()).take_while(|(one, other)| one == other).count();
+        let line = |text: &str| text.lines().nth(same).unwrap_or("(the end)").to_owned();
+        FirstDifference {
+            iter,
+            what: self.what,
+            line: same + 1,
+            recorded: line(&self.recorded),
+            now: line(&self.now),
+        }
     }
 }
 
-fn first_line(
-    iter: Option<IterationNumber>,
-    what: &'static str,
-    recorded: &str,
-    now: &str,
-) -> FirstDifference {
-    let same = recorded.lines().zip(now.lines()).take_while(|(one, other)| one == other).count();
-    let line = |text: &str| text.lines().nth(same).unwrap_or("(the end)").to_owned();
-    FirstDifference { iter, what, line: same + 1, recorded: line(recorded), now: line(now) }
+impl ReplayedIteration<'_> {
+    /// The first text that differs.
+    fn differing_text(&self, user_commits: u32) -> Option<DifferingText> {
+        let tree = Tree::decode(&document(self.before, Doc::Tree));
+        let state = RunState::decode(&document(self.before, Doc::RunState));
+        let config = Config::decode(&document(self.before, Doc::Config));
+        let (Ok(tree), Ok(state), Ok(config)) = (tree, state, config) else {
+            return Some(self.not_planned("the documents before it cannot be decoded".to_owned()));
+        };
+        // A fork's recording begins with iterations of the run that was forked.
+        let run = state.run_id.as_ref().unwrap_or(&self.recording.run_id);
+        let docs = StepDocuments { tree: &tree, state: &state, config: &config };
+        let Some(snapshot) = snapshot(self.before, run, docs, user_commits) else {
+            return Some(self.not_planned("the goal before it cannot be parsed".to_owned()));
+        };
+        let job = match plan(&snapshot) {
+            Ok(NextStep::Work(job)) => job,
+            Ok(NextStep::Stop(stop)) => {
+                return Some(self.not_planned(format!("no iteration: {}", stop.as_str())));
+            }
+            Err(error) => return Some(self.not_planned(error.to_string())),
+        };
+        let claim = interpret(&snapshot, &job, self.session.attempt.clone());
+        let transition = settle(&snapshot, &job, &claim, &self.session.guard_run);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let texts = [
+            DifferingText { what: "prompt", recorded: self.session.prompt.clone(), now: job.prompt.text },
+            DifferingText {
+                what: "tree.json",
+                recorded: text(&document(self.after, Doc::Tree)),
+                now: text(transition.tree.bytes()),
+            },
+            DifferingText {
+                what: "run_state.json",
+                recorded: text(&document(self.after, Doc::RunState)),
+                now: text(&transition.state.to_bytes()),
+            },
+            DifferingText { what: "message", recorded: self.commit.message.clone(), now: transition.message },
+        ];
+        texts.into_iter().find(|text| text.recorded != text.now)
+    }
+
+    /// The difference of an iteration that this version would not run.
+    fn not_planned(&self, why: String) -> DifferingText {
+        let subject = self.commit.message.lines().next().unwrap_or_default();
+        DifferingText { what: "plan", recorded: subject.to_owned(), now: why }
+    }
+}
+
+fn document(files: &Files, doc: Doc) -> Vec<u8> {
+    files.get(doc.path().as_bytes()).cloned().unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commit_message::{MessageParts, Trailer};
     use crate::runs::start::{self, DocSet, DocumentSources, StartOptions, compose};
     use crate::step::{ChangeScope, GuardExit, LeftFile, SessionExit, Usage};
 
@@ -208,28 +227,29 @@ mod tests {
         RecordedCommit { message: message.to_owned(), files, session }
     }
 
-    /// A run while it is made.
-    struct Making {
+    /// A run that is recorded commit by commit.
+    struct RunRecorder {
         recording: Recording,
         files: Files,
     }
 
-    impl Making {
-        /// A run that has just been started.
+    impl RunRecorder {
+        /// A run after its start.
         fn new() -> Self {
             let nothing = DocSet::new();
             let sources = DocumentSources { work: &nothing, head: &nothing, tip: None, on_branch: false };
             let composed = compose(&run_id(), b"# Ship it\n", sources, &StartOptions::default()).unwrap();
             let text = |bytes| String::from_utf8(bytes).unwrap();
             let docs: Vec<_> = composed.docs.into_iter().map(|(doc, bytes)| (doc, text(bytes))).collect();
-            let base = BTreeMap::from([(".runner/prompts/README".to_owned(), "gone soon".to_owned())]);
+            let base =
+                BTreeMap::from([(".runner/prompts/README".to_owned(), "deleted by the start".to_owned())]);
             let recording =
                 Recording { schema: SCHEMA.to_owned(), run_id: run_id(), base, commits: Vec::new() };
-            let mut making = Self { recording, files: Files::new() };
+            let mut recorder = Self { recording, files: Files::new() };
             let mut first = commit(&start::message(&run_id(), 0, None), &docs, None);
             first.files.insert(".runner/prompts/README".to_owned(), None);
-            making.push(first);
-            making
+            recorder.push(first);
+            recorder
         }
 
         fn push(&mut self, commit: RecordedCommit) {
@@ -240,16 +260,16 @@ mod tests {
             self.recording.commits.push(commit);
         }
 
-        /// An iteration on top of so many commits of the user's.
-        fn iterate(&mut self, status: &str, own_commits: u32) {
+        /// An iteration after `user_commits` commits of the user's.
+        fn iterate(&mut self, status: &str, user_commits: u32) {
             let bytes = |doc: Doc| self.files[doc.path().as_bytes()].clone();
-            let (tree, state) =
-                (Tree::decode(&bytes(Doc::Tree)).unwrap(), RunState::decode(&bytes(Doc::RunState)).unwrap());
+            let tree = Tree::decode(&bytes(Doc::Tree)).unwrap();
+            let state = RunState::decode(&bytes(Doc::RunState)).unwrap();
             let config = Config::decode(&bytes(Doc::Config)).unwrap();
             let docs = StepDocuments { tree: &tree, state: &state, config: &config };
-            let snapshot = snapshot(&self.files, &run_id(), docs, own_commits).unwrap();
+            let snapshot = snapshot(&self.files, &run_id(), docs, user_commits).unwrap();
             let Ok(NextStep::Work(job)) = plan(&snapshot) else { panic!("nothing to do") };
-            let answer = format!(r#"{{"status": "{status}", "summary": "said"}}"#);
+            let answer = format!(r#"{{"status": "{status}", "summary": "a summary"}}"#);
             let attempt = Attempt {
                 exit: SessionExit::Finished { code: 0 },
                 answer: LeftFile::Bytes(answer.into_bytes()),
@@ -259,48 +279,55 @@ mod tests {
                 usage: Usage::default(),
                 processes_left: 0,
             };
-            let verdict = GuardRun::Ended { exit: GuardExit::Code(0), output: Vec::new() };
-            let made = settle(&snapshot, &job, &interpret(&snapshot, &job, attempt.clone()), &verdict);
+            let guard_run = GuardRun::Ended { exit: GuardExit::Code(0), output: Vec::new() };
+            let transition =
+                settle(&snapshot, &job, &interpret(&snapshot, &job, attempt.clone()), &guard_run);
             let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-            let docs = [(Doc::Tree, text(made.tree.bytes())), (Doc::RunState, text(&made.state.to_bytes()))];
+            let docs = [
+                (Doc::Tree, text(transition.tree.bytes())),
+                (Doc::RunState, text(&transition.state.to_bytes())),
+            ];
             let prompt = job.prompt.text.clone();
             self.push(commit(
-                &made.message,
+                &transition.message,
                 &docs,
-                Some(RecordedSession { prompt, attempt, guard_run: verdict }),
+                Some(RecordedSession { prompt, attempt, guard_run }),
             ));
         }
     }
 
     /// A start, two commits of the user's, an attempt, another commit of the user's, and a pass.
     fn recorded() -> Recording {
-        let mut making = Making::new();
-        making.push(commit("fix: it\n", &[], None));
-        making.push(commit("fix: it again\n", &[(Doc::Feedback, "look\n".to_owned())], None));
-        making.iterate("retry", 2);
-        making.push(commit("docs: it\n", &[], None));
-        making.iterate("done", 1);
-        making.recording
+        let mut recorder = RunRecorder::new();
+        recorder.push(commit("fix: it\n", &[], None));
+        recorder.push(commit("fix: it again\n", &[(Doc::Feedback, "look\n".to_owned())], None));
+        recorder.iterate("retry", 2);
+        recorder.push(commit("docs: it\n", &[], None));
+        recorder.iterate("done", 1);
+        recorder.recording
     }
 
     #[test]
-    fn a_recording_is_read_back_as_it_was_written_and_no_other_form_is_read() {
+    fn a_recording_is_decoded_as_it_was_written_and_no_other_format_is_read() {
         let recording = recorded();
         assert_eq!(Recording::decode(&recording.to_bytes()), Ok(recording.clone()));
         let newer = Recording { schema: "runner.recording/2".to_owned(), ..recording };
         assert_eq!(
             Recording::decode(&newer.to_bytes()),
-            Err("its form is `runner.recording/2`, and this version knows `runner.recording/1`".to_owned())
+            Err("its format is `runner.recording/2`, but this version only reads `runner.recording/1`"
+                .to_owned())
         );
     }
 
     #[test]
-    fn a_run_that_was_recorded_is_the_same_again() {
+    fn a_recorded_run_is_replayed_without_a_difference() {
         let mut recording = recorded();
-        let taken_in = |at: usize| {
-            recording.commits[at].message.lines().find(|line| line.starts_with("Runner-Taken-In"))
+        let user_commits = |at: usize| {
+            let message = &recording.commits[at].message;
+            MessageParts::parse(message).value(Trailer::UserCommits).map(str::to_owned)
         };
-        assert_eq!((taken_in(3), taken_in(5)), (Some("Runner-Taken-In: 2"), Some("Runner-Taken-In: 1")));
+        assert_eq!(user_commits(3).as_deref(), Some("2"));
+        assert_eq!(user_commits(5).as_deref(), Some("1"));
         let same = ReplayResult { iterations: 2, skipped: Vec::new(), difference: None };
         assert_eq!(replay(&recording), same);
         recording.commits[3].session = None;
@@ -309,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_difference_is_told_with_its_line() {
+    fn the_first_difference_is_reported_with_its_line() {
         fn file(commit: &mut RecordedCommit, doc: Doc, from: &str, to: &str) {
             let text = commit.files.get_mut(doc.path()).unwrap().as_mut().unwrap();
             assert!(text.contains(from), "{text}");
@@ -365,11 +392,11 @@ mod tests {
     }
 
     #[test]
-    fn an_iteration_that_would_not_be_made_today_differs_in_its_plan() {
+    fn an_iteration_that_this_version_would_not_run_differs_in_its_plan() {
         for (doc, text, now) in [
             (Doc::Config, "max_iterations = 1\n", "no iteration: max_iterations"),
-            (Doc::Config, "max_iterations = 0\n", "the documents before it cannot be read"),
-            (Doc::Goal, "---\n", "the goal before it cannot be read"),
+            (Doc::Config, "max_iterations = 0\n", "the documents before it cannot be decoded"),
+            (Doc::Goal, "---\n", "the goal before it cannot be parsed"),
         ] {
             let mut recording = recorded();
             recording.commits[4] = commit("docs: it\n", &[(doc, text.to_owned())], None);

@@ -14,12 +14,13 @@ mod backoff;
 pub(crate) mod baseline;
 mod escalation;
 mod event;
+mod event_reference;
 mod hooks;
 mod interpret;
 mod merge;
-pub(crate) mod message;
+mod message;
 mod meta;
-pub(crate) mod next_state;
+mod next_state;
 mod outcome;
 mod plan;
 mod settle;
@@ -33,15 +34,15 @@ pub use attempt::{
     Attempt, ChangeScope, CostSource, GuardExit, GuardRun, LeftFile, ProtectedPath, ProviderError,
     SessionExit, Usage,
 };
-pub use backoff::Wait;
+pub use backoff::{Backoff, Wait};
 pub use baseline::{BaselineCommit, BaselineWorld, RunStart, begin_loop, begin_step};
-pub use escalation::{AgentChoice, UsageLimit, choose, next_agent, pending_wait};
+pub use escalation::{AgentChoice, LeafRef, UsageLimit, choose_agent, next_agent, pending_wait};
 pub use event::{Event, GuardEnd, RecordedEvent, SessionCheck};
 pub use hooks::{HookCall, HookTrigger};
 pub use interpret::{Claim, ProtectedReport, REJECTED_BYTES_MAX, SessionFinding, interpret};
 pub use merge::{EditKind, PlanEdit, merge, plan_edits};
 pub use meta::{IterationMeta, RecordedIteration};
-pub use next_state::{GUARD_OUTPUT_BYTES_MAX, SUMMARY_BYTES_MAX};
+pub use next_state::{GUARD_OUTPUT_BYTES_MAX, NoteList, SUMMARY_BYTES_MAX};
 pub use outcome::{Interruption, NextAction, Outcome, OutcomeClass, StopReason};
 pub use plan::{Job, NextStep, Ordinal, REPAIRS_MAX, SessionLimits, SessionMode, SessionTarget, plan};
 pub use settle::{AttemptCharge, FAILURES_MAX, Transition, settle};
@@ -99,7 +100,7 @@ pub trait LoopWorld: World {
     fn wait_for_next(&mut self, wait: Option<&Wait>) -> Result<WaitResult, Self::Error>;
 }
 
-/// The state of a run, and the commit that it was read at. Valid until time passes: whoever waits loads again.
+/// The state of a run, and the commit that it was read at. Valid until time passes: after a wait it must be loaded again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadedRun {
     pub commit: CommitId,

@@ -1,9 +1,9 @@
-//! Proof after the fact: every commit of a run, derived again from the one before it and from what it records of the
-//! agent's and the guard's results.
+//! Verification: derives every commit of a run again, from the commit before it and from the agent's and guard's results that
+//! it records, and compares.
 //!
-//! The rules are those of [`step`](crate::step): this module plans and settles with the same functions and compares. What
-//! an agent said and what a guard printed cannot be derived; it is taken from the commit and must be the same wherever the
-//! commit holds it. Nothing here reads git: the host hands the commits over one by one, oldest first.
+//! The rules are those of [`step`](crate::step): this module plans and settles with the same functions. An agent's answer and a
+//! guard's output cannot be derived; they are taken from the commit and must be the same wherever the commit holds them.
+//! Nothing here reads git: the host passes the commits in one by one, oldest first.
 
 mod auditor;
 mod compare;
@@ -11,7 +11,6 @@ mod documents;
 mod edit;
 mod iteration;
 mod reconstruct;
-mod record;
 mod rule;
 mod snapshot;
 mod start;
@@ -21,25 +20,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 pub use auditor::Auditor;
-pub use record::{CommitKind, IterationTarget, kind};
 pub use rule::Rule;
 pub use snapshot::{Files, StepDocuments, is_read, kept, snapshot};
 
+use crate::commit_message::CommitKind;
 use crate::model::id::{IterationNumber, NodeId};
 use crate::step::Outcome;
 
 /// A commit as git has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditedCommit {
-    /// Its name.
     pub id: String,
-    /// Its parents.
     pub parents: Vec<String>,
-    /// Its message, byte for byte.
+    /// The message, byte for byte.
     pub message: Vec<u8>,
-    /// What differs from the first parent.
+    /// The differences from the first parent.
     pub changes: Vec<CommitChange>,
-    /// Every protected path that is there, told where the patterns may be others than before.
+    /// Every protected path that exists in the commit; only set where the patterns may have changed.
     pub protected: Option<BTreeSet<Vec<u8>>>,
 }
 
@@ -48,87 +45,79 @@ pub struct AuditedCommit {
 pub struct CommitChange {
     /// From the repository's root, as git has it.
     pub path: Vec<u8>,
-    /// What is there now.
     pub now: FileAfter,
-    /// Whether the run's patterns protect it.
+    /// Whether the run's patterns protect the path.
     pub is_protected: bool,
 }
 
 /// What is at a path after a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileAfter {
-    /// Nothing.
     Deleted,
-    /// A plain file; its bytes where [`is_read`] asks for them.
+    /// A regular file; with its bytes where [`is_read`] is true.
     File(Option<Vec<u8>>),
-    /// A link, a repository.
+    /// A symbolic link or a submodule.
     Other,
 }
 
-/// What an audit begins with: the state before its first commit.
+/// The state before the first commit of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditBase {
     /// The commit, if there is one.
     pub commit: Option<String>,
-    /// The files there that [`is_read`] asks for.
+    /// Its files where [`is_read`] is true.
     pub files: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// The protected paths there.
+    /// Its protected paths.
     pub protected: BTreeSet<Vec<u8>>,
-    /// Where in the run it is.
     pub start: AuditStart,
 }
 
 /// Where in a run an audit begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AuditStart {
-    /// Before it: the first commit must start it.
+    /// Before the run: its first commit must start it.
     #[default]
     Before,
-    /// Within it. The protected paths of its last start, if that commit can be reached.
+    /// Within the run. Holds the protected paths at the run's last start, if that commit can be reached.
     Within(Option<BTreeSet<Vec<u8>>>),
 }
 
-/// What was found of one commit.
+/// The result for one commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CommitAudit {
-    /// The commit.
     pub commit: String,
-    /// What it is.
     #[serde(flatten)]
     pub kind: CommitKind,
-    /// How the iteration ended, as its commit says.
+    /// The outcome that the commit records.
     pub outcome: Option<Outcome>,
-    /// Marks on guard, plan and work, as the commit has them.
+    /// The annotations that the commit records.
     pub annotations: Vec<String>,
-    /// Rules that do not hold.
+    /// Violated rules.
     pub findings: Vec<AuditFinding>,
     /// What could not be checked.
     pub unchecked: Vec<String>,
 }
 
-/// A rule that does not hold.
+/// A violated rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditFinding {
-    /// The commit that breaks it.
     pub commit: String,
-    /// Its iteration, if it is one.
+    /// The commit's iteration, if it is one.
     pub iter: Option<IterationNumber>,
-    /// The rule.
     pub rule: Rule,
-    /// What the rule asks for.
+    /// What the rule requires.
     pub expected: String,
-    /// What is there.
+    /// What the commit holds.
     pub found: String,
 }
 
-/// What is known at the end of an audit.
+/// The result for the whole run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditSummary {
-    /// Rules that the end breaks.
+    /// Rules that the end of the history violates.
     pub findings: Vec<AuditFinding>,
-    /// How many iterations there were.
     pub iterations: usize,
-    /// The nodes that passed, in their order.
+    /// The leaves that passed, in their order in the tree.
     pub passed: Vec<NodeId>,
     /// Whether the root passes.
     pub is_complete: bool,

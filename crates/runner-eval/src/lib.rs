@@ -18,13 +18,10 @@ pub use execution::worker;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use runner_term::{Ui, print_clap_error};
 
-use args::EvalCli;
-
 pub fn main() -> ExitCode {
-    let cli = match EvalCli::try_parse() {
+    let cli = match args::parse(std::env::args_os().collect()) {
         Ok(cli) => cli,
         Err(error) => return print_clap_error(&error),
     };

@@ -11,13 +11,13 @@ pub struct GlobalArgs {
     /// Run as if started in DIR
     #[arg(
         short = 'C',
-        long = "project-dir",
+        long,
         global = true,
         value_name = "DIR",
         default_value = ".",
         hide_default_value = true
     )]
-    pub directory: PathBuf,
+    pub project_dir: PathBuf,
     /// Print JSON
     #[arg(long, global = true)]
     pub json: bool,

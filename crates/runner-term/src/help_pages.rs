@@ -15,7 +15,8 @@ pub struct CommandGroup {
 /// The order of a page: what it does, how it is called, its arguments, and the examples at the end.
 const HEAD: &str = "{about}\n\n{before-help}{usage-heading} {usage}";
 
-/// Gives a program and all its commands compact help pages.
+/// Gives a program and all its commands compact help pages. Without groups, the program's page lists the commands in
+/// their order.
 pub fn with_compact_help(command: Command, groups: &[CommandGroup]) -> Command {
     let mut command = with_description_above_usage(command);
     let global_args: Vec<Arg> = command.get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
@@ -23,6 +24,9 @@ pub fn with_compact_help(command: Command, groups: &[CommandGroup]) -> Command {
     let footer = format!("Global options: {}; see '{program} --help'", summary(&global_args));
     for subcommand in command.get_subcommands_mut() {
         *subcommand = compact_subcommand(subcommand.clone(), &global_args, &footer);
+    }
+    if groups.is_empty() {
+        return command.help_template(format!("{HEAD}\n\n{{all-args}}{{after-help}}"));
     }
     let style = command.get_styles().get_header();
     let mut template = format!("{HEAD}\n");

@@ -39,7 +39,7 @@ pub trait CommandOutput {
     }
 
     /// Whether it ends a stream of JSON lines and therefore has to be one line as well.
-    fn ends_lines(&self) -> bool {
+    fn ends_json_lines(&self) -> bool {
         false
     }
 }

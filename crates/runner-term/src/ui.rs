@@ -54,7 +54,7 @@ impl Ui {
                     write_stdout(&text);
                 }
             }
-            OutputFormat::Json if output.ends_lines() => write_stdout(&format!("{}\n", output.json())),
+            OutputFormat::Json if output.ends_json_lines() => write_stdout(&format!("{}\n", output.json())),
             OutputFormat::Json => write_stdout(&format!("{:#}\n", output.json())),
             OutputFormat::KeyValues => {
                 let mut text = String::new();

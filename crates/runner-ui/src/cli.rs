@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use runner_core::model::id::RunId;
+use runner_term::help_pages::with_compact_help;
 use runner_term::{ColorChoice, CommandError, CommandExit, GlobalArgs, Ui, print_clap_error};
 use serde_json::json;
 use supervise::executables::show_in_browser;
@@ -24,52 +25,51 @@ use crate::server::sse::EventStream;
 use crate::server::{self, PortInUse};
 use crate::watch::FileWatcher;
 
-/// The default port.
+/// The port that the server tries first.
 const PORT: u16 = 7878;
 
-/// Open the web UI
+/// Show runs in a browser
 ///
-/// Serves a page about the runs of a repository, to this machine only. It is read-only: it changes and locks nothing in the
+/// Serves a read-only page about the runs of a repository on this machine. It changes and locks nothing in the
 /// repository.
 #[derive(Debug, Parser)]
 #[command(name = "runner-ui", version, max_term_width = 100)]
 #[command(after_help = "Examples:
-  runner-ui                                # show the repository of the current folder
-  runner-ui --project-dir ../app --open    # show another one, and open the browser
-  runner-ui --eval                         # show the results of an evaluation in eval/results
-  runner-ui --bind 0.0.0.0                 # also serve other machines, with a token in the address
-  runner-ui export html --out ../run.html  # write a run into one file
-
-From another machine, without --bind: ssh -L 7878:localhost:7878 HOST")]
+  runner-ui                          # the repository of the current folder
+  runner-ui -C ../app --open         # another one, and open the browser
+  runner-ui --eval                   # the results of an evaluation
+  runner-ui --bind 0.0.0.0           # reachable from other machines, by token
+  ssh -L 7878:localhost:7878 HOST    # or through a tunnel from your machine
+  runner-ui export html --out ../run.html")]
 struct UiCli {
     #[command(subcommand)]
     command: Option<UiCommand>,
-    /// Show the repository that contains DIR
+    /// Run as if started in DIR
     #[arg(
-        long,
         short = 'C',
+        long,
         value_name = "DIR",
         default_value = ".",
         hide_default_value = true,
         global = true
     )]
     project_dir: PathBuf,
-    /// Show the results of an evaluation: a folder of results, or one that contains eval/results [default: .]
+    /// Show the results of an evaluation: a results folder, or the parent of eval/results [default: .]
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
     eval: Option<PathBuf>,
-    /// Folder of the evaluation's workspaces [default: beside the results]
+    /// Workspaces of the evaluation [default: beside the results]
     #[arg(long, value_name = "DIR", requires = "eval")]
     workspaces: Option<PathBuf>,
-    /// Open the newest trial of CASE, and follow it to the next one
+    /// Start at the newest trial of this case and follow its next trials
     #[arg(long, value_name = "CASE", requires = "eval")]
     case: Option<String>,
-    /// Port; 0 for any free one [default: 7878, or any free one if that is in use]
+    /// Port; 0 for any free one [default: 7878, or any free one]
     #[arg(long, value_name = "N")]
     port: Option<u16>,
     /// Address to listen on; one that other machines can reach requires the token
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     bind: IpAddr,
-    /// Require the token on this machine, too
+    /// Require a token on this machine too
     #[arg(long)]
     token: bool,
     /// Also serve requests for this host name; repeatable
@@ -78,7 +78,7 @@ struct UiCli {
     /// Open the page in the browser
     #[arg(long)]
     open: bool,
-    /// Check files for changes every two seconds instead of using file system notifications
+    /// Poll the files every two seconds instead of watching them
     #[arg(long)]
     poll: bool,
     /// Print the server's address as JSON
@@ -94,22 +94,25 @@ enum UiCommand {
 
 /// Watch a run in this terminal
 ///
-/// Shows the plan and what the agent does, live. It is read-only: quitting it does not affect the run.
+/// Shows the task tree and the agent's output live. It is read-only: quitting it does not affect the run. Press ? for
+/// the keys. Without a terminal, use `runner log --follow`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  runner-ui watch                   # watch the current run
-  runner-ui watch nightly           # watch another run
-  ssh build -t runner -C app watch  # watch a run on another machine
-
-Press `?` for the keys. Without a terminal: runner log --follow")]
+  runner-ui watch                    # the current run
+  runner-ui watch nightly            # another run
+  ssh build -t runner -C app watch   # a run on another machine")]
 struct UiWatchArgs {
-    /// Run id [default: the current run]
+    /// Run to watch [default: the one on the current branch]
+    #[arg(conflicts_with = "run_option")]
     run: Option<String>,
-    /// Check files for changes every two seconds instead of using file system notifications
+    /// The same as an option
+    #[arg(id = "run_option", long = "run", value_name = "RUN")]
+    run_option: Option<String>,
+    /// Poll the files every two seconds instead of watching them
     #[arg(long)]
     poll: bool,
     /// Colour output
-    #[arg(long, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
     color: ColorChoice,
 }
 
@@ -119,13 +122,17 @@ struct UiWatchArgs {
 /// what is missing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  runner-ui export html --out ../run.html                 # the current run as a page
-  runner-ui export json nightly | gzip > nightly.json.gz  # another run as JSON")]
+  runner-ui export html --out ../run.html   # the current run as a page
+  runner-ui export json nightly | gzip > nightly.json.gz")]
 struct UiExportArgs {
     /// File format
     format: ExportFormat,
-    /// Run id [default: the current run]
+    /// Run to export [default: the one on the current branch]
+    #[arg(conflicts_with = "run_option")]
     run: Option<String>,
+    /// The same as an option
+    #[arg(id = "run_option", long = "run", value_name = "RUN")]
+    run_option: Option<String>,
     /// Output file [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -133,14 +140,18 @@ struct UiExportArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ExportFormat {
-    /// The page with the run embedded
     Html,
-    /// One JSON document
     Json,
 }
 
+fn parse() -> Result<UiCli, clap::Error> {
+    let matches = with_compact_help(UiCli::command(), &[]).try_get_matches()?;
+    UiCli::from_arg_matches(&matches)
+}
+
+/// Runs the program.
 pub fn main() -> ExitCode {
-    let cli = match UiCli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => return print_clap_error(&error),
     };
@@ -207,7 +218,7 @@ fn parse_run_id(text: Option<&str>, what: &str) -> Result<Option<RunId>, Command
 
 #[cfg(feature = "watch")]
 fn watch(cli: &UiCli, args: &UiWatchArgs, project: RepoReader) -> Result<CommandExit, CommandError> {
-    let wanted = parse_run_id(args.run.as_deref(), "could not show the run")?;
+    let wanted = parse_run_id(args.run.as_deref().or(args.run_option.as_deref()), "could not show the run")?;
     if cli.json {
         return Err(CommandError::refused("no_json", "could not show the run")
             .cause("`watch` has no JSON output")
@@ -236,7 +247,7 @@ fn export(args: &UiExportArgs, project: &RepoReader) -> Result<(), CommandError>
             "pass a file: --out ../run.html",
         ));
     }
-    let wanted = parse_run_id(args.run.as_deref(), WHAT)?;
+    let wanted = parse_run_id(args.run.as_deref().or(args.run_option.as_deref()), WHAT)?;
     let run = export::export_run(project, wanted.as_ref()).map_err(|error| {
         fail(CommandExit::REFUSED, error.message(), "`runner status` shows the current run")
     })?;

@@ -33,7 +33,7 @@ use runner_term::{CommandError, CommandOutput, Ui};
 use crate::args::{RunnerCli, RunnerCommand};
 
 pub(crate) fn run(cli: &RunnerCli, ui: &Ui) -> Result<Box<dyn CommandOutput>, CommandError> {
-    let dir = cli.global.directory.as_path();
+    let dir = cli.global.project_dir.as_path();
     Ok(match &cli.command {
         RunnerCommand::Start(args) => Box::new(start::run(dir, args)?),
         RunnerCommand::Step(_) => Box::new(step::run(dir, ui)?),

@@ -21,7 +21,7 @@ struct CommittedIteration {
 
 /// Asserts all invariants: the history, the tree, the repository, and that no process is left.
 pub fn assert_sound(repo: &TestRepo) {
-    assert_nothing_runs(repo);
+    assert_idle(repo);
     assert_clean(repo);
     let history = history(repo);
     assert_rules_hold(repo, &history);
@@ -39,13 +39,13 @@ pub fn assert_verified(repo: &TestRepo) {
 }
 
 /// Asserts that no process uses the folder (see [`processes_of`]). Waits, because the last ones may still be exiting.
-pub fn assert_nothing_of(folder: &Path) {
+pub fn assert_no_processes_of(folder: &Path) {
     wait_for("the exit of every process", || processes_of(folder).is_empty());
 }
 
 /// Asserts that no process uses the test's folder, the lock is free, and there is no journal.
-pub fn assert_nothing_runs(repo: &TestRepo) {
-    assert_nothing_of(repo.outside());
+pub fn assert_idle(repo: &TestRepo) {
+    assert_no_processes_of(repo.outside());
     let lock = repo.path(".git/runner/lock");
     if lock.exists() {
         File::open(&lock).expect("the lock").try_lock().expect("a free lock");

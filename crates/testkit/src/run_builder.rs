@@ -26,7 +26,7 @@ pub struct RunBuilder {
     keys: String,
     guard_keys: String,
     protected: String,
-    more: String,
+    config_tables: String,
     goal: String,
     files: Vec<(String, Vec<u8>)>,
     /// Keys of the table `[executor]`.
@@ -51,7 +51,7 @@ impl RunBuilder {
             keys: String::new(),
             guard_keys: String::new(),
             protected: "guard.sh".to_owned(),
-            more: String::new(),
+            config_tables: String::new(),
             goal: "# Port it\n\nFrom one to the other.\n\n## Acceptance\n\n- it runs\n".to_owned(),
             files: Vec::new(),
             executor_keys: "sandbox = \"off\"".to_owned(),
@@ -71,7 +71,7 @@ impl RunBuilder {
     }
 
     /// Uses a command that does not exist as the agent.
-    pub fn no_agent(mut self) -> Self {
+    pub fn missing_agent(mut self) -> Self {
         self.executor = TestExecutor::Missing;
         self
     }
@@ -100,7 +100,7 @@ impl RunBuilder {
         self
     }
 
-    /// Keys of the table `[executor]` besides its kind. The default turns the repo off, because most tests check what the
+    /// Keys of the table `[executor]` besides its kind. The default turns the sandbox off, because most tests check what the
     /// runner itself withstands.
     pub fn executor_keys(mut self, keys: &str) -> Self {
         self.executor_keys = keys.to_owned();
@@ -114,8 +114,8 @@ impl RunBuilder {
     }
 
     /// Further tables of the configuration.
-    pub fn more(mut self, tables: &str) -> Self {
-        self.more = tables.to_owned();
+    pub fn config_tables(mut self, tables: &str) -> Self {
+        self.config_tables = tables.to_owned();
         self
     }
 
@@ -168,19 +168,19 @@ impl RunBuilder {
             TestExecutor::Keys(keys) => keys.clone(),
             TestExecutor::Missing => "kind = \"command\"\ncommand = [\"no-such-agent\"]".to_owned(),
         };
-        let Self { keys, guard_keys, protected, more, executor_keys, .. } = self;
+        let Self { keys, guard_keys, protected, config_tables, executor_keys, .. } = self;
         // Few tests are about the baseline, and many count the guard's runs.
         let baseline = if guard_keys.contains("baseline") { "" } else { "baseline = false\n" };
         format!(
             "{keys}\n[executor]\n{executor}\n{executor_keys}\n[guard]\ncommand = [\"sh\", \"guard.sh\"]\n\
-             protected = [\"{protected}\"]\n{baseline}{guard_keys}\n{more}\n"
+             protected = [\"{protected}\"]\n{baseline}{guard_keys}\n{config_tables}\n"
         )
     }
 }
 
 impl TestRepo {
     /// Replaces the agent's script from the next session on.
-    pub fn new_agent(&self, script: &str) {
+    pub fn replace_agent(&self, script: &str) {
         fs::write(self.outside().join("agent.sh"), format!("{PRELUDE}\n{script}\n")).expect("a script");
     }
 
@@ -199,13 +199,13 @@ impl TestRepo {
     }
 
     /// Reads a file of an iteration's folder.
-    pub fn logged(&self, iter: u32, name: &str) -> String {
+    pub fn iteration_file(&self, iter: u32, name: &str) -> String {
         String::from_utf8_lossy(&self.read_bytes(&format!(".runner/iterations/{RUN}/{iter:04}/{name}")))
             .into_owned()
     }
 
     pub fn meta(&self, iter: u32) -> serde_json::Value {
-        serde_json::from_str(&self.logged(iter, "meta.json")).expect("json")
+        serde_json::from_str(&self.iteration_file(iter, "meta.json")).expect("json")
     }
 
     /// The outcomes of all committed iterations, oldest first.

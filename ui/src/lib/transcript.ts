@@ -220,7 +220,11 @@ function runnerRow(event: Json): RowParts | null {
         tone: "retry",
       };
     case "stopped":
-      return { glyph: "⊘", kind: "end", title: `Run stopped: ${stopLabel(text(object(event.stop).reason)).text}` };
+      return {
+        glyph: "⊘",
+        kind: "end",
+        title: `Run stopped: ${stopLabel(text(object(event.stop).reason)).text}`,
+      };
     default:
       return { glyph: "?", kind: "unknown", title: spaced(name || "unknown event"), body: shortJson(event) };
   }

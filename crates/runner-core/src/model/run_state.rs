@@ -1,7 +1,8 @@
-//! Where a run stands: `run_state.json`.
+//! `run_state.json`: what the next iteration must know besides the tree.
 //!
-//! It holds what the next iteration must know and the tree does not say, so that a restart, a fresh clone and a
-//! replay go on from the same bytes. Every text in it is bounded; the whole texts are in the iteration's folder.
+//! It is committed, so that a restart, a fresh clone and a replay continue from the same bytes. Every text in it is bounded;
+//! the full texts are in the iteration's folder. What [`verify`](crate::verify) derives again from it is stored in fields of
+//! its own, never inside a sentence, so that sentences may change.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -11,9 +12,11 @@ use crate::model::cost::{LeafSpending, RunSpending};
 use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::repo_path::RepoPath;
 use crate::step::{Outcome, SessionMode, UsageLimit, Wait};
-use crate::strict::{BoundedInt, DocumentProblem, FieldReader, canonical_json, text_of, word, word_or_null};
+use crate::strict::{
+    BoundedInt, DocumentProblem, FieldReader, canonical_json, decode_utf8, word, word_or_null,
+};
 
-/// What the guard said.
+/// The guard's result in an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -24,7 +27,6 @@ pub enum GuardResult {
 }
 
 impl GuardResult {
-    /// The result as it is written.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -34,116 +36,129 @@ impl GuardResult {
     }
 }
 
-/// The version of the rules by which iterations are judged; every commit names it.
+/// The version of the rules that decide iterations; every commit names it.
 pub const SEMANTICS: u32 = 1;
 
-/// The run's own book-keeping; progress itself is in the tree.
+/// The state of a run; progress itself is in the tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct RunState {
     /// The run this state belongs to; null before the first `runner start`.
     pub run_id: Option<RunId>,
-    /// The number that the next iteration gets.
+    /// The number of the next iteration.
     pub next_iter: IterationNumber,
-    /// What the last agent claimed.
+    /// The status that the last agent answered.
     pub last_status: Option<AgentStatus>,
-    /// What it said about it.
+    /// The last iteration in words: the agent's summary, or what was wrong with its answer, or why no answer came.
     pub last_summary: Option<String>,
-    /// What the guard said of its work.
+    /// The guard's result in the last iteration.
     pub last_guard: Option<GuardResult>,
-    /// The node it worked on; null after a repair.
+    /// The node that the last iteration worked on; null after a repair.
     pub last_node: Option<NodeId>,
     /// How the last iteration ended.
     pub last_outcome: Option<Outcome>,
-    /// How many failures there were in a row that waiting does not mend.
+    /// Failures in a row that a wait does not fix.
     #[schemars(range(min = 0, max = u32::MAX))]
     pub failures_in_row: u32,
-    /// How many transient failures there were in a row.
+    /// Transient failures in a row.
     #[schemars(range(min = 0, max = u32::MAX))]
     pub transients_in_row: u32,
-    /// What the next session on a node is told of the last one, the newest last.
+    /// For each open node, its last session, for the prompt of the next one; the newest last.
     pub node_history: Vec<NodeHistory>,
-    /// A rejected tree that waits to be repaired.
+    /// A rejected tree that the next session must repair.
     pub repair: Option<PendingRepair>,
-    /// The nodes that had their one replanning.
+    /// The nodes that had their one replan session.
     pub replanned: Vec<NodeId>,
-    /// Guard files that agents made and that took part in a pass: protected like those of the start.
+    /// Guard files that agents created and that took part in a pass: protected from then on.
     pub pinned: Vec<RepoPath>,
-    /// What the next session waits for.
+    /// The wait before the next session.
     pub wait: Option<Wait>,
-    /// The agents that have used up their allowance, where the ladder goes on with the next one.
+    /// Agents that reached a usage limit, where `on_usage_limit` is "next".
     pub usage_limits: Vec<UsageLimit>,
-    /// What the run has cost so far.
+    /// Tokens and money that the run has used.
     pub spent: RunSpending,
-    /// What each open leaf has cost so far, by its id.
+    /// Tokens and money that each open leaf has used, sorted by node id.
     pub spent_by_leaf: Vec<LeafSpending>,
-    /// What the guard said of the untouched repository, if it was asked.
+    /// The guard's result on the untouched repository, if it was run there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
+    /// Why the guard could not be started in the last iteration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guard_error: Option<String>,
     /// The version of the rules that wrote this.
     #[schemars(extend("const" = SEMANTICS))]
     pub semantics: u32,
 }
 
-/// What the guard said before the first session.
+/// The guard's result before the first session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Baseline {
-    /// Its result; skipped if it said nothing.
+    /// `skipped` if the guard gave no result.
     #[serde(deserialize_with = "word")]
     pub guard: GuardResult,
-    /// How it ended: an exit code, `signal 9`, or `none`.
+    /// How the guard exited: an exit code, `signal 9`, or `none`.
     pub exit: String,
-    /// What it printed, or why it said nothing; null if it was green.
+    /// What the guard printed, or why it gave no result; null if it succeeded.
     #[serde(deserialize_with = "Option::deserialize")]
     pub output: Option<String>,
 }
 
-/// What a session left for the next one on the same node.
+/// The last session on a node, for the prompt of the next one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeHistory {
-    /// The node.
     pub node: NodeId,
-    /// The iteration in which it was learned.
     pub iter: IterationNumber,
-    /// How that iteration ended.
+    /// How the iteration ended.
     #[serde(deserialize_with = "word")]
     pub outcome: Outcome,
-    /// What the agent said.
+    /// The agent's summary.
     pub summary: String,
-    /// What the runner says about it: rules that were broken, files that were put back.
+    /// What was wrong with the session: violated rules, errors in tree.json.
     pub notes: Vec<String>,
+    /// How many further notes are not kept.
+    #[schemars(range(min = 0, max = u32::MAX))]
+    #[serde(deserialize_with = "count")]
+    pub notes_omitted: u32,
+    /// Protected files that the session changed and the runner restored.
+    pub restored: Vec<RepoPath>,
+    /// How many further restored files are not kept.
+    #[schemars(range(min = 0, max = u32::MAX))]
+    #[serde(deserialize_with = "count")]
+    pub restored_omitted: u32,
     /// What the guard printed, if it failed.
     #[serde(deserialize_with = "Option::deserialize")]
     pub guard_output: Option<String>,
-    /// How a later session on the node ended that gave no answer.
+    /// How a later session on the node ended, if that one gave no answer.
     #[serde(deserialize_with = "word_or_null")]
     pub later_outcome: Option<Outcome>,
 }
 
-/// A rejected tree.
+/// A rejected tree that waits for a repair.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PendingRepair {
     /// The iteration that left it.
     pub iter: IterationNumber,
-    /// The node that was worked on.
+    /// The node that the session worked on.
     pub node: NodeId,
-    /// What the session was for.
     #[serde(deserialize_with = "word")]
     pub mode: SessionMode,
-    /// How many repairs were tried.
+    /// How many repairs failed.
     #[schemars(range(min = 0, max = u32::MAX))]
     #[serde(deserialize_with = "count")]
     pub tries: u32,
-    /// The tree as it was left, from its beginning.
+    /// The beginning of the rejected tree.json.
     pub rejected: String,
-    /// What is wrong with it.
     pub errors: Vec<String>,
+    /// How many further errors are not kept.
+    #[schemars(range(min = 0, max = u32::MAX))]
+    #[serde(deserialize_with = "count")]
+    pub errors_omitted: u32,
 }
 
-/// A count, read as any whole number of our documents is.
+/// A count, read as strictly as every whole number of the documents.
 struct U32Count(u32);
 
 impl U32Count {
@@ -185,15 +200,16 @@ impl RunState {
             spent: RunSpending::default(),
             spent_by_leaf: Vec::new(),
             baseline: None,
+            guard_error: None,
             semantics: SEMANTICS,
         }
     }
 
-    /// Reads the document strictly; every fault in it is told.
+    /// Decodes the document strictly and reports every problem in it.
     pub fn decode(bytes: &[u8]) -> Result<Self, Vec<DocumentProblem>> {
-        let text = text_of(bytes).map_err(|problem| vec![problem])?;
+        let text = decode_utf8(bytes).map_err(|problem| vec![problem])?;
         let mut fields = FieldReader::of_json(text).map_err(|problem| vec![problem])?;
-        // A field that could not be read is among the problems; the fresh state's stands in for it.
+        // A field that could not be read is among the problems; the value of the fresh state replaces it.
         let fresh = Self::new(None);
         let state = Self {
             run_id: fields.required("run_id").unwrap_or(fresh.run_id),
@@ -216,32 +232,67 @@ impl RunState {
             spent: fields.required_object("spent").unwrap_or(fresh.spent),
             spent_by_leaf: fields.required("spent_by_leaf").unwrap_or(fresh.spent_by_leaf),
             baseline: fields.optional_object("baseline").unwrap_or(fresh.baseline),
+            guard_error: fields.optional("guard_error").or(fresh.guard_error),
             semantics: fields.required("semantics").map_or(fresh.semantics, U32Count::get),
         };
         if state.semantics != SEMANTICS {
-            fields.broken(
+            fields.report_rule(
                 "semantics",
-                format!("is {}, and this runner knows {SEMANTICS} alone", state.semantics),
+                format!("is {}, but this runner only knows {SEMANTICS}", state.semantics),
             );
         }
         let problems = fields.finish();
         if problems.is_empty() { Ok(state) } else { Err(problems) }
     }
 
-    /// The one written form.
+    /// The canonical form.
     pub fn to_bytes(&self) -> Vec<u8> {
         canonical_json(self)
     }
 
-    /// What a leaf has cost so far.
     pub fn spent_on(&self, leaf: &NodeId) -> Option<&LeafSpending> {
         self.spent_by_leaf.iter().find(|spent| spent.node == *leaf)
     }
 
-    /// What the next session on a node is told.
-    pub fn history_of(&self, node: &NodeId) -> Option<&NodeHistory> {
-        self.node_history.iter().find(|lesson| lesson.node == *node)
+    /// What to show about the last iteration: why the guard could not be started, or else the summary.
+    pub fn last_note(&self) -> Option<&str> {
+        self.guard_error.as_deref().or(self.last_summary.as_deref())
     }
+
+    /// The last session on a node.
+    pub fn history_of(&self, node: &NodeId) -> Option<&NodeHistory> {
+        self.node_history.iter().find(|history| history.node == *node)
+    }
+}
+
+impl NodeHistory {
+    /// Notes and restored files as lines for people and agents.
+    pub fn note_lines(&self) -> Vec<String> {
+        let mut lines = self.notes.clone();
+        lines.extend(omitted_line(self.notes_omitted));
+        lines.extend(
+            self.restored.iter().map(|path| format!("`{path}` is protected: the runner restored it")),
+        );
+        lines.extend((self.restored_omitted > 0).then(|| {
+            let count = self.restored_omitted;
+            format!("… and {count} more protected files, which the runner restored")
+        }));
+        lines
+    }
+}
+
+impl PendingRepair {
+    /// The errors as lines for people and agents.
+    pub fn error_lines(&self) -> Vec<String> {
+        let mut lines = self.errors.clone();
+        lines.extend(omitted_line(self.errors_omitted));
+        lines
+    }
+}
+
+/// The line after a list that does not hold everything.
+pub(crate) fn omitted_line(omitted: u32) -> Option<String> {
+    (omitted > 0).then(|| format!("… and {omitted} more"))
 }
 
 #[cfg(test)]
@@ -250,13 +301,13 @@ mod tests {
     use crate::model::cost::amount;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn a_state_is_decoded_as_it_was_written() {
         let fresh = RunState::new(None);
-        let told = RunState {
+        let full = RunState {
             run_id: Some(RunId::new("x").unwrap()),
             next_iter: IterationNumber::new(7).unwrap(),
             last_status: Some(AgentStatus::Done),
-            last_summary: Some("say \"é\"\n".to_owned()),
+            last_summary: Some("quote \"é\"\n".to_owned()),
             last_guard: Some(GuardResult::Fail),
             last_node: Some(NodeId::root()),
             last_outcome: Some(Outcome::InvalidTree),
@@ -268,6 +319,9 @@ mod tests {
                 outcome: Outcome::GuardFailed,
                 summary: "s".to_owned(),
                 notes: vec!["n".to_owned()],
+                notes_omitted: 3,
+                restored: vec![RepoPath::of_bytes(b"check")],
+                restored_omitted: 4,
                 guard_output: Some("red".to_owned()),
                 later_outcome: Some(Outcome::Interrupted),
             }],
@@ -278,15 +332,17 @@ mod tests {
                 tries: 1,
                 rejected: "{".to_owned(),
                 errors: vec!["e".to_owned()],
+                errors_omitted: 5,
             }),
             replanned: vec![NodeId::root()],
             pinned: vec![RepoPath::of_bytes(b"justfile")],
-            wait: Some(Wait::after(
-                ("codex".to_owned(), Outcome::UsageLimit),
-                1,
-                None,
-                (Some(amount(7)), BoundedInt::fixed::<60>()),
-            )),
+            wait: Some(Wait {
+                agent: "codex".to_owned(),
+                outcome: Outcome::UsageLimit,
+                secs: BoundedInt::fixed::<0>(),
+                until_unix_secs: Some(amount(7)),
+                secs_max: BoundedInt::fixed::<60>(),
+            }),
             usage_limits: vec![UsageLimit {
                 agent: "codex".to_owned(),
                 node: NodeId::root(),
@@ -303,36 +359,58 @@ mod tests {
                 exit: "1".to_owned(),
                 output: Some("x".to_owned()),
             }),
+            guard_error: Some("no such program".to_owned()),
             semantics: SEMANTICS,
         };
-        for state in [fresh, told] {
+        for state in [fresh, full] {
             assert_eq!(RunState::decode(&state.to_bytes()), Ok(state));
         }
     }
 
     const REST: &str = "\"last_node\": null, \"last_outcome\": null, \"failures_in_row\": 0, \
-        \"transients_in_row\": 0, \"lessons\": [], \"repair\": null, \"replanned\": [], \"pinned\": [], \
+        \"transients_in_row\": 0, \"node_history\": [], \"repair\": null, \"replanned\": [], \"pinned\": [], \
         \"wait\": null, \"usage_limits\": [], \"spent\": {\"tokens\": 0, \"microdollars\": 0, \
         \"estimated_microdollars\": 0, \"sessions_without_tokens\": 0, \"sessions_without_cost\": 0}, \
         \"spent_by_leaf\": [], \"semantics\": 1}";
 
     #[test]
-    fn every_key_is_there_and_no_other() {
-        let told = |text: &str| {
+    fn lists_name_what_they_omit() {
+        let history = NodeHistory {
+            node: NodeId::root(),
+            iter: IterationNumber::FIRST,
+            outcome: Outcome::RuleViolation,
+            summary: String::new(),
+            notes: vec!["n".to_owned()],
+            notes_omitted: 2,
+            restored: vec![RepoPath::of_bytes(b"check")],
+            restored_omitted: 0,
+            guard_output: None,
+            later_outcome: None,
+        };
+        let restored = "`check` is protected: the runner restored it";
+        assert_eq!(history.note_lines(), ["n", "… and 2 more", restored]);
+        let more = NodeHistory { notes_omitted: 0, restored_omitted: 7, ..history };
+        let omitted = "… and 7 more protected files, which the runner restored";
+        assert_eq!(more.note_lines(), ["n", restored, omitted]);
+    }
+
+    #[test]
+    fn every_key_is_required_and_no_other_is_allowed() {
+        let problems = |text: &str| {
             RunState::decode(text.as_bytes()).unwrap_err().iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        assert_eq!(told("{}").len(), 18);
+        assert_eq!(problems("{}").len(), 18);
         let newer = String::from_utf8(RunState::new(None).to_bytes()).unwrap();
         let newer = newer.replace("\"semantics\": 1", "\"semantics\": 2");
-        assert_eq!(told(&newer), ["line 25: `semantics` is 2, and this runner knows 1 alone"]);
+        assert_eq!(problems(&newer), ["line 25: `semantics` is 2, but this runner only knows 1"]);
         assert_eq!(
-            told(&format!(
+            problems(&format!(
                 "{{\"run_id\": \"a b\",\n\"next_iter\": 0,\n\"last_status\": null,\n\"last_summary\": null,\n\"last_gard\": null,{REST}"
             )),
             [
-                "line 1: `run_id` cannot be read: \"a b\" contains ' '; only letters, digits, `.`, `_` and `-` are allowed",
+                "line 1: `run_id` is invalid: \"a b\" contains ' '; only letters, digits, `.`, `_` and `-` are allowed",
                 "line 1: `last_guard` is missing",
-                "line 2: `next_iter` cannot be read: invalid value: integer `0`, expected a whole number from 1 to 4294967295",
+                "line 2: `next_iter` is invalid: invalid value: integer `0`, expected an integer from 1 to 4294967295",
                 "line 5: `last_gard` is not a known key; did you mean `last_guard`?",
             ]
         );

@@ -291,7 +291,7 @@ fn stuck_run_shows_its_last_attempt() {
     let (id, tree) = (run_id(), tree(3, false));
     let mut state = RunState::new(Some(id.clone()));
     let history = json!({ "node": "root", "iter": 3, "outcome": "guard_failed", "summary": "works\nnow",
-        "notes": ["restored check"], "guard_output": null, "later_outcome": null });
+        "notes": ["restored check"], "notes_omitted": 0, "restored": [], "restored_omitted": 0, "guard_output": null, "later_outcome": null });
     state.node_history = vec![serde_json::from_value(history).unwrap()];
     let documents = DocumentFacts { tree: Some(&tree), state: Some(&state), ..DocumentFacts::default() };
     let status = run_status(&RunFacts { documents, ..facts(&id, &tree) });

@@ -1,41 +1,37 @@
-//! A new run from an iteration of another one.
+//! Forks: a new run from an iteration of another one.
 //!
-//! The first commit of a fork lies on top of the iteration's commit and changes two things: the id in GOAL.md and the
-//! run in run_state.json. All else goes on: the tree with what passed, attempts, lessons, what was spent, and the
-//! numbers of iterations. The chain from the first start to the newest iteration is therefore one history, and a fork
-//! is no way around a limit.
+//! The first commit of a fork is a child of the iteration's commit and changes two things: the id in GOAL.md and the run in
+//! run_state.json. Everything else continues: the tree with its passed tasks, attempts, feedback, budget and iteration
+//! numbers. So the commits from the first start to the newest iteration are one history, and a fork does not reset a limit.
 
+use crate::commit_message::{CommitKind, CommitMessage, MessageParts, Trailer};
 use crate::layout::Doc;
 use crate::model::goal::{Goal, GoalError};
 use crate::model::id::{IterationNumber, RunId};
 use crate::model::run_state::RunState;
 use crate::runs::start::DocSet;
 
-/// The trailer of a fork's first commit: the run and the iteration that it goes on from.
-pub const FORKED: &str = "Runner-Fork";
-
 /// The message of a fork's first commit.
 pub fn message(run: &RunId, from: &RunId, iter: IterationNumber) -> String {
-    format!("chore(loop): start run {run}\n\n{FORKED}: {from} {iter}\n")
+    CommitMessage::new(CommitKind::Start { run_id: run.clone() })
+        .trailer(Trailer::Fork, format!("{from} {iter}"))
+        .to_string()
 }
 
 /// The run and the iteration that a message says a fork goes on from.
 pub fn origin(message: &[u8]) -> Option<(RunId, IterationNumber)> {
     let text = String::from_utf8_lossy(message);
-    let value = text.lines().skip(1).find_map(|line| line.strip_prefix(FORKED)?.strip_prefix(": "))?;
-    let (run, iter) = value.split_once(' ')?;
-    let number: IterationNumber = iter.parse().ok()?;
-    Some((RunId::new(run).ok()?, (number.to_string() == iter).then_some(number)?))
+    MessageParts::parse(&text).fork_origin()
 }
 
-/// The documents that a fork changes, given those of the iteration.
+/// The documents that a fork changes.
 pub fn documents(run: &RunId, goal: &[u8], state: &RunState) -> Result<DocSet, GoalError> {
     let goal = Goal::parse(goal)?.with_id(run).into_bytes();
     let state = RunState { run_id: Some(run.clone()), ..state.clone() };
     Ok(DocSet::from([(Doc::Goal, goal), (Doc::RunState, state.to_bytes())]))
 }
 
-/// An id for a fork that nobody named: the run and the iteration, with the first free number.
+/// The default id of a fork: the run and the iteration, with the first free number.
 pub fn generate(from: &RunId, iter: IterationNumber, taken: &[RunId]) -> Option<RunId> {
     let base = format!("{from}-{}", iter.get());
     let numbered = (1_u32..1000).map(|n| if n == 1 { base.clone() } else { format!("{base}-{n}") });

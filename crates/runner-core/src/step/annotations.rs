@@ -1,37 +1,35 @@
-//! Marks: what was lawful or undone, and should still be seen by whoever trusts the result.
+//! Annotations: what is valid or was undone in an iteration, and should still be seen by a reader who trusts the result.
 
-use schemars::JsonSchema;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::attempt::ChangeScope;
-use super::interpret::Claim;
-use super::merge::{EditKind, PlanEdit};
+use super::merge::EditKind;
 use super::outcome::{Outcome, OutcomeClass};
-use super::plan::Job;
-use super::settle::Decision;
+use super::settle::Settling;
 use crate::model::repo_path::RepoPath;
 
-/// One mark on an iteration.
+/// One annotation of an iteration. `Display` gives its trailer: `guard-file-restored check`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "annotation", rename_all = "snake_case")]
 pub enum Annotation {
-    /// A protected file was changed and put back.
+    /// The agent changed a protected file; the runner restored it.
     GuardFileRestored { path: RepoPath },
-    /// A protected file was changed, and the policy lets it pass.
+    /// The agent changed a protected file, and the policy "flag" allows it.
     GuardFileChanged { path: RepoPath },
-    /// A guard file that is younger than the run took part in its first pass and is pinned from now on.
+    /// A guard file that is newer than the run took part in its first pass and is pinned from now on.
     GuardFileCreated { path: RepoPath },
-    /// More guard files than are named one by one.
+    /// Further guard files that are not listed one by one.
     GuardFilesOmitted { count: usize },
-    /// The plan was edited: so many nodes, by kind of edit.
+    /// The agent edited the plan: how many nodes, by kind of edit.
     PlanEdited { added: usize, removed: usize, moved: usize, reordered: usize, reworded: usize },
-    /// The session changed what its own node asks for.
+    /// The agent changed the goal or the acceptance criteria of its own task.
     SelectedTaskEdited,
-    /// The repairs of a rejected tree ran out, and the run goes on from the last valid one.
+    /// The repairs of a rejected tree were used up; the run continues from the last valid one.
     RepairAbandoned,
-    /// Nothing changed, neither in the plan nor outside `.runner/`.
+    /// The agent answered and changed nothing, neither in the plan nor outside `.runner/`.
     NothingChanged,
     /// An annotation that only a newer runner knows.
     #[serde(other)]
@@ -39,75 +37,170 @@ pub enum Annotation {
     Unknown,
 }
 
-/// How many guard files are named one by one.
+/// How many guard files are listed one by one.
 const FILES_MAX: usize = 20;
 
 impl Annotation {
-    /// The commit trailer that carries it.
-    pub(super) fn trailer(&self) -> &'static str {
+    /// The word that starts the trailer.
+    fn kind(&self) -> &'static str {
         match self {
-            Self::GuardFileRestored { .. }
-            | Self::GuardFileChanged { .. }
-            | Self::GuardFileCreated { .. }
-            | Self::GuardFilesOmitted { .. } => "Runner-Guard-Mark",
-            Self::PlanEdited { .. } | Self::SelectedTaskEdited | Self::RepairAbandoned => "Runner-Plan-Mark",
-            Self::NothingChanged | Self::Unknown => "Runner-Work-Mark",
+            Self::GuardFileRestored { .. } => "guard-file-restored",
+            Self::GuardFileChanged { .. } => "guard-file-changed",
+            Self::GuardFileCreated { .. } => "guard-file-created",
+            Self::GuardFilesOmitted { .. } => "guard-files-omitted",
+            Self::PlanEdited { .. } => "plan-edited",
+            Self::SelectedTaskEdited => "selected-task-edited",
+            Self::RepairAbandoned => "repair-abandoned",
+            Self::NothingChanged => "nothing-changed",
+            Self::Unknown => "unknown",
         }
     }
+
+    /// Parses the value of a trailer; [`Annotation::Unknown`] if this version does not know it.
+    pub fn parse(value: &str) -> Self {
+        Self::from_trailer(value).unwrap_or(Self::Unknown)
+    }
+
+    fn from_trailer(value: &str) -> Option<Self> {
+        let (kind, details) = value.split_once(' ').unwrap_or((value, ""));
+        // A path is serialized as it is written in the trailer.
+        let path = || serde_json::from_value::<RepoPath>(details.into()).ok().filter(|_| !details.is_empty());
+        let parsed = match kind {
+            "guard-file-restored" => Self::GuardFileRestored { path: path()? },
+            "guard-file-changed" => Self::GuardFileChanged { path: path()? },
+            "guard-file-created" => Self::GuardFileCreated { path: path()? },
+            "guard-files-omitted" => Self::GuardFilesOmitted { count: details.parse().ok()? },
+            "plan-edited" => plan_edited(details)?,
+            "selected-task-edited" => Self::SelectedTaskEdited,
+            "repair-abandoned" => Self::RepairAbandoned,
+            "nothing-changed" => Self::NothingChanged,
+            _ => return None,
+        };
+        (parsed.to_string() == value).then_some(parsed)
+    }
+}
+
+/// `added=1 removed=0 moved=0 reordered=0 reworded=2`.
+fn plan_edited(details: &str) -> Option<Annotation> {
+    let mut words = details.split(' ');
+    let mut count = |key: &str| words.next()?.strip_prefix(key)?.strip_prefix('=')?.parse().ok();
+    Some(Annotation::PlanEdited {
+        added: count("added")?,
+        removed: count("removed")?,
+        moved: count("moved")?,
+        reordered: count("reordered")?,
+        reworded: count("reworded")?,
+    })
 }
 
 impl fmt::Display for Annotation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = self.kind();
         match self {
-            Self::GuardFileRestored { path } => write!(f, "restored {path}"),
-            Self::GuardFileChanged { path } => write!(f, "changed {path}"),
-            Self::GuardFileCreated { path } => write!(f, "created {path}"),
-            Self::GuardFilesOmitted { count } => write!(f, "and {count} more"),
+            Self::GuardFileRestored { path }
+            | Self::GuardFileChanged { path }
+            | Self::GuardFileCreated { path } => write!(f, "{kind} {path}"),
+            Self::GuardFilesOmitted { count } => write!(f, "{kind} {count}"),
             Self::PlanEdited { added, removed, moved, reordered, reworded } => write!(
                 f,
-                "edited added={added} removed={removed} moved={moved} reordered={reordered} reworded={reworded}"
+                "{kind} added={added} removed={removed} moved={moved} reordered={reordered} reworded={reworded}"
             ),
-            Self::SelectedTaskEdited => f.write_str("selected-task-edited"),
-            Self::RepairAbandoned => f.write_str("repair-abandoned"),
-            Self::NothingChanged => f.write_str("nothing-changed"),
-            Self::Unknown => f.write_str("unknown"),
+            Self::SelectedTaskEdited | Self::RepairAbandoned | Self::NothingChanged | Self::Unknown => {
+                f.write_str(kind)
+            }
         }
     }
 }
 
-/// All marks on an iteration, in a fixed order.
-pub(super) fn annotations(job: &Job, claim: &Claim, ruling: &Decision<'_>) -> Vec<Annotation> {
-    let protected = &claim.protected;
-    let created: &[RepoPath] = if ruling.outcome == Outcome::Passed { &protected.unpinned } else { &[] };
-    let restored = protected.restore.iter().map(|path| Annotation::GuardFileRestored { path: path.clone() });
-    let changed = protected.flagged.iter().map(|path| Annotation::GuardFileChanged { path: path.clone() });
-    let created = created.iter().map(|path| Annotation::GuardFileCreated { path: path.clone() });
-    let mut marks: Vec<Annotation> = restored.chain(changed).chain(created).collect();
-    let unnamed = marks.len().saturating_sub(FILES_MAX);
-    marks.truncate(FILES_MAX);
-    marks.extend((unnamed > 0).then_some(Annotation::GuardFilesOmitted { count: unnamed }));
-    marks.extend(plan_annotations(job, ruling.edits));
-    marks.extend((ruling.outcome == Outcome::RepairAbandoned).then_some(Annotation::RepairAbandoned));
-    let idle = ruling.edits.is_empty() && claim.work == ChangeScope::Decompose;
-    let answered = ruling.outcome.class() == OutcomeClass::Answered;
-    marks.extend((idle && answered).then_some(Annotation::NothingChanged));
-    marks
+impl Settling<'_> {
+    /// All annotations of the iteration, in a fixed order.
+    pub(super) fn annotations(&self) -> Vec<Annotation> {
+        let outcome = self.decision.outcome;
+        let mut annotations = self.guard_file_annotations();
+        annotations.extend(self.plan_edited());
+        if self.edits_selected_task() {
+            annotations.push(Annotation::SelectedTaskEdited);
+        }
+        if outcome == Outcome::RepairAbandoned {
+            annotations.push(Annotation::RepairAbandoned);
+        }
+        let is_unchanged = self.decision.edits.is_empty() && self.claim.work == ChangeScope::Decompose;
+        if is_unchanged && outcome.class() == OutcomeClass::Answered {
+            annotations.push(Annotation::NothingChanged);
+        }
+        annotations
+    }
+
+    fn guard_file_annotations(&self) -> Vec<Annotation> {
+        let protected = &self.claim.protected;
+        let mut annotations = Vec::new();
+        for path in &protected.restore {
+            annotations.push(Annotation::GuardFileRestored { path: path.clone() });
+        }
+        for path in &protected.flagged {
+            annotations.push(Annotation::GuardFileChanged { path: path.clone() });
+        }
+        if self.decision.outcome == Outcome::Passed {
+            for path in &protected.unpinned {
+                annotations.push(Annotation::GuardFileCreated { path: path.clone() });
+            }
+        }
+        let omitted = annotations.len().saturating_sub(FILES_MAX);
+        annotations.truncate(FILES_MAX);
+        if omitted > 0 {
+            annotations.push(Annotation::GuardFilesOmitted { count: omitted });
+        }
+        annotations
+    }
+
+    fn plan_edited(&self) -> Option<Annotation> {
+        let edits = self.decision.edits;
+        let count =
+            |is_counted: fn(&EditKind) -> bool| edits.iter().filter(|edit| is_counted(&edit.edit)).count();
+        (!edits.is_empty()).then(|| Annotation::PlanEdited {
+            added: count(|edit| matches!(edit, EditKind::Added { .. })),
+            removed: count(|edit| matches!(edit, EditKind::Removed { .. })),
+            moved: count(|edit| matches!(edit, EditKind::Moved { .. })),
+            reordered: count(|edit| matches!(edit, EditKind::Reordered { .. })),
+            reworded: count(|edit| matches!(edit, EditKind::Title | EditKind::Goal | EditKind::Acceptance)),
+        })
+    }
+
+    fn edits_selected_task(&self) -> bool {
+        self.decision.edits.iter().any(|edit| {
+            self.job.target.node() == Some(&edit.node)
+                && matches!(edit.edit, EditKind::Goal | EditKind::Acceptance)
+        })
+    }
 }
 
-fn plan_annotations(job: &Job, edits: &[PlanEdit]) -> Vec<Annotation> {
-    let count = |wanted: fn(&EditKind) -> bool| edits.iter().filter(|edit| wanted(&edit.edit)).count();
-    let is_reworded =
-        |edit: &EditKind| matches!(edit, EditKind::Title | EditKind::Goal | EditKind::Acceptance);
-    let edited = (!edits.is_empty()).then(|| Annotation::PlanEdited {
-        added: count(|edit| matches!(edit, EditKind::Added { .. })),
-        removed: count(|edit| matches!(edit, EditKind::Removed { .. })),
-        moved: count(|edit| matches!(edit, EditKind::Moved { .. })),
-        reordered: count(|edit| matches!(edit, EditKind::Reordered { .. })),
-        reworded: count(is_reworded),
-    });
-    let asks_otherwise = |edit: &PlanEdit| {
-        job.target.node() == Some(&edit.node) && matches!(edit.edit, EditKind::Goal | EditKind::Acceptance)
-    };
-    let selected = edits.iter().any(asks_otherwise).then_some(Annotation::SelectedTaskEdited);
-    edited.into_iter().chain(selected).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_annotation_is_parsed_as_it_was_written() {
+        let path = RepoPath::of_bytes(b"a b\n");
+        for annotation in [
+            Annotation::GuardFileRestored { path: path.clone() },
+            Annotation::GuardFileChanged { path: path.clone() },
+            Annotation::GuardFileCreated { path },
+            Annotation::GuardFilesOmitted { count: 7 },
+            Annotation::PlanEdited { added: 3, removed: 0, moved: 1, reordered: 0, reworded: 2 },
+            Annotation::SelectedTaskEdited,
+            Annotation::RepairAbandoned,
+            Annotation::NothingChanged,
+        ] {
+            assert_eq!(Annotation::parse(&annotation.to_string()), annotation);
+        }
+    }
+
+    #[test]
+    fn a_trailer_in_another_form_is_unknown() {
+        for value in
+            ["", "guard-file-restored", "guard-files-omitted 07", "plan-edited added=3", "nothing-changed x"]
+        {
+            assert_eq!(Annotation::parse(value), Annotation::Unknown, "{value}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
-//! What comes back from outside, as values: a session of an agent, and a run of the guard.
+//! The results of a session and of a guard run, as values.
 //!
-//! An agent that fails, lies, hangs or talks nonsense is one of these. Nothing here is judged yet.
+//! An agent that fails, lies, hangs or answers nonsense is a value too; [`interpret`](super::interpret) decides what it means.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,23 +10,21 @@ use crate::model::cost::{Amount, amount};
 use crate::model::repo_path::RepoPath;
 use crate::strict::bytes_or_text;
 
-/// What one agent session left behind.
+/// The result of one agent session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// How it ended.
     pub exit: SessionExit,
-    /// Its answer.
+    /// The answer file.
     pub answer: LeftFile,
-    /// The tree.json it left.
+    /// tree.json as the session left it.
     pub tree: LeftFile,
-    /// Whether it changed anything outside `.runner/`.
+    /// Whether the session changed anything outside `.runner/`.
     pub work: ChangeScope,
-    /// The protected paths to know of: every one that it changed, and every one there now that was not there
-    /// when the run started.
+    /// Every protected path that the session changed, and every one that exists now and did not when the run started.
     pub protected: Vec<ProtectedPath>,
-    /// What it cost, as far as it said so.
+    /// Tokens and cost, as far as the agent reported them.
     pub usage: Usage,
-    /// How many of its processes were still there at its end and had to be ended.
+    /// How many processes of the session were still running at its end and were killed.
     pub processes_left: u32,
 }
 
@@ -34,13 +32,11 @@ pub struct Attempt {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeftFile {
-    /// What is in it.
     Bytes(#[serde(with = "bytes_or_text")] Vec<u8>),
-    /// It is not there.
     Missing,
-    /// Something else is there: a folder, a link, a pipe.
+    /// A folder, a symbolic link or a pipe.
     NotAFile,
-    /// More bytes than are read.
+    /// Its size, which is beyond the limit.
     TooLarge(u64),
 }
 
@@ -48,49 +44,58 @@ pub enum LeftFile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum SessionExit {
-    /// By itself. The code is recorded and decides nothing.
+    /// The agent exited by itself. The code is recorded and decides nothing.
     Finished { code: i32 },
-    /// By a signal that was not the runner's.
+    /// A signal ended it that the runner did not send.
     Killed { signal: i32 },
-    /// The iteration's time was over.
+    /// It reached the time limit of the iteration.
     TimedOut,
-    /// It was silent for too long.
+    /// It produced no output and changed no file for too long.
     Idle,
-    /// A signal to the runner, or the runner's own death.
+    /// A signal interrupted the runner, or the runner crashed.
     Interrupted { by: Interruption },
-    /// The program could not be started.
+    /// The agent's program could not be started.
     NotStarted { why: String },
-    /// The provider behind the agent failed it, by the agent's own structured word.
+    /// The model provider failed, as the agent's structured output reports.
     Provider { fault: ProviderError },
 }
 
-/// How a provider fails an agent.
+/// A failure of the model provider, or of the agent's program on the way to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "fault", rename_all = "snake_case")]
 pub enum ProviderError {
-    /// Too many requests.
-    RateLimited { retry_after_secs: Option<u32> },
-    /// The provider is overloaded.
+    RateLimited {
+        retry_after_secs: Option<u32>,
+    },
     Overloaded,
-    /// No connection.
     Disconnected,
-    /// The plan's allowance is used up, until a moment that may be known (seconds since 1970).
-    UsageLimit { resets_unix_secs: Option<u64> },
-    /// The provider will not serve this at all: account, model, request.
-    Refused { why: String },
-    /// The agent has no key or login that the provider takes.
-    NotLoggedIn { why: String },
-    /// The session is too long for the model: its context is full.
+    /// A usage limit of the user's plan; its end, in seconds since 1970, if the agent reported it.
+    UsageLimit {
+        resets_unix_secs: Option<u64>,
+    },
+    /// The provider refuses the account, the model or the request.
+    Refused {
+        why: String,
+    },
+    /// The agent has no key or login that the provider accepts.
+    NotLoggedIn {
+        why: String,
+    },
+    /// The session filled the model's context.
     ContextFull,
-    /// The agent's own enforcement of the answer's schema gave up.
-    SchemaViolated { why: String },
-    /// The agent's program gave up by itself, in its own words.
-    Crashed { why: String },
+    /// The agent could not make its model answer in the required schema.
+    SchemaViolated {
+        why: String,
+    },
+    /// The agent's program failed; its own error message.
+    Crashed {
+        why: String,
+    },
 }
 
 impl SessionExit {
-    /// The outcome, if the session was broken off from outside: then its answer does not count.
-    pub(crate) fn broken_off(&self) -> Option<Outcome> {
+    /// The outcome, if the session was stopped from outside: then its answer does not count.
+    pub(crate) fn stopped_from_outside(&self) -> Option<Outcome> {
         match self {
             Self::TimedOut => Some(Outcome::TimedOut),
             Self::Idle => Some(Outcome::IdleTimeout),
@@ -100,7 +105,7 @@ impl SessionExit {
         }
     }
 
-    /// The outcome of a session that ended this way and gave no answer.
+    /// The outcome of a session that ended like this without an answer.
     pub(crate) fn without_answer(&self) -> Outcome {
         match self {
             Self::TimedOut => Outcome::TimedOut,
@@ -123,7 +128,7 @@ impl SessionExit {
         }
     }
 
-    /// When a used-up allowance comes back, if the agent said so.
+    /// When a usage limit ends, if the agent reported it.
     pub(crate) fn resets_unix_secs(&self) -> Option<Amount> {
         match self {
             Self::Provider { fault: ProviderError::UsageLimit { resets_unix_secs } } => {
@@ -139,12 +144,12 @@ impl SessionExit {
         }
     }
 
-    /// In the runner's own words, if there is something to say about it.
+    /// The cause in one line, where the exit itself is not explanation enough.
     pub(crate) fn why(&self) -> Option<String> {
         match self {
             Self::NotStarted { why } => Some(why.clone()),
             Self::Provider { fault } => Some(fault.why()),
-            Self::Killed { signal } => Some(format!("the agent was ended by signal {signal}")),
+            Self::Killed { signal } => Some(format!("signal {signal} killed the agent")),
             Self::Finished { code } if *code != 0 => Some(format!("the agent exited with code {code}")),
             Self::Finished { .. } | Self::TimedOut | Self::Idle | Self::Interrupted { .. } => None,
         }
@@ -152,24 +157,24 @@ impl SessionExit {
 }
 
 impl ProviderError {
-    /// What the provider said about it, or the runner's own words.
+    /// The provider's own message, or a description.
     fn why(&self) -> String {
-        let own = match self {
+        let description = match self {
             Self::Refused { why }
             | Self::NotLoggedIn { why }
             | Self::SchemaViolated { why }
             | Self::Crashed { why } => return why.clone(),
             Self::ContextFull => "the session filled the model's context",
-            Self::RateLimited { .. } => "the provider had too many requests",
-            Self::Overloaded => "the provider was overloaded",
-            Self::Disconnected => "there was no connection to the provider",
-            Self::UsageLimit { .. } => "the agent's allowance is used up",
+            Self::RateLimited { .. } => "rate limited by the provider",
+            Self::Overloaded => "the provider is overloaded",
+            Self::Disconnected => "could not connect to the provider",
+            Self::UsageLimit { .. } => "usage limit reached",
         };
-        own.to_owned()
+        description.to_owned()
     }
 }
 
-/// What a session changed.
+/// What a session changed, as `mode` in meta.json has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeScope {
@@ -182,50 +187,47 @@ pub enum ChangeScope {
 /// A protected path that a session changed, or that is newer than the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProtectedPath {
-    /// Which one.
     pub path: RepoPath,
-    /// Whether it was there when the run started.
+    /// Whether the path existed when the run started.
     pub existed_at_start: bool,
-    /// Whether this session changed, made or removed it.
+    /// Whether this session changed, created or deleted it.
     pub changed: bool,
-    /// Whether it is there now.
+    /// Whether it exists now.
     pub exists: bool,
 }
 
-/// What a session cost, as far as known. The same words mean the same for every agent.
+/// What a session used, as far as known. Every field means the same for every agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Usage {
-    /// All tokens read: new ones, and those that came from or went into a cache.
+    /// All input tokens, including those read from and written to a cache.
     pub input_tokens: Option<u64>,
-    /// The part of them that came from a cache.
+    /// The input tokens that were read from a cache.
     pub cached_input_tokens: Option<u64>,
-    /// All tokens written, thoughts included.
+    /// All output tokens, reasoning included.
     pub output_tokens: Option<u64>,
-    /// The part of them that was thought, where the agent says so.
+    /// The output tokens spent on reasoning, if the agent reports them.
     pub reasoning_tokens: Option<u64>,
     /// Millionths of a dollar.
     pub cost_microdollars: Option<u64>,
-    /// Where that sum comes from.
     pub cost_source: CostSource,
 }
 
-/// Who says what a session cost.
+/// Who computed the cost of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum CostSource {
-    /// Nobody.
+    /// The agent reported no cost.
     #[default]
     Unknown,
-    /// The agent.
+    /// The agent reported it.
     Reported,
-    /// The runner, from tokens and prices.
+    /// The runner computed it from tokens and configured prices.
     Estimated,
 }
 
 impl CostSource {
-    /// The one word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",
@@ -235,42 +237,45 @@ impl CostSource {
     }
 }
 
-/// What a run of the guard gave.
+/// The result of a guard run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum GuardRun {
-    /// The guard was not asked.
     Skipped,
-    /// It ran to its end.
     Ended {
-        /// How.
         exit: GuardExit,
-        /// What it printed, as far as it was kept.
+        /// What the guard printed, as far as it was kept.
         #[serde(with = "bytes_or_text")]
         output: Vec<u8>,
     },
-    /// It could not be started.
     NotStarted {
-        /// Why.
         why: String,
     },
-    /// The iteration's time was over.
+    /// It reached the time limit of the iteration.
     TimedOut,
-    /// A signal to the runner broke it off.
+    /// A signal interrupted the runner.
     Interrupted {
-        /// Which one.
         by: Interruption,
     },
 }
 
-/// How the guard's process ended.
+/// How the guard exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GuardExit {
-    /// With this code; 0 alone means that the work is good.
+    /// Only 0 means success.
     Code(i32),
-    /// By this signal.
     Signal(i32),
+}
+
+impl GuardExit {
+    /// Parses what `Display` writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.strip_prefix("signal ") {
+            Some(signal) => signal.parse().ok().map(Self::Signal),
+            None => text.parse().ok().map(Self::Code),
+        }
+    }
 }
 
 impl std::fmt::Display for GuardExit {

@@ -1,5 +1,5 @@
-//! Waits: what is waited for, and how long. What is on record says why and for what; the clock only says how much of
-//! it is left.
+//! Waits between sessions: why, for which agent, and how long. The committed state holds all of that; the clock only decides
+//! how much of a wait is left.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,60 +9,80 @@ use crate::config::{Seconds, SecondsOrOff};
 use crate::model::cost::{Amount, number};
 use crate::strict::word;
 
-/// What the next session waits for. Both bounds hold: the later one decides.
+/// The wait before the next session. The later one of its two ends counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Wait {
-    /// The agent that is waited for, by its name.
+    /// The agent's name.
     pub agent: String,
-    /// What it failed with.
+    /// How the agent failed.
     #[serde(deserialize_with = "word")]
     pub outcome: Outcome,
-    /// At least this long after the failure was committed.
+    /// The shortest wait after the failure was committed.
     pub secs: SecondsOrOff,
-    /// Not before this moment, in seconds since 1970, if the agent named one.
+    /// The moment, in seconds since 1970, before which no session starts, if the agent reported one.
     #[serde(deserialize_with = "Option::deserialize")]
     pub until_unix_secs: Option<Amount>,
-    /// Never longer than this after the failure was committed, whatever the agent or the clock says.
+    /// The longest wait after the failure was committed, whatever agent or clock report.
     pub secs_max: SecondsOrOff,
 }
 
-/// The longest wait that a provider can ask for without naming a moment.
-const ASKED_SECS_MAX: u32 = 3600;
+/// The longest wait that a provider can request without naming a moment.
+const RETRY_AFTER_SECS_MAX: u32 = 3600;
 
-impl Wait {
-    /// The wait after the `nth` failure in a row that passes by itself. It doubles each time: from 5 seconds to 300,
-    /// or from a minute to an hour where an allowance is used up and nobody knows until when. A moment that is known
-    /// is enough the first time; whoever names moments that change nothing is asked less and less often.
-    pub fn after(
-        (agent, outcome): (String, Outcome),
-        nth: u32,
-        asked_secs: Option<u32>,
-        (until_unix_secs, secs_max): (Option<Amount>, Seconds),
-    ) -> Self {
-        let doubled =
-            |min: u32, max: u32| min.saturating_mul(2_u32.saturating_pow(nth.saturating_sub(1))).min(max);
-        let own = match (outcome, until_unix_secs) {
-            (Outcome::UsageLimit, None) => doubled(60, 3600),
-            (_, Some(_)) if nth <= 1 => 0,
-            (_, _) => doubled(5, 300),
+/// What decides how long a wait after a failure is that passes by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    pub agent: String,
+    pub outcome: Outcome,
+    /// How many such failures there were in a row, this one included.
+    pub failures_in_row: u32,
+    /// The delay that the provider requested.
+    pub retry_after_secs: Option<u32>,
+    /// The moment at which a usage limit ends, as the agent reported it.
+    pub resets_unix_secs: Option<Amount>,
+    /// `usage_wait_max_secs`
+    pub wait_max_secs: Seconds,
+}
+
+impl Backoff {
+    /// The delay doubles with each failure in a row: from 5 seconds to 300, or from a minute to an hour after a usage limit
+    /// without a known end. A known end needs no delay of its own the first time; when it did not help, the delays grow
+    /// as well, so that an agent that keeps reporting useless moments is started less and less often.
+    pub fn into_wait(self) -> Wait {
+        let own = match (self.outcome, self.resets_unix_secs) {
+            (Outcome::UsageLimit, None) => self.doubled(60, 3600),
+            (_, Some(_)) if self.failures_in_row <= 1 => 0,
+            (_, _) => self.doubled(5, 300),
         };
-        let secs = own.max(asked_secs.unwrap_or_default().min(ASKED_SECS_MAX));
-        let secs = SecondsOrOff::new(i64::from(secs)).unwrap_or(SecondsOrOff::fixed::<3600>());
-        let secs_max = SecondsOrOff::new(secs_max.get()).unwrap_or(secs);
-        Self { agent, outcome, secs, until_unix_secs, secs_max }
+        let requested = self.retry_after_secs.unwrap_or_default().min(RETRY_AFTER_SECS_MAX);
+        let secs = SecondsOrOff::new(i64::from(own.max(requested))).unwrap_or(SecondsOrOff::fixed::<3600>());
+        Wait {
+            agent: self.agent,
+            outcome: self.outcome,
+            secs,
+            until_unix_secs: self.resets_unix_secs,
+            secs_max: SecondsOrOff::new(self.wait_max_secs.get()).unwrap_or(secs),
+        }
     }
 
-    /// When it is over, in milliseconds since 1970, if it began at `since_ms`.
+    fn doubled(&self, min: u32, max: u32) -> u32 {
+        let factor = 2_u32.saturating_pow(self.failures_in_row.saturating_sub(1));
+        min.saturating_mul(factor).min(max)
+    }
+}
+
+impl Wait {
+    /// The end of a wait that began at `since_ms`, in milliseconds since 1970.
     pub fn end_ms(&self, since_ms: u64) -> u64 {
-        let ms = |secs: SecondsOrOff| u64::try_from(secs.get()).unwrap_or_default().saturating_mul(1000);
+        let ms = |secs: SecondsOrOff| secs.as_u64().saturating_mul(1000);
         let until = self.until_unix_secs.map_or(0, |until| number(until).saturating_mul(1000));
         let end = since_ms.saturating_add(ms(self.secs)).max(until);
         end.min(since_ms.saturating_add(ms(self.secs_max)))
     }
 
-    /// How much of it is left. A clock that stands before the beginning was turned back: then it is the whole wait,
-    /// and never more.
+    /// How much of the wait is left. A clock that is before the beginning was turned back: then the whole wait is left, and
+    /// never more.
     pub fn left_ms(&self, since_ms: u64, now_ms: u64) -> u64 {
         self.end_ms(since_ms).saturating_sub(now_ms.max(since_ms))
     }
@@ -73,13 +93,16 @@ mod tests {
     use super::*;
     use crate::model::cost::amount;
 
-    fn wait(outcome: Outcome, nth: u32, asked: Option<u32>, until: Option<u64>) -> Wait {
-        Wait::after(
-            ("codex".to_owned(), outcome),
-            nth,
-            asked,
-            (until.map(amount), Seconds::fixed::<604_800>()),
-        )
+    fn wait(outcome: Outcome, nth: u32, retry_after: Option<u32>, until: Option<u64>) -> Wait {
+        let backoff = Backoff {
+            agent: "codex".to_owned(),
+            outcome,
+            failures_in_row: nth,
+            retry_after_secs: retry_after,
+            resets_unix_secs: until.map(amount),
+            wait_max_secs: Seconds::fixed::<604_800>(),
+        };
+        backoff.into_wait()
     }
 
     #[test]
@@ -96,12 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_goes_on_where_it_was_whatever_the_clock_does() {
+    fn a_wait_continues_where_it_was_whatever_the_clock_does() {
         let reset = wait(Outcome::UsageLimit, 1, None, Some(2000));
         let since = 1_000_000;
         assert_eq!(reset.end_ms(since), 2_000_000);
         assert_eq!(reset.left_ms(since, 1_400_000), 600_000, "the rest");
-        assert_eq!(reset.left_ms(since, 2_000_001), 0, "over while nobody looked");
+        assert_eq!(reset.left_ms(since, 2_000_001), 0, "already over");
         assert_eq!(reset.left_ms(since, 5), 1_000_000, "a clock turned back adds nothing");
         let short = Wait { secs_max: SecondsOrOff::fixed::<60>(), ..reset.clone() };
         assert_eq!(short.left_ms(since, since), 60_000, "never longer than configured");

@@ -3,12 +3,12 @@
 
 use super::attempt::{GuardExit, GuardRun};
 use super::event::Event;
-use super::message::TAKEN_IN;
-use super::next_state::{GUARD_NOT_STARTED, guard_output};
+use super::next_state::guard_output;
 use super::outcome::StopReason;
 use super::plan::{Job, NextStep, plan};
 use super::snapshot::Snapshot;
 use super::{LoadedRun, LoopWorld, WaitResult, World};
+use crate::commit_message::{CommitKind, CommitMessage, Trailer};
 use crate::model::digest::Sha256;
 use crate::model::id::{IterationNumber, RunId};
 use crate::model::object_id::CommitId;
@@ -87,7 +87,7 @@ fn is_due(snapshot: &Snapshot) -> bool {
 
 /// A guard run as run_state.json records it.
 fn to_baseline(guard: &GuardRun) -> Baseline {
-    let skipped =
+    let no_result =
         |why: String| Baseline { guard: GuardResult::Skipped, exit: "none".to_owned(), output: Some(why) };
     match guard {
         GuardRun::Ended { exit: GuardExit::Code(0), .. } => {
@@ -97,9 +97,9 @@ fn to_baseline(guard: &GuardRun) -> Baseline {
             let output = Some(guard_output(guard).unwrap_or_default());
             Baseline { guard: GuardResult::Fail, exit: exit.to_string(), output }
         }
-        GuardRun::NotStarted { why } => skipped(format!("{GUARD_NOT_STARTED}{why}")),
-        GuardRun::TimedOut => skipped("the guard ran out of time".to_owned()),
-        GuardRun::Interrupted { .. } | GuardRun::Skipped => skipped("the guard did not run".to_owned()),
+        GuardRun::NotStarted { why } => no_result(why.clone()),
+        GuardRun::TimedOut => no_result("the guard exceeded the time limit".to_owned()),
+        GuardRun::Interrupted { .. } | GuardRun::Skipped => no_result("the guard did not run".to_owned()),
     }
 }
 
@@ -110,18 +110,17 @@ fn baseline_commit(snapshot: &Snapshot, baseline: Baseline) -> BaselineCommit {
 }
 
 /// The message of a baseline commit. A function of the state that it holds, so that `verify` can rebuild it.
-pub(crate) fn message(run: &RunId, state: &RunState, own_commits: u32) -> String {
+pub(crate) fn message(run: &RunId, state: &RunState, user_commits: u32) -> String {
     let (guard, exit) = state
         .baseline
         .as_ref()
         .map_or((GuardResult::Skipped, "none"), |baseline| (baseline.guard, baseline.exit.as_str()));
-    let taken_in = if own_commits > 0 { format!("{TAKEN_IN}: {own_commits}\n") } else { String::new() };
-    format!(
-        "chore(loop): run {run} baseline guard={}\n\nRunner-Guard-Exit: {exit}\nRunner-State: {}\n\
-         Runner-Semantics: {SEMANTICS}\n{taken_in}",
-        guard.as_str(),
-        Sha256::of(&state.to_bytes()),
-    )
+    CommitMessage::new(CommitKind::Baseline { run_id: run.clone(), guard })
+        .trailer(Trailer::GuardExit, exit)
+        .trailer(Trailer::State, Sha256::of(&state.to_bytes()))
+        .trailer(Trailer::Semantics, SEMANTICS)
+        .user_commits(user_commits)
+        .to_string()
 }
 
 /// Whether a guard run can have produced this baseline.
@@ -264,7 +263,9 @@ mod tests {
 
     #[test]
     fn the_result_is_committed_and_announced() {
-        for (own_commits, taken_in) in [(0, ""), (1, "Runner-Taken-In: 1\n"), (2, "Runner-Taken-In: 2\n")] {
+        for (own_commits, taken_in) in
+            [(0, ""), (1, "Runner-User-Commits: 1\n"), (2, "Runner-User-Commits: 2\n")]
+        {
             let mut world = world(|_, state, _| state.last_summary = Some("kept".to_owned()));
             world.snapshot.user_commits = own_commits;
             assert_eq!(begin_step(&mut world), Ok(ready(&world)));

@@ -1,6 +1,6 @@
-//! What is announced while a step runs: one type, the same for terminal, events.jsonl, page and replay.
+//! The events of a run: one type for the terminal, events.jsonl, the page and hooks.
 //!
-//! An event says what happened, never when: whoever records it adds the time.
+//! An event has no time; the host adds one to each line that it writes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,6 @@ use super::annotations::Annotation;
 use super::attempt::{GuardExit, GuardRun, SessionExit, Usage};
 use super::backoff::Wait;
 use super::interpret::{Claim, SessionFinding};
-use super::next_state::findings;
 use super::outcome::{NextAction, Outcome, StopReason};
 use super::plan::{Job, Ordinal, SessionMode};
 use super::settle::{AttemptCharge, Transition};
@@ -23,11 +22,11 @@ use crate::model::id::{IterationNumber, NodeId, RunId};
 use crate::model::run_state::GuardResult;
 use crate::model::tree::LeafCount;
 
-/// One thing that happened.
+/// One event of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// A session is about to begin.
+    /// A session is about to start.
     Planned {
         run_id: RunId,
         iter: IterationNumber,
@@ -43,23 +42,22 @@ pub enum Event {
         prompt_bytes: usize,
         prompt_sha256: Sha256,
     },
-    /// The guard is about to be run on the untouched repository.
+    /// The guard is about to run on the untouched repository, before the first session.
     BaselineStarted { command: CommandArgv },
-    /// What it said is in git.
+    /// The baseline is committed.
     BaselineEnded { guard: GuardResult, exit: String, command: CommandArgv },
-    /// An iteration that a crash left unfinished is taken up again.
+    /// A command recovers an iteration that a crash interrupted.
     Recovered { iter: IterationNumber, exit: SessionExit },
-    /// The agent said or did something, if it is one that the runner understands. The numbers count from 1 in each
-    /// session.
+    /// The agent wrote a line that the runner can parse. `seq` counts from 1 in each session.
     Agent {
         iter: IterationNumber,
         seq: u32,
         #[serde(flatten)]
         activity: AgentEvent,
     },
-    /// The session is over.
+    /// The session ended.
     AgentEnded { iter: IterationNumber, exit: SessionExit, usage: Usage, processes_left: u32 },
-    /// The session's leavings were judged.
+    /// The answer and the tree of the session were checked.
     Checked {
         iter: IterationNumber,
         result: SessionCheck,
@@ -68,9 +66,9 @@ pub enum Event {
     },
     /// The guard is about to run.
     GuardStarted { iter: IterationNumber, command: CommandArgv },
-    /// The guard is over.
+    /// The guard ended.
     GuardEnded { iter: IterationNumber, end: GuardEnd, exit: Option<GuardExit> },
-    /// The iteration is decided; its commit follows.
+    /// The outcome is decided; the commit follows.
     Decided {
         iter: IterationNumber,
         outcome: Outcome,
@@ -82,19 +80,19 @@ pub enum Event {
         cost: SessionCost,
         spent: RunSpending,
     },
-    /// The iteration is in git.
+    /// The iteration is committed.
     Committed { iter: IterationNumber, commit: String, next: NextAction },
-    /// The next iteration comes after a wait, which ends at this moment (milliseconds since 1970).
+    /// The loop waits before the next iteration, until `ends_unix_ms` (milliseconds since 1970).
     Waiting { wait: Wait, ends_unix_ms: u64 },
-    /// The loop stands still until the user lets it go on.
+    /// The user paused the loop.
     Paused,
-    /// It goes on.
+    /// The user resumed the loop.
     Resumed,
-    /// Limits of the budget cannot hold, because this agent does not say what they limit.
+    /// The agent does not report what these budget limits need, so that they cannot be enforced.
     BudgetUnenforceable { limits: Vec<BudgetLimit>, agent: String },
-    /// A program of the user's was told something; why that failed, if it did.
+    /// A hook ran; `fault` is the reason if it failed.
     HookRan { hook: String, fault: Option<String> },
-    /// The run stops.
+    /// The loop stops.
     Stopped { stop: StopReason, exit_code: u8 },
     /// An event that only a newer runner knows.
     #[serde(other)]
@@ -102,13 +100,12 @@ pub enum Event {
     Unknown,
 }
 
-/// A line of events.jsonl: written with a borrowed event, read with an owned one.
+/// A line of events.jsonl.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "RecordedEvent")]
 pub struct RecordedEvent<E = Event> {
-    /// When it happened, in milliseconds since 1970.
+    /// Milliseconds since 1970.
     pub t_ms: u64,
-    /// What happened.
     #[serde(flatten)]
     pub event: E,
 }
@@ -134,21 +131,17 @@ impl RecordedEvent {
     }
 }
 
-/// What the judging came to.
+/// The result of checking a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionCheck {
-    /// No answer that counts.
     NoAnswer,
-    /// A tree that is none.
     InvalidTree,
-    /// Broken rules.
     RuleViolations,
-    /// Nothing against it.
     Accepted,
 }
 
-/// How a run of the guard ended.
+/// How a guard run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GuardEnd {
@@ -179,13 +172,16 @@ impl Event {
     }
 
     pub(super) fn agent_ended(job: &Job, claim: &Claim) -> Self {
-        let Claim { exit, usage, processes_left, .. } = claim;
-        let (usage, processes_left) = (*usage, *processes_left);
-        Self::AgentEnded { iter: job.iteration, exit: exit.clone(), usage, processes_left }
+        Self::AgentEnded {
+            iter: job.iteration,
+            exit: claim.exit.clone(),
+            usage: claim.usage,
+            processes_left: claim.processes_left,
+        }
     }
 
     pub(super) fn checked(job: &Job, claim: &Claim) -> Self {
-        let (judgement, status) = match &claim.finding {
+        let (result, status) = match &claim.finding {
             SessionFinding::NoAnswer { .. } => (SessionCheck::NoAnswer, None),
             SessionFinding::InvalidTree { answer, .. } => (SessionCheck::InvalidTree, Some(answer.status)),
             SessionFinding::RuleViolations { answer, .. } => {
@@ -193,11 +189,11 @@ impl Event {
             }
             SessionFinding::Accepted { answer, .. } => (SessionCheck::Accepted, Some(answer.status)),
         };
-        Self::Checked { iter: job.iteration, result: judgement, status, findings: findings(claim) }
+        Self::Checked { iter: job.iteration, result, status, findings: claim.notes.lines() }
     }
 
-    pub(super) fn guard_ended(job: &Job, verdict: &GuardRun) -> Self {
-        let (end, exit) = match verdict {
+    pub(super) fn guard_ended(job: &Job, guard: &GuardRun) -> Self {
+        let (end, exit) = match guard {
             GuardRun::Ended { exit, .. } => (GuardEnd::Ended, Some(*exit)),
             GuardRun::NotStarted { .. } => (GuardEnd::NotStarted, None),
             GuardRun::TimedOut => (GuardEnd::TimedOut, None),
@@ -226,7 +222,7 @@ impl Event {
         Self::Stopped { stop: stop.clone(), exit_code: stop.exit_code() }
     }
 
-    /// The event's own name, as its JSON has it.
+    /// The event's name, as in JSON.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Planned { .. } => "planned",
@@ -262,7 +258,7 @@ mod tests {
         let activity = AgentEvent {
             id: Some("1".to_owned()),
             parent: None,
-            said: AgentEventKind::Message { text: "hello".to_owned() },
+            kind: AgentEventKind::Message { text: "hello".to_owned() },
         };
         for event in [
             Event::Paused,

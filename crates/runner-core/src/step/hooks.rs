@@ -1,4 +1,4 @@
-//! What a program of the user's is told when a node passed or the loop stops.
+//! Hooks: decides from a loop's events which command of the user's runs, and what it reads on standard input.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::config::{CommandArgv, HooksConfig};
 use crate::model::id::{IterationNumber, RunId};
 use crate::model::tree::LeafCount;
 
-/// Listens to a loop, and knows when somebody is to be told.
+/// Tracks the events of a loop and decides which hook to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookTrigger {
     run_id: Option<RunId>,
@@ -19,40 +19,44 @@ pub struct HookTrigger {
     leaves: Option<LeafCount>,
 }
 
-/// Something to be told.
+/// One hook to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookCall {
     /// The key of the configuration.
     pub hook: &'static str,
-    /// The program.
     pub argv: CommandArgv,
-    /// What it is told.
+    /// JSON for the command's standard input.
     pub payload: Value,
 }
 
 impl HookTrigger {
-    /// Takes an event in, and gives what is to be told because of it.
+    /// Records an event; returns the hook that it triggers.
     pub fn note(&mut self, event: &Event, hooks: &HooksConfig) -> Option<HookCall> {
         if let Event::Planned { run_id, iter, path, title, .. } = event {
-            (self.run_id, self.iter) = (Some(run_id.clone()), Some(*iter));
-            (self.node, self.title, self.outcome) = (path.clone(), title.clone(), None);
+            self.run_id = Some(run_id.clone());
+            self.iter = Some(*iter);
+            self.node.clone_from(path);
+            self.title.clone_from(title);
+            self.outcome = None;
         }
         if let Event::Decided { iter, outcome, leaves, .. } = event {
-            (self.iter, self.outcome, self.leaves) = (Some(*iter), Some(*outcome), Some(*leaves));
+            self.iter = Some(*iter);
+            self.outcome = Some(*outcome);
+            self.leaves = Some(*leaves);
         }
         if let Event::Committed { commit, .. } = event {
             let argv = hooks.on_pass.as_ref().filter(|_| self.outcome == Some(Outcome::Passed))?;
-            return Some(self.word("on_pass", argv, json!({ "commit": commit })));
+            return Some(self.call("on_pass", argv, json!({ "commit": commit })));
         }
         if let Event::Stopped { stop, exit_code } = event {
-            let (hook, argv) = of_stop(stop, hooks)?;
-            return Some(self.word(hook, argv, json!({ "stop": stop, "exit_code": exit_code })));
+            let (hook, argv) = stop_hook(stop, hooks)?;
+            return Some(self.call(hook, argv, json!({ "stop": stop, "exit_code": exit_code })));
         }
         None
     }
 
-    fn word(&self, hook: &'static str, argv: &CommandArgv, more: Value) -> HookCall {
-        let mut says = json!({
+    fn call(&self, hook: &'static str, argv: &CommandArgv, more: Value) -> HookCall {
+        let mut payload = json!({
             "schema": "runner.hook/1",
             "hook": hook,
             "run_id": self.run_id,
@@ -62,16 +66,16 @@ impl HookTrigger {
             "outcome": self.outcome,
             "leaves": self.leaves,
         });
-        if let (Value::Object(says), Value::Object(more)) = (&mut says, more) {
-            says.extend(more);
+        if let (Value::Object(payload), Value::Object(more)) = (&mut payload, more) {
+            payload.extend(more);
         }
-        HookCall { hook, argv: argv.clone(), payload: says }
+        HookCall { hook, argv: argv.clone(), payload }
     }
 }
 
-/// The hook for an end: the one for it, or else the one for every end.
-fn of_stop<'h>(stop: &StopReason, hooks: &'h HooksConfig) -> Option<(&'static str, &'h CommandArgv)> {
-    let own = match stop {
+/// The hook for a stop reason: the one for this reason, or else `on_stop`.
+fn stop_hook<'h>(stop: &StopReason, hooks: &'h HooksConfig) -> Option<(&'static str, &'h CommandArgv)> {
+    let specific = match stop {
         StopReason::Complete => ("on_complete", hooks.on_complete.as_ref()),
         StopReason::Stuck { .. } => ("on_stuck", hooks.on_stuck.as_ref()),
         StopReason::MaxIterations { .. }
@@ -84,7 +88,7 @@ fn of_stop<'h>(stop: &StopReason, hooks: &'h HooksConfig) -> Option<(&'static st
         | StopReason::UserStop
         | StopReason::Unknown => ("on_stop", None),
     };
-    [own, ("on_stop", hooks.on_stop.as_ref())].into_iter().find_map(|(hook, argv)| Some((hook, argv?)))
+    [specific, ("on_stop", hooks.on_stop.as_ref())].into_iter().find_map(|(hook, argv)| Some((hook, argv?)))
 }
 
 #[cfg(test)]
@@ -117,7 +121,7 @@ mod tests {
         }
     }
 
-    fn settled(iter: IterationNumber, outcome: Outcome, passed: usize) -> Event {
+    fn decided(iter: IterationNumber, outcome: Outcome, passed: usize) -> Event {
         Event::Decided {
             iter,
             outcome,
@@ -132,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_told_once_by_the_hook_that_is_nearest_to_it() {
+    fn a_stop_runs_one_hook_and_the_most_specific_one() {
         let argv = |name: &str| CommandArgv::new(vec![name.to_owned()]);
         let all = HooksConfig {
             on_complete: argv("c"),
@@ -142,34 +146,34 @@ mod tests {
         };
         let stop = HooksConfig { on_stop: argv("s"), ..HooksConfig::default() };
         let stuck = StopReason::Stuck { node: NodeId::root() };
-        let told = |hooks: &HooksConfig, stop: &StopReason| of_stop(stop, hooks).map(|(hook, _)| hook);
-        assert_eq!(told(&all, &StopReason::Complete), Some("on_complete"));
-        assert_eq!(told(&all, &stuck), Some("on_stuck"));
-        assert_eq!(told(&all, &StopReason::UserStop), Some("on_stop"));
-        assert_eq!(told(&stop, &stuck), Some("on_stop"));
-        assert_eq!(told(&HooksConfig { on_stop: None, ..all }, &StopReason::UserStop), None);
+        let hook_for = |hooks: &HooksConfig, stop: &StopReason| stop_hook(stop, hooks).map(|(hook, _)| hook);
+        assert_eq!(hook_for(&all, &StopReason::Complete), Some("on_complete"));
+        assert_eq!(hook_for(&all, &stuck), Some("on_stuck"));
+        assert_eq!(hook_for(&all, &StopReason::UserStop), Some("on_stop"));
+        assert_eq!(hook_for(&stop, &stuck), Some("on_stop"));
+        assert_eq!(hook_for(&HooksConfig { on_stop: None, ..all }, &StopReason::UserStop), None);
     }
 
     #[test]
-    fn a_hook_is_told_of_every_pass_and_of_the_end_with_the_last_iteration() {
+    fn hooks_run_for_every_pass_and_for_the_stop_with_the_last_iteration() {
         let argv = |name: &str| CommandArgv::new(vec![name.to_owned()]).unwrap();
         let hooks =
             HooksConfig { on_pass: Some(argv("p")), on_stop: Some(argv("s")), ..HooksConfig::default() };
         let [first, second] = [1, 2].map(|iter| IterationNumber::new(iter).unwrap());
         let commit = "c0ffee".to_owned();
         let stop = StopReason::TimeLimit { outcome: Outcome::IdleTimeout };
-        let mut telling = HookTrigger::default();
-        let told: Vec<Option<HookCall>> = [
+        let mut trigger = HookTrigger::default();
+        let calls: Vec<Option<HookCall>> = [
             planned(first, "root/a"),
-            settled(first, Outcome::Passed, 4),
+            decided(first, Outcome::Passed, 4),
             Event::Committed { iter: first, commit: commit.clone(), next: NextAction::Go },
             planned(second, "root/b"),
-            settled(second, Outcome::IdleTimeout, 5),
+            decided(second, Outcome::IdleTimeout, 5),
             Event::Committed { iter: second, commit, next: NextAction::Stop(stop.clone()) },
             Event::Stopped { stop, exit_code: 4 },
         ]
         .iter()
-        .map(|event| telling.note(event, &hooks))
+        .map(|event| trigger.note(event, &hooks))
         .collect();
         let passed = json!({
             "schema": "runner.hook/1", "hook": "on_pass", "run_id": "r1", "iter": 1, "node": "root/a",
@@ -183,6 +187,6 @@ mod tests {
         });
         let passed = HookCall { hook: "on_pass", argv: argv("p"), payload: passed };
         let stopped = HookCall { hook: "on_stop", argv: argv("s"), payload: stopped };
-        assert_eq!(told, [None, None, Some(passed), None, None, None, Some(stopped)]);
+        assert_eq!(calls, [None, None, Some(passed), None, None, None, Some(stopped)]);
     }
 }

@@ -1,7 +1,8 @@
-//! Attempt to claim: what a session's leavings mean under the rules. Nothing of it is believed yet.
+//! Attempt to claim: parses what a session left and checks it against all rules. [`settle`](super::settle) decides by the claim.
 
 use super::attempt::{Attempt, ChangeScope, LeftFile, ProtectedPath, SessionExit, Usage};
 use super::merge::{PlanEdit, merge, plan_edits};
+use super::next_state::NoteList;
 use super::outcome::Outcome;
 use super::plan::{Job, SessionTarget};
 use super::snapshot::Snapshot;
@@ -12,145 +13,156 @@ use crate::model::repo_path::RepoPath;
 use crate::model::tree::{AgentTree, Tree, TreeError, TreeProblem};
 use crate::text::head;
 
-/// How much of a rejected tree is kept for its repair; the whole is in the iteration's folder.
+/// The most bytes of a rejected tree that are kept for its repair; the iteration's folder has the whole.
 pub const REJECTED_BYTES_MAX: usize = 32 << 10;
 
-/// What a session claims, understood.
+/// What a session claims to have done, checked against the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// How the session ended.
     pub exit: SessionExit,
-    /// What its leavings mean.
     pub finding: SessionFinding,
-    /// What it did to protected files.
+    /// What is wrong with the session, for people and for the next prompt.
+    pub notes: NoteList,
     pub protected: ProtectedReport,
-    /// Whether it changed anything outside `.runner/`.
     pub work: ChangeScope,
-    /// What it cost.
     pub usage: Usage,
-    /// How many processes it left behind.
+    /// How many processes the session left behind.
     pub processes_left: u32,
 }
 
-/// What a session's leavings mean.
+/// The result of checking a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionFinding {
-    /// There is no answer that counts.
+    /// There is no answer, or it does not count.
     NoAnswer {
-        /// How the iteration ends.
         outcome: Outcome,
-        /// What is known of the cause.
+        /// What is known about the cause.
         why: Vec<String>,
     },
-    /// There is an answer, but the tree is none.
+    /// The agent answered, but tree.json is invalid.
     InvalidTree {
-        /// The answer.
         answer: AgentOutput,
-        /// The tree as it was left, from its beginning.
+        /// The beginning of the rejected tree.json.
         rejected: String,
-        /// What is wrong with it.
         errors: Vec<String>,
-        /// Other rules that were broken.
+        /// Violated rules that are not about the tree.
         violations: Vec<Violation>,
     },
-    /// There is an answer and a tree, and rules were broken.
+    /// The agent answered, and its tree or its changes violate rules.
     RuleViolations {
-        /// The answer.
         answer: AgentOutput,
-        /// The tree as it was left, from its beginning.
+        /// The beginning of the rejected tree.json.
         rejected: String,
-        /// The rules.
         violations: Vec<Violation>,
     },
-    /// There is an answer, and every rule was kept.
+    /// The agent answered and violated no rule.
     Accepted {
-        /// The answer.
         answer: AgentOutput,
         /// The agent's plan with the runner's own fields as they were before.
         tree: Box<Tree>,
-        /// What changed in the plan.
         edits: Vec<PlanEdit>,
     },
 }
 
-/// What a session did to protected files, by the run's policy.
+/// What a session did to protected files, sorted by the run's policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProtectedReport {
-    /// Changed although pinned: to be put back as the last commit has them, before the guard and in the commit.
+    /// Changed although pinned: to be restored from the last commit, before the guard runs and in the commit.
     pub restore: Vec<RepoPath>,
-    /// Changed although pinned, and let pass with a mark.
+    /// Changed although pinned; the policy allows it with an annotation.
     pub flagged: Vec<RepoPath>,
-    /// Younger than the run, there now, and not pinned yet: pinned by the first pass they take part in.
+    /// Newer than the run and not pinned yet: the first pass that they take part in pins them.
     pub unpinned: Vec<RepoPath>,
 }
 
 impl Claim {
-    /// Whether the guard is to be asked: only when a session on a leaf lawfully says `done`.
+    /// Whether the guard must run: only after an accepted `done` on a leaf.
     pub fn wants_guard(&self, job: &Job) -> bool {
-        let done = matches!(
+        let is_done = matches!(
             &self.finding,
             SessionFinding::Accepted { answer: AgentOutput { status: AgentStatus::Done, .. }, .. }
         );
-        done && matches!(job.target, SessionTarget::Leaf(_))
+        is_done && matches!(job.target, SessionTarget::Leaf(_))
     }
 }
 
-/// Reads what a session left, strictly, and judges it by all rules at once.
+impl SessionFinding {
+    /// Everything that is wrong with the session, one line each.
+    fn notes(&self) -> NoteList {
+        let mut notes = Vec::new();
+        match self {
+            Self::NoAnswer { why, .. } => notes.clone_from(why),
+            Self::InvalidTree { errors, violations, .. } => {
+                notes.extend(errors.iter().map(|error| format!("tree.json: {error}")));
+                notes.extend(violations.iter().map(ToString::to_string));
+            }
+            Self::RuleViolations { violations, .. } => {
+                notes.extend(violations.iter().map(ToString::to_string));
+            }
+            Self::Accepted { .. } => {}
+        }
+        NoteList::bounded(notes)
+    }
+}
+
+/// Parses what a session left, strictly, and checks it against all rules at once.
 pub fn interpret(snapshot: &Snapshot, job: &Job, attempt: Attempt) -> Claim {
     let protected = protected_report(snapshot, job.protect, attempt.protected);
-    let finding = match heard(&attempt.exit, &attempt.answer) {
-        Ok(answer) => judged(snapshot, job, answer, &attempt.tree, &protected),
-        Err((outcome, why)) => SessionFinding::NoAnswer { outcome, why },
+    let finding = match parse_answer(&attempt.exit, &attempt.answer) {
+        Ok(answer) => check_tree(snapshot, job, answer, &attempt.tree, &protected),
+        Err(no_answer) => no_answer,
     };
     let Attempt { exit, work, usage, processes_left, .. } = attempt;
-    Claim { exit, finding, protected, work, usage, processes_left }
+    let notes = finding.notes();
+    Claim { exit, finding, notes, protected, work, usage, processes_left }
 }
 
-/// The answer, if there is one that counts.
-fn heard(exit: &SessionExit, answer: &LeftFile) -> Result<AgentOutput, (Outcome, Vec<String>)> {
-    let why = |more: Vec<String>| exit.why().into_iter().chain(more).collect();
-    if let Some(outcome) = exit.broken_off() {
-        return Err((outcome, why(Vec::new())));
+/// The answer, or the finding that there is none that counts.
+fn parse_answer(exit: &SessionExit, answer: &LeftFile) -> Result<AgentOutput, SessionFinding> {
+    let mut why: Vec<String> = exit.why().into_iter().collect();
+    if let Some(outcome) = exit.stopped_from_outside() {
+        return Err(SessionFinding::NoAnswer { outcome, why });
     }
-    let silent = |more| Err((exit.without_answer(), why(more)));
     match answer {
         LeftFile::Bytes(bytes) => match AgentOutput::decode(bytes) {
-            Ok(answer) => Ok(answer),
-            Err(problems) => {
-                silent(problems.iter().map(|problem| format!("the answer: {problem}")).collect())
-            }
+            Ok(answer) => return Ok(answer),
+            Err(problems) => why.extend(problems.iter().map(|problem| format!("the answer: {problem}"))),
         },
-        // Who was failed by its provider could not answer: that needs no second line.
-        LeftFile::Missing if matches!(exit, SessionExit::Provider { .. }) => silent(Vec::new()),
-        LeftFile::Missing => silent(vec!["the agent left no answer".to_owned()]),
-        LeftFile::NotAFile => silent(vec!["the answer is no regular file".to_owned()]),
-        LeftFile::TooLarge(bytes) => silent(vec![format!("the answer has {bytes} bytes, too many to read")]),
+        // An agent whose provider failed could not answer: the failure is explanation enough.
+        LeftFile::Missing if matches!(exit, SessionExit::Provider { .. }) => {}
+        LeftFile::Missing => why.push("the agent left no answer".to_owned()),
+        LeftFile::NotAFile => why.push("the answer is not a regular file".to_owned()),
+        LeftFile::TooLarge(bytes) => why.push(format!("the answer is too large: {bytes} bytes")),
     }
+    Err(SessionFinding::NoAnswer { outcome: exit.without_answer(), why })
 }
 
-fn judged(
+fn check_tree(
     snapshot: &Snapshot,
     job: &Job,
     answer: AgentOutput,
     left: &LeftFile,
     protected: &ProtectedReport,
 ) -> SessionFinding {
-    let refused: &[RepoPath] = if job.protect == ProtectPolicy::Reject { &protected.restore } else { &[] };
-    let mut violations: Vec<Violation> =
-        refused.iter().map(|path| Violation::Protected { path: path.clone() }).collect();
-    let agent = match read_tree(&snapshot.tree, left) {
-        Ok(agent) => agent,
+    let mut of_files = Vec::new();
+    if job.protect == ProtectPolicy::Reject {
+        of_files.extend(protected.restore.iter().map(|path| Violation::Protected { path: path.clone() }));
+    }
+    let agent_tree = match read_tree(&snapshot.tree, left) {
+        Ok(agent_tree) => agent_tree,
         Err(errors) => {
-            return SessionFinding::InvalidTree { answer, rejected: rejected_text(left), errors, violations };
+            let rejected = rejected_text(left);
+            return SessionFinding::InvalidTree { answer, rejected, errors, violations: of_files };
         }
     };
-    let (before, config) = (&snapshot.tree, &snapshot.config);
-    let of_plan = tree_violations(before, &agent, &job.target, answer.status, config.plan.removal);
-    violations.splice(0..0, of_plan);
+    let before = &snapshot.tree;
+    let removal = snapshot.config.plan.removal;
+    let mut violations = tree_violations(before, &agent_tree, &job.target, answer.status, removal);
+    violations.extend(of_files);
     if !violations.is_empty() {
         return SessionFinding::RuleViolations { answer, rejected: rejected_text(left), violations };
     }
-    match merge(before, &agent, config) {
+    match merge(before, &agent_tree, &snapshot.config) {
         Ok(tree) => {
             let edits = plan_edits(before, &tree);
             SessionFinding::Accepted { answer, tree: Box::new(tree), edits }
@@ -162,13 +174,13 @@ fn judged(
     }
 }
 
-/// The tree that was left, or everything that is wrong with it.
+/// The tree that the session left, or all errors in it.
 fn read_tree(before: &Tree, left: &LeftFile) -> Result<AgentTree, Vec<String>> {
     match left {
         LeftFile::Bytes(bytes) => AgentTree::left_of(before, bytes)
             .map_err(|problems| problems.iter().map(ToString::to_string).collect()),
-        LeftFile::Missing => Err(vec!["tree.json is missing: write it again, whole".to_owned()]),
-        LeftFile::NotAFile => Err(vec!["tree.json is no regular file: write it as one".to_owned()]),
+        LeftFile::Missing => Err(vec!["tree.json is missing: write it again, completely".to_owned()]),
+        LeftFile::NotAFile => Err(vec!["tree.json is not a regular file: replace it with one".to_owned()]),
         LeftFile::TooLarge(bytes) => {
             let fault = TreeError::TooLarge(usize::try_from(*bytes).unwrap_or(usize::MAX));
             Err(vec![TreeProblem { node: String::new(), fault }.to_string()])
@@ -183,7 +195,7 @@ fn rejected_text(left: &LeftFile) -> String {
     }
 }
 
-/// A file is pinned if it was there when the run started, or took part in a pass since.
+/// A file is pinned if it existed when the run started, or took part in a pass since.
 fn protected_report(
     snapshot: &Snapshot,
     protect: ProtectPolicy,

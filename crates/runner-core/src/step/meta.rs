@@ -1,87 +1,72 @@
-//! What meta.json says of an iteration, but for the times, which the host adds.
+//! meta.json: the record of one iteration. The host adds times, commits and the agent's identity to it.
 
 use serde::{Deserialize, Serialize};
 
 use super::annotations::Annotation;
 use super::attempt::{ChangeScope, GuardExit, SessionExit, Usage};
-use super::interpret::Claim;
 use super::merge::PlanEdit;
-use super::next_state::{cost, findings};
 use super::outcome::{NextAction, Outcome};
-use super::plan::{Job, Ordinal, SessionMode};
-use super::settle::{AttemptCharge, Decision};
-use super::snapshot::Snapshot;
+use super::plan::{Ordinal, SessionMode};
+use super::settle::{AttemptCharge, Settling};
 use crate::agents::SessionIdentity;
 use crate::model::agent_output::AgentStatus;
 use crate::model::cost::{RunSpending, SessionCost};
 use crate::model::digest::Sha256;
 use crate::model::id::{IterationNumber, NodeId, RunId};
-use crate::model::run_state::{GuardResult, SEMANTICS};
+use crate::model::run_state::{GuardResult, RunState, SEMANTICS};
 use crate::model::tools::Tools;
+use crate::model::tree::Tree;
 use crate::prompt::SectionCut;
 
-/// One iteration's record.
+/// What was decided in an iteration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IterationMeta {
-    /// The run.
     pub run_id: RunId,
-    /// The iteration.
     pub iter: IterationNumber,
-    /// What the session was for.
     pub session: SessionMode,
     /// The selected node; null in a repair.
     pub node: Option<NodeId>,
-    /// The ids on the way to it.
+    /// The ids from the root to the node: `root/api/login`.
     pub path: String,
-    /// Which try it was.
     pub attempt: Ordinal,
-    /// The agent that was asked, by its name.
+    /// The agent's name.
     pub agent: String,
-    /// Its rung on the ladder.
+    /// The agent's rung on the ladder.
     pub rung: Ordinal,
-    /// What it might use.
+    /// The tools that the agent was allowed to use.
     pub tools: Tools,
     /// `execute` when anything outside `.runner/` changed, else `decompose`.
     pub mode: ChangeScope,
-    /// How it ended.
     pub outcome: Outcome,
     /// The status in the commit's subject.
     pub status: AgentStatus,
     /// The guard's result in the commit's subject.
     pub guard: GuardResult,
-    /// How the guard's process ended; null where it did not run to its end.
+    /// How the guard exited; null if it did not run to its end.
     pub guard_exit: Option<GuardExit>,
-    /// Whether it cost an attempt.
     pub charge: AttemptCharge,
     /// How the session ended.
     pub exit: SessionExit,
-    /// What was found against the session: broken rules, faults of the tree, the cause of a failure.
+    /// What was wrong with the session: violated rules, errors in tree.json, the cause of a failure.
     pub findings: Vec<String>,
     /// Every accepted edit of the plan.
     pub plan_edits: Vec<PlanEdit>,
-    /// What should be seen.
     pub annotations: Vec<Annotation>,
-    /// The prompt's fingerprint.
     pub prompt_sha256: Sha256,
-    /// The prompt's size.
     pub prompt_bytes: usize,
-    /// What was cut from it.
+    /// What was cut from the prompt to fit the budget.
     pub prompt_cuts: Vec<SectionCut>,
-    /// The tree before, by fingerprint.
     pub tree_before_sha256: Sha256,
-    /// The tree after, by fingerprint.
     pub tree_after_sha256: Sha256,
-    /// What the session used, as the agent said it.
+    /// What the session used, as the agent reported it.
     pub usage: Usage,
-    /// What that cost, and where that is known from.
+    /// What that cost, and who computed it.
     pub cost: SessionCost,
-    /// What the run has cost so far.
+    /// What the run has used so far.
     pub spent: RunSpending,
-    /// How many processes it left behind.
+    /// How many processes the session left behind.
     pub processes_left: u32,
-    /// What follows.
     pub next: NextAction,
-    /// The version of the rules.
     pub semantics: u32,
 }
 
@@ -113,15 +98,16 @@ impl RecordedIteration {
     }
 }
 
-impl IterationMeta {
-    pub(super) fn new(
-        snapshot: &Snapshot,
-        job: &Job,
-        claim: &Claim,
-        ruling: &Decision<'_>,
-        (marks, tree_after_sha256, next, spent): (Vec<Annotation>, Sha256, NextAction, RunSpending),
-    ) -> Self {
-        Self {
+impl Settling<'_> {
+    pub(super) fn meta(
+        &self,
+        tree: &Tree,
+        state: &RunState,
+        annotations: Vec<Annotation>,
+        next: NextAction,
+    ) -> IterationMeta {
+        let Self { job, claim, decision, .. } = self;
+        IterationMeta {
             run_id: job.run_id.clone(),
             iter: job.iteration,
             session: job.target.mode(),
@@ -132,23 +118,23 @@ impl IterationMeta {
             rung: job.rung,
             tools: job.tools.clone(),
             mode: claim.work,
-            outcome: ruling.outcome,
-            status: ruling.status,
-            guard: ruling.guard,
-            guard_exit: ruling.guard_exit,
-            charge: ruling.charge(),
+            outcome: decision.outcome,
+            status: decision.status,
+            guard: decision.guard,
+            guard_exit: decision.guard_exit,
+            charge: decision.charge(),
             exit: claim.exit.clone(),
-            findings: findings(claim),
-            plan_edits: ruling.edits.to_vec(),
-            annotations: marks,
+            findings: claim.notes.lines(),
+            plan_edits: decision.edits.to_vec(),
+            annotations,
             prompt_sha256: job.prompt.sha256,
             prompt_bytes: job.prompt.text.len(),
             prompt_cuts: job.prompt.cuts.clone(),
-            tree_before_sha256: snapshot.tree.sha256(),
-            tree_after_sha256,
+            tree_before_sha256: self.snapshot.tree.sha256(),
+            tree_after_sha256: tree.sha256(),
             usage: claim.usage,
-            cost: cost(snapshot, job, claim),
-            spent,
+            cost: self.cost(),
+            spent: state.spent,
             processes_left: claim.processes_left,
             next,
             semantics: SEMANTICS,

@@ -1,295 +1,281 @@
-//! The run's book-keeping after an iteration, and what the next session on the node is told.
+//! The run state after an iteration, including the history of the node for the prompt of its next session.
 
 use super::attempt::GuardRun;
 use super::escalation::{UsageLimit, limits_after};
-use super::interpret::{Claim, SessionFinding};
+use super::interpret::SessionFinding;
 use super::outcome::{NextAction, Outcome, OutcomeClass};
-use super::plan::{Job, SessionTarget, leaf_of};
-use super::settle::Decision;
-use super::snapshot::Snapshot;
+use super::plan::{SessionTarget, leaf_of};
+use super::settle::Settling;
 use crate::config::OnUsageLimit;
 use crate::model::cost::{LeafSpending, SessionCost, amount};
 use crate::model::id::NodeId;
 use crate::model::repo_path::RepoPath;
-use crate::model::run_state::{NodeHistory, PendingRepair, RunState, SEMANTICS};
+use crate::model::run_state::{NodeHistory, PendingRepair, RunState, SEMANTICS, omitted_line};
 use crate::model::tree::Tree;
 use crate::text::{head, lines, tail};
 
-/// How much of a summary is kept; the whole is in output.json.
+/// The most bytes of a summary that are kept; output.json has the whole.
 pub const SUMMARY_BYTES_MAX: usize = 8 << 10;
-/// How much of the guard's output is kept: a quarter from its beginning, the rest from its end.
+/// The most bytes of the guard's output that are kept: a quarter from its beginning, the rest from its end.
 pub const GUARD_OUTPUT_BYTES_MAX: usize = 16 << 10;
-/// How much the line may take that says how much is missing.
-const MARKER_BYTES_MAX: usize = 64;
-/// How many notes or errors are kept, and how much of each.
-pub(crate) const NOTES_MAX: usize = 100;
+/// Room for the line that counts the bytes left out.
+const OMISSION_BYTES_MAX: usize = 64;
+/// How many notes, errors or paths are kept, and how many bytes of each.
+pub(super) const NOTES_MAX: usize = 100;
 const NOTE_BYTES_MAX: usize = 500;
-/// What the state says of a guard that could not be started, before the cause.
-pub(crate) const GUARD_NOT_STARTED: &str = "the guard could not be started: ";
-/// What a session is told of a protected file that it changed, after the file's name.
-pub(crate) const UNDONE: &str = "` is protected: your change to it was undone";
-/// How many nodes are remembered that were worked on and are still open.
-const LESSONS_MAX: usize = 8;
+/// How many open nodes keep a history.
+const HISTORIES_MAX: usize = 8;
 
-/// The state after the iteration.
-pub(super) fn after(
-    snapshot: &Snapshot,
-    job: &Job,
-    claim: &Claim,
-    verdict: &GuardRun,
-    (ruling, tree, next): (&Decision<'_>, &Tree, &NextAction),
-) -> RunState {
-    let before = &snapshot.state;
-    let nature = ruling.outcome.class();
-    let stops = matches!(next, NextAction::Stop(_));
-    RunState {
-        run_id: Some(snapshot.run_id.clone()),
-        next_iter: job.iteration.next(),
-        last_status: Some(ruling.status),
-        last_summary: last_summary(claim, verdict),
-        last_guard: Some(ruling.guard),
-        last_node: job.target.node().cloned(),
-        last_outcome: Some(ruling.outcome),
-        failures_in_row: match nature {
-            OutcomeClass::Answered => 0,
-            // The user looked: the next invocation has all its failures before it again.
-            OutcomeClass::Failure if stops => 0,
-            OutcomeClass::Failure => before.failures_in_row.saturating_add(1),
-            OutcomeClass::TimeLimit
-            | OutcomeClass::Interrupted
-            | OutcomeClass::Transient
-            | OutcomeClass::UsageLimit
-            | OutcomeClass::NeedsUser => before.failures_in_row,
-        },
-        transients_in_row: match nature {
-            OutcomeClass::Transient | OutcomeClass::UsageLimit => before.transients_in_row.saturating_add(1),
-            OutcomeClass::Interrupted => before.transients_in_row,
-            OutcomeClass::Answered
-            | OutcomeClass::TimeLimit
-            | OutcomeClass::Failure
-            | OutcomeClass::NeedsUser => 0,
-        },
-        node_history: node_history(before, job, claim, verdict, (ruling, tree)),
-        repair: repair(before, job, claim, ruling.outcome),
-        replanned: replanned(before, job, ruling.outcome),
-        pinned: pinned(before, claim, ruling.outcome),
-        wait: match next {
-            NextAction::Wait(wait) => Some(wait.clone()),
-            NextAction::Go | NextAction::Stop(_) | NextAction::Unknown => None,
-        },
-        usage_limits: usage_limits(snapshot, job, claim, ruling.outcome),
-        spent: before.spent.with(cost(snapshot, job, claim)),
-        spent_by_leaf: spent_by_leaf(before, leaf_of(&job.target), cost(snapshot, job, claim), tree),
-        baseline: before.baseline.clone(),
-        semantics: SEMANTICS,
+/// A bounded list of notes on a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NoteList {
+    pub texts: Vec<String>,
+    /// How many further notes there were.
+    pub omitted: u32,
+}
+
+impl NoteList {
+    pub(super) fn bounded(notes: Vec<String>) -> Self {
+        let omitted = count_beyond(notes.len());
+        let kept = notes.into_iter().take(NOTES_MAX);
+        Self { texts: kept.map(|note| head(&note, NOTE_BYTES_MAX).to_owned()).collect(), omitted }
+    }
+
+    /// The notes as lines for people, with a last line that counts the omitted ones.
+    pub fn lines(&self) -> Vec<String> {
+        self.texts.iter().cloned().chain(omitted_line(self.omitted)).collect()
     }
 }
 
-/// What the session cost.
-pub(super) fn cost(snapshot: &Snapshot, job: &Job, claim: &Claim) -> SessionCost {
-    let price = snapshot.config.prices.get(job.executor.priced_as()).copied();
-    SessionCost::of(&claim.exit, claim.usage, price)
+fn count_beyond(len: usize) -> u32 {
+    u32::try_from(len.saturating_sub(NOTES_MAX)).unwrap_or(u32::MAX)
 }
 
-/// The agents that have used up their allowance, if the ladder asks for them.
-pub(super) fn usage_limits(
-    snapshot: &Snapshot,
-    job: &Job,
-    claim: &Claim,
-    outcome: Outcome,
-) -> Vec<UsageLimit> {
-    if snapshot.config.on_usage_limit == OnUsageLimit::Wait {
-        return Vec::new();
-    }
-    let (before, agent) = (&snapshot.state.usage_limits, (job.agent.as_str(), leaf_of(&job.target)));
-    limits_after(before, agent, outcome, claim.exit.resets_unix_secs())
-}
-
-/// What each leaf has cost that is still open, with this session.
-fn spent_by_leaf(before: &RunState, node: &NodeId, cost: SessionCost, tree: &Tree) -> Vec<LeafSpending> {
-    let mut all = before.spent_by_leaf.clone();
-    let at = all.iter().position(|spent| spent.node == *node).map(|at| all.remove(at));
-    let none = || LeafSpending { node: node.clone(), tokens: amount(0), microdollars: amount(0) };
-    all.push(at.unwrap_or_else(none).with(cost));
-    all.retain(|spent| {
-        is_open_leaf(tree, &spent.node) && *spent != LeafSpending { node: spent.node.clone(), ..none() }
-    });
-    all.sort_by(|one, other| one.node.cmp(&other.node));
-    all
-}
-
-fn is_open_leaf(tree: &Tree, id: &NodeId) -> bool {
-    tree.path_to(id).is_some_and(|path| path.last().is_some_and(|node| node.is_leaf() && !node.passes))
-}
-
-/// What the iteration said of itself: the agent's words, or the rules that it broke.
-pub(super) fn last_summary(claim: &Claim, verdict: &GuardRun) -> Option<String> {
-    let listed = |all: &[String]| Some(all.join("\n")).filter(|text| !text.is_empty());
-    let told = match &claim.finding {
-        SessionFinding::NoAnswer { why, .. } => listed(why),
-        SessionFinding::InvalidTree { .. } | SessionFinding::RuleViolations { .. } => {
-            listed(&findings(claim))
+impl Settling<'_> {
+    /// The run state after the iteration.
+    pub(super) fn next_state(&self, tree: &Tree, next: &NextAction) -> RunState {
+        let before = &self.snapshot.state;
+        let outcome = self.decision.outcome;
+        RunState {
+            run_id: Some(self.snapshot.run_id.clone()),
+            next_iter: self.job.iteration.next(),
+            last_status: Some(self.decision.status),
+            last_summary: self.last_summary(),
+            last_guard: Some(self.decision.guard),
+            last_node: self.job.target.node().cloned(),
+            last_outcome: Some(outcome),
+            failures_in_row: match outcome.class() {
+                OutcomeClass::Answered => 0,
+                // The loop stopped and the user saw it: the next command starts to count again.
+                OutcomeClass::Failure if matches!(next, NextAction::Stop(_)) => 0,
+                OutcomeClass::Failure => before.failures_in_row.saturating_add(1),
+                OutcomeClass::TimeLimit
+                | OutcomeClass::Interrupted
+                | OutcomeClass::Transient
+                | OutcomeClass::UsageLimit
+                | OutcomeClass::NeedsUser => before.failures_in_row,
+            },
+            transients_in_row: match outcome.class() {
+                OutcomeClass::Transient | OutcomeClass::UsageLimit => {
+                    before.transients_in_row.saturating_add(1)
+                }
+                OutcomeClass::Interrupted => before.transients_in_row,
+                OutcomeClass::Answered
+                | OutcomeClass::TimeLimit
+                | OutcomeClass::Failure
+                | OutcomeClass::NeedsUser => 0,
+            },
+            node_history: self.node_history(tree),
+            repair: self.pending_repair(),
+            replanned: self.replanned(),
+            pinned: self.pinned(),
+            wait: match next {
+                NextAction::Wait(wait) => Some(wait.clone()),
+                NextAction::Go | NextAction::Stop(_) | NextAction::Unknown => None,
+            },
+            usage_limits: self.usage_limits(),
+            spent: before.spent.with(self.cost()),
+            spent_by_leaf: self.spent_by_leaf(tree),
+            baseline: before.baseline.clone(),
+            guard_error: self.guard_error(),
+            semantics: SEMANTICS,
         }
-        SessionFinding::Accepted { answer, .. } => match verdict {
-            GuardRun::NotStarted { why } => Some(format!("{GUARD_NOT_STARTED}{why}")),
+    }
+
+    /// What the session cost.
+    pub(super) fn cost(&self) -> SessionCost {
+        let price = self.snapshot.config.prices.get(self.job.executor.priced_as()).copied();
+        SessionCost::of(&self.claim.exit, self.claim.usage, price)
+    }
+
+    /// The usage limits on record after the iteration; none where the configuration waits instead of switching agents.
+    pub(super) fn usage_limits(&self) -> Vec<UsageLimit> {
+        if self.snapshot.config.on_usage_limit == OnUsageLimit::Wait {
+            return Vec::new();
+        }
+        let limit = UsageLimit {
+            agent: self.job.agent.clone(),
+            node: leaf_of(&self.job.target).clone(),
+            resets_unix_secs: self.claim.exit.resets_unix_secs(),
+        };
+        limits_after(&self.snapshot.state.usage_limits, limit, self.decision.outcome)
+    }
+
+    /// What each open leaf has used, with this session.
+    fn spent_by_leaf(&self, tree: &Tree) -> Vec<LeafSpending> {
+        let node = leaf_of(&self.job.target);
+        let nothing =
+            |node: &NodeId| LeafSpending { node: node.clone(), tokens: amount(0), microdollars: amount(0) };
+        let mut all = self.snapshot.state.spent_by_leaf.clone();
+        let known = all.iter().position(|spent| spent.node == *node).map(|at| all.remove(at));
+        all.push(known.unwrap_or_else(|| nothing(node)).with(self.cost()));
+        all.retain(|spent| is_open_leaf(tree, &spent.node) && *spent != nothing(&spent.node));
+        all.sort_by(|one, other| one.node.cmp(&other.node));
+        all
+    }
+
+    /// The iteration in words: the agent's summary, or what was wrong with its answer, or why no answer came.
+    fn last_summary(&self) -> Option<String> {
+        let text = match &self.claim.finding {
+            SessionFinding::NoAnswer { why, .. } => why.join("\n"),
+            SessionFinding::InvalidTree { .. } | SessionFinding::RuleViolations { .. } => {
+                self.claim.notes.texts.join("\n")
+            }
+            SessionFinding::Accepted { answer, .. } => answer.summary.clone(),
+        };
+        (!text.is_empty()).then(|| head(&text, SUMMARY_BYTES_MAX).to_owned())
+    }
+
+    /// Why the guard could not be started.
+    fn guard_error(&self) -> Option<String> {
+        match self.guard {
+            GuardRun::NotStarted { why } => Some(head(why, SUMMARY_BYTES_MAX).to_owned()),
             GuardRun::Skipped
             | GuardRun::Ended { .. }
             | GuardRun::TimedOut
-            | GuardRun::Interrupted { .. } => Some(answer.summary.clone()),
-        },
-    };
-    told.map(|text| head(&text, SUMMARY_BYTES_MAX).to_owned())
-}
-
-/// Everything that was found against a session, one line each, bounded.
-pub(super) fn findings(claim: &Claim) -> Vec<String> {
-    let found: Vec<String> = match &claim.finding {
-        SessionFinding::NoAnswer { why, .. } => why.clone(),
-        SessionFinding::InvalidTree { errors, violations, .. } => {
-            let errors = errors.iter().map(|error| format!("tree.json: {error}"));
-            errors.chain(violations.iter().map(ToString::to_string)).collect()
+            | GuardRun::Interrupted { .. } => None,
         }
-        SessionFinding::RuleViolations { violations, .. } => {
-            violations.iter().map(ToString::to_string).collect()
+    }
+
+    /// The histories of nodes that are still open leaves, the newest last.
+    fn node_history(&self, tree: &Tree) -> Vec<NodeHistory> {
+        let mut histories = self.snapshot.state.node_history.clone();
+        if let Some(node) = self.job.target.node() {
+            let at = histories.iter().position(|history| history.node == *node);
+            let last = at.map(|at| histories.remove(at));
+            histories.push(self.history_entry(node, last));
         }
-        SessionFinding::Accepted { .. } => Vec::new(),
-    };
-    bounded(found)
-}
-
-fn bounded(notes: Vec<String>) -> Vec<String> {
-    let more = notes.len().saturating_sub(NOTES_MAX);
-    let kept = notes.into_iter().take(NOTES_MAX).map(|note| head(&note, NOTE_BYTES_MAX).to_owned());
-    kept.chain((more > 0).then(|| format!("and {more} more"))).collect()
-}
-
-/// The lessons after the iteration: those of nodes that still wait, the newest last.
-fn node_history(
-    before: &RunState,
-    job: &Job,
-    claim: &Claim,
-    verdict: &GuardRun,
-    (ruling, tree): (&Decision<'_>, &Tree),
-) -> Vec<NodeHistory> {
-    let mut lessons = before.node_history.clone();
-    if let Some(node) = job.target.node() {
-        let last = lessons.iter().position(|lesson| lesson.node == *node).map(|at| lessons.remove(at));
-        lessons.extend(history_entry(node, last, job, claim, (verdict, ruling)));
+        histories.retain(|history| is_open_leaf(tree, &history.node));
+        histories.split_off(histories.len().saturating_sub(HISTORIES_MAX))
     }
-    lessons.retain(|lesson| is_open_leaf(tree, &lesson.node));
-    lessons.split_off(lessons.len().saturating_sub(LESSONS_MAX))
-}
 
-/// What the next session on this node is told. A session without an answer leaves what was known before.
-fn history_entry(
-    node: &NodeId,
-    last: Option<NodeHistory>,
-    job: &Job,
-    claim: &Claim,
-    (verdict, ruling): (&GuardRun, &Decision<'_>),
-) -> Option<NodeHistory> {
-    let outcome = ruling.outcome;
-    if outcome.class() != OutcomeClass::Answered {
-        let then = Some(outcome);
-        return Some(match last {
-            Some(last) => NodeHistory { later_outcome: then, ..last },
-            None => NodeHistory {
-                node: node.clone(),
-                iter: job.iteration,
-                outcome,
-                summary: String::new(),
-                notes: Vec::new(),
-                guard_output: None,
-                later_outcome: None,
-            },
-        });
+    /// This session as the history of its node. One without an answer keeps what was known before.
+    fn history_entry(&self, node: &NodeId, last: Option<NodeHistory>) -> NodeHistory {
+        let outcome = self.decision.outcome;
+        let empty = NodeHistory {
+            node: node.clone(),
+            iter: self.job.iteration,
+            outcome,
+            summary: String::new(),
+            notes: Vec::new(),
+            notes_omitted: 0,
+            restored: Vec::new(),
+            restored_omitted: 0,
+            guard_output: None,
+            later_outcome: None,
+        };
+        if outcome.class() != OutcomeClass::Answered {
+            return last.map_or(empty, |last| NodeHistory { later_outcome: Some(outcome), ..last });
+        }
+        let restored = &self.claim.protected.restore;
+        NodeHistory {
+            summary: self.agent_summary(),
+            notes: self.claim.notes.texts.clone(),
+            notes_omitted: self.claim.notes.omitted,
+            restored: restored.iter().take(NOTES_MAX).cloned().collect(),
+            restored_omitted: count_beyond(restored.len()),
+            guard_output: guard_output(self.guard).filter(|_| outcome == Outcome::GuardFailed),
+            ..empty
+        }
     }
-    let restored = claim.protected.restore.iter();
-    let restored = restored.map(|path| format!("`{path}{UNDONE}"));
-    Some(NodeHistory {
-        node: node.clone(),
-        iter: job.iteration,
-        outcome,
-        summary: summary(claim),
-        notes: bounded(findings(claim).into_iter().chain(restored).collect()),
-        guard_output: guard_output(verdict).filter(|_| outcome == Outcome::GuardFailed),
-        later_outcome: None,
-    })
-}
 
-fn summary(claim: &Claim) -> String {
-    match &claim.finding {
-        SessionFinding::InvalidTree { answer, .. }
-        | SessionFinding::RuleViolations { answer, .. }
-        | SessionFinding::Accepted { answer, .. } => head(&answer.summary, SUMMARY_BYTES_MAX).to_owned(),
-        SessionFinding::NoAnswer { .. } => String::new(),
+    fn agent_summary(&self) -> String {
+        match &self.claim.finding {
+            SessionFinding::InvalidTree { answer, .. }
+            | SessionFinding::RuleViolations { answer, .. }
+            | SessionFinding::Accepted { answer, .. } => head(&answer.summary, SUMMARY_BYTES_MAX).to_owned(),
+            SessionFinding::NoAnswer { .. } => String::new(),
+        }
+    }
+
+    /// The rejected tree that waits for a repair.
+    fn pending_repair(&self) -> Option<PendingRepair> {
+        let rejected = match &self.claim.finding {
+            SessionFinding::InvalidTree { rejected, .. }
+            | SessionFinding::RuleViolations { rejected, .. } => rejected.clone(),
+            SessionFinding::NoAnswer { .. } | SessionFinding::Accepted { .. } => String::new(),
+        };
+        let pending = |node: &NodeId, mode, tries| PendingRepair {
+            iter: self.job.iteration,
+            node: node.clone(),
+            mode,
+            tries,
+            rejected,
+            errors: self.claim.notes.texts.clone(),
+            errors_omitted: self.claim.notes.omitted,
+        };
+        match (&self.job.target, self.decision.outcome) {
+            (SessionTarget::Leaf(node) | SessionTarget::Replan(node), Outcome::InvalidTree) => {
+                Some(pending(node, self.job.target.mode(), 0))
+            }
+            (SessionTarget::Repair(last), Outcome::RepairFailed) => {
+                Some(pending(&last.node, last.mode, last.tries.saturating_add(1)))
+            }
+            (_, Outcome::Repaired | Outcome::RepairAbandoned) => None,
+            (_, _) => self.snapshot.state.repair.clone(),
+        }
+    }
+
+    fn replanned(&self) -> Vec<NodeId> {
+        let mut replanned = self.snapshot.state.replanned.clone();
+        if let (SessionTarget::Replan(node), OutcomeClass::Answered) =
+            (&self.job.target, self.decision.outcome.class())
+        {
+            replanned.push(node.clone());
+            replanned.sort();
+            replanned.dedup();
+        }
+        replanned
+    }
+
+    /// A guard file that took part in a pass is pinned from then on.
+    fn pinned(&self) -> Vec<RepoPath> {
+        let mut pinned = self.snapshot.state.pinned.clone();
+        if self.decision.outcome == Outcome::Passed {
+            pinned.extend(self.claim.protected.unpinned.iter().cloned());
+            pinned.sort();
+            pinned.dedup();
+        }
+        pinned
     }
 }
 
-/// What the guard printed, clean and bounded.
-pub(super) fn guard_output(verdict: &GuardRun) -> Option<String> {
-    let GuardRun::Ended { output, .. } = verdict else { return None };
+fn is_open_leaf(tree: &Tree, id: &NodeId) -> bool {
+    let path = tree.path_to(id).unwrap_or_default();
+    path.last().is_some_and(|node| node.is_leaf() && !node.passes)
+}
+
+/// What the guard printed, without control characters, and bounded.
+pub(super) fn guard_output(guard: &GuardRun) -> Option<String> {
+    let GuardRun::Ended { output, .. } = guard else { return None };
     let text = lines(&String::from_utf8_lossy(output));
     if text.len() <= GUARD_OUTPUT_BYTES_MAX {
         return Some(text);
     }
-    // With the marker it is no longer than the bound: what was bounded once stays as it is.
-    let room = GUARD_OUTPUT_BYTES_MAX - MARKER_BYTES_MAX;
+    // The result is within the bound itself, so that bounding it again changes nothing.
+    let room = GUARD_OUTPUT_BYTES_MAX - OMISSION_BYTES_MAX;
     let start = head(&text, room / 4);
     let end = tail(&text, room - room / 4);
-    let left_out = text.len() - start.len() - end.len();
-    Some(format!("{start}\n[{left_out} bytes left out]\n{end}"))
-}
-
-/// The rejected tree that waits for a repair.
-fn repair(before: &RunState, job: &Job, claim: &Claim, outcome: Outcome) -> Option<PendingRepair> {
-    let rejected = match &claim.finding {
-        SessionFinding::InvalidTree { rejected, .. } | SessionFinding::RuleViolations { rejected, .. } => {
-            rejected.clone()
-        }
-        SessionFinding::NoAnswer { .. } | SessionFinding::Accepted { .. } => String::new(),
-    };
-    match (&job.target, outcome) {
-        (SessionTarget::Leaf(node) | SessionTarget::Replan(node), Outcome::InvalidTree) => {
-            Some(PendingRepair {
-                iter: job.iteration,
-                node: node.clone(),
-                mode: job.target.mode(),
-                tries: 0,
-                rejected,
-                errors: findings(claim),
-            })
-        }
-        (SessionTarget::Repair(last), Outcome::RepairFailed) => Some(PendingRepair {
-            iter: job.iteration,
-            node: last.node.clone(),
-            mode: last.mode,
-            tries: last.tries.saturating_add(1),
-            rejected,
-            errors: findings(claim),
-        }),
-        (_, Outcome::Repaired | Outcome::RepairAbandoned) => None,
-        (_, _) => before.repair.clone(),
-    }
-}
-
-fn replanned(before: &RunState, job: &Job, outcome: Outcome) -> Vec<NodeId> {
-    let mut replanned = before.replanned.clone();
-    if let (SessionTarget::Replan(node), OutcomeClass::Answered) = (&job.target, outcome.class()) {
-        replanned.push(node.clone());
-        replanned.sort();
-        replanned.dedup();
-    }
-    replanned
-}
-
-/// A guard file that took part in a pass is pinned from then on.
-fn pinned(before: &RunState, claim: &Claim, outcome: Outcome) -> Vec<RepoPath> {
-    let mut pinned = before.pinned.clone();
-    if outcome == Outcome::Passed {
-        pinned.extend(claim.protected.unpinned.iter().cloned());
-        pinned.sort();
-        pinned.dedup();
-    }
-    pinned
+    let omitted = text.len() - start.len() - end.len();
+    Some(format!("{start}\n[{omitted} bytes left out]\n{end}"))
 }

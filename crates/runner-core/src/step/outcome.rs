@@ -1,4 +1,4 @@
-//! How iterations end and why runs stop: two lists, the same in commit messages, terminal, JSON, logs and page.
+//! Outcomes of iterations and stop reasons of runs: two lists, the same in commit messages, terminal, JSON, logs and page.
 
 use std::fmt;
 
@@ -42,27 +42,26 @@ pub enum Outcome {
     ContextFull,
 }
 
-/// What kind of ending an outcome is; everything that follows from it alone hangs on this.
+/// A class of outcomes with the same consequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutcomeClass {
-    /// The agent answered and was judged.
+    /// The agent answered.
     Answered,
-    /// A limit of time ended it; the run stops and can go on.
+    /// A time limit ended it; the run stops and can be continued.
     TimeLimit,
-    /// A signal or a crash ended it; nobody's fault.
+    /// Interrupted by a signal or a crash; no attempt is charged.
     Interrupted,
-    /// Will pass by itself: wait and try again.
+    /// The provider will recover: wait and retry.
     Transient,
-    /// Will pass at a moment that may be known: wait for it, or ask the next agent of the ladder.
+    /// The limit ends at a time that may be known: wait for it, or continue with the next agent of the ladder.
     UsageLimit,
-    /// Will hardly pass by itself: three in a row stop the loop.
+    /// A failure that a wait does not fix: three in a row stop the loop.
     Failure,
-    /// Will not pass by itself: the loop stops at once, and says how to mend it.
+    /// Only the user can fix it: the loop stops immediately.
     NeedsUser,
 }
 
 impl Outcome {
-    /// All of them.
     pub const ALL: [Self; 26] = [
         Self::Passed,
         Self::GuardFailed,
@@ -92,7 +91,6 @@ impl Outcome {
         Self::ContextFull,
     ];
 
-    /// The one word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -124,12 +122,10 @@ impl Outcome {
         }
     }
 
-    /// The outcome that a word stands for.
-    pub fn from_name(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|outcome| outcome.as_str() == word)
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|outcome| outcome.as_str() == name)
     }
 
-    /// The kind of ending it is.
     pub fn class(self) -> OutcomeClass {
         match self {
             Self::Passed
@@ -159,8 +155,8 @@ impl Outcome {
 }
 
 impl Outcome {
-    /// What happened, for the table of failures; nothing for an agent that answered.
-    fn happened(self) -> Option<&'static str> {
+    /// What happened, for the table of failures; `None` for an outcome with an answer.
+    fn description(self) -> Option<&'static str> {
         Some(match self {
             Self::Passed
             | Self::GuardFailed
@@ -173,56 +169,73 @@ impl Outcome {
             | Self::RepairAbandoned
             | Self::Replanned
             | Self::ReplanRefused => return None,
-            Self::TimedOut => "the iteration's time was over while the agent worked",
-            Self::IdleTimeout => "the agent was silent for too long",
-            Self::GuardTimedOut => "the iteration's time was over while the guard ran",
-            Self::Interrupted => "a signal, or the runner's own death",
-            Self::RateLimited => "too many requests",
+            Self::TimedOut => "the agent reached the time limit of the iteration (`iteration_timeout_secs`)",
+            Self::IdleTimeout => {
+                "the agent produced no output and changed no file for too long (`idle_timeout_secs`)"
+            }
+            Self::GuardTimedOut => {
+                "the guard reached the time limit of the iteration (`iteration_timeout_secs`)"
+            }
+            Self::Interrupted => "a signal interrupted the runner, or the runner crashed",
+            Self::RateLimited => "the provider rejected a request: too many requests",
             Self::Overloaded => "the provider is overloaded",
-            Self::Disconnected => "no connection to the provider",
-            Self::UsageLimit => "the plan's allowance is used up",
-            Self::AgentNotStarted => "the agent's program is missing or does not start",
-            Self::AgentCrashed => "a signal ended the agent",
-            Self::NoAnswer => "no answer, or one that breaks the schema",
-            Self::ProviderRefused => "the provider will not serve this: account, model, request",
-            Self::GuardNotStarted => "the guard's program is missing or does not start",
-            Self::NotLoggedIn => "the agent has no key or login that its provider takes",
+            Self::Disconnected => "the agent could not connect to the provider",
+            Self::UsageLimit => "a usage limit of the user's plan is reached",
+            Self::AgentNotStarted => "the agent's program is missing or cannot be started",
+            Self::AgentCrashed => "the agent crashed or a signal killed it",
+            Self::NoAnswer => "the agent left no answer, or one that does not match the schema",
+            Self::ProviderRefused => "the provider refuses the account, the model or the request",
+            Self::GuardNotStarted => "the guard's program is missing or cannot be started",
+            Self::NotLoggedIn => "the agent has no key or login that the provider accepts",
             Self::ContextFull => "the session filled the model's context",
         })
     }
 
-    /// The failures and what each means, as Markdown.
+    /// The table of failures, as Markdown.
     pub fn failure_table() -> String {
-        let mut table =
-            String::from("| outcome | what happened | what follows | exit |\n| --- | --- | --- | --- |\n");
+        let mut table = String::from(
+            "| outcome | what happened | what the loop does | exit code |\n| --- | --- | --- | --- |\n",
+        );
         for outcome in Self::ALL {
-            let Some(happened) = outcome.happened() else { continue };
-            let (follows, exit) = outcome.class().follows();
-            table.push_str(&format!("| `{outcome}` | {happened} | {follows} | {exit} |\n"));
+            let Some(description) = outcome.description() else { continue };
+            let action = outcome.class().loop_action();
+            let exit = outcome.class().exit_codes();
+            table.push_str(&format!("| `{outcome}` | {description} | {action} | {exit} |\n"));
         }
         table
     }
 }
 
 impl OutcomeClass {
-    /// What follows, in words, and the exit code where the loop stops.
-    fn follows(self) -> (&'static str, &'static str) {
+    /// What the loop does after such an outcome.
+    fn loop_action(self) -> &'static str {
         match self {
-            Self::Answered => ("the answer decides", ""),
-            Self::TimeLimit => ("what there is is committed, the run stops; `runner loop` goes on", "4"),
+            Self::Answered => "decides by the answer",
+            Self::TimeLimit => "commits the work so far and stops; `runner loop` continues the run",
             Self::Interrupted => {
-                ("what there is is committed; after a crash the next command goes on", "130, 143, 129")
+                "commits the work so far and stops; after a crash the next command recovers the iteration"
             }
-            Self::Transient => (
-                "wait and try again: 5 s, then twice as long each time up to 300 s, or as long as the provider asks for (at most an hour)",
-                "none",
-            ),
-            Self::UsageLimit => (
-                "wait until the reset that the agent names (without one: a minute, then twice as long each time up to an hour), or ask the next agent (`on_usage_limit`)",
-                "none",
-            ),
-            Self::Failure => ("try again at once; three in a row stop the loop", "1"),
-            Self::NeedsUser => ("the loop stops at once: only you can mend it", "1"),
+            Self::Transient => {
+                "retries after 5 s, doubled each time up to 300 s, or after the delay that the provider requests (at most an \
+                 hour)"
+            }
+            Self::UsageLimit => {
+                "waits until the limit ends (if unknown: a minute, doubled each time up to an hour), or continues with the \
+                 next agent (`on_usage_limit`)"
+            }
+            Self::Failure => "retries at once; stops after three failures in a row",
+            Self::NeedsUser => "stops immediately; needs user action",
+        }
+    }
+
+    /// The exit codes of a loop that stops for it.
+    fn exit_codes(self) -> &'static str {
+        match self {
+            Self::Answered => "",
+            Self::TimeLimit => "4",
+            Self::Interrupted => "130, 143, 129",
+            Self::Transient | Self::UsageLimit => "none",
+            Self::Failure | Self::NeedsUser => "1",
         }
     }
 }
@@ -233,7 +246,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Who or what broke a session off.
+/// What interrupted a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Interruption {
@@ -241,67 +254,47 @@ pub enum Interruption {
     Int,
     /// SIGTERM.
     Term,
-    /// SIGHUP: the terminal is gone.
+    /// SIGHUP: the terminal was closed.
     Hup,
-    /// The runner died; recovery found the session unfinished.
+    /// The runner crashed; recovery found the session unfinished.
     Crash,
 }
 
-/// Why a run stops.
+/// Why a loop stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum StopReason {
-    /// The root passes.
+    /// The root task passed.
     Complete,
     /// The next leaf has no attempts left.
-    Stuck {
-        /// The leaf.
-        node: NodeId,
-    },
-    /// The run has made as many iterations as the configuration allows.
-    MaxIterations {
-        /// `max_iterations`.
-        max: u32,
-    },
-    /// This invocation has made as many iterations as it was asked for.
-    LoopIterations {
-        /// `--max-iterations`.
-        max: u32,
-    },
-    /// A limit of the budget is reached.
+    Stuck { node: NodeId },
+    /// The run reached `max_iterations`.
+    MaxIterations { max: u32 },
+    /// The command reached `--max-iterations`.
+    LoopIterations { max: u32 },
+    /// The run reached a budget limit.
     Budget {
-        /// Which one.
         limit: BudgetLimit,
-        /// The leaf, where it is a limit of one.
+        /// The leaf, if the limit is one per leaf.
         node: Option<NodeId>,
-        /// What was spent, in tokens or millionths of a dollar.
+        /// What was used, in tokens or millionths of a dollar.
         spent: u64,
-        /// What the budget allows.
+        /// The configured limit.
         max: u64,
     },
-    /// An iteration ran out of time: the agent, its silence, or the guard.
-    TimeLimit {
-        /// Which of them.
-        outcome: Outcome,
-    },
-    /// So many failures in a row that waiting will not help.
+    /// An iteration reached a time limit.
+    TimeLimit { outcome: Outcome },
+    /// Too many failures in a row.
     Failures {
-        /// How the last one failed.
+        /// The last failure.
         outcome: Outcome,
-        /// How many there were.
         in_row: u32,
     },
-    /// A failure that only the user can mend.
-    NeedsUser {
-        /// Which one.
-        outcome: Outcome,
-    },
-    /// A signal.
-    Interrupted {
-        /// Which one.
-        by: Interruption,
-    },
-    /// The user asked to stop after the running iteration.
+    /// A failure that only the user can fix.
+    NeedsUser { outcome: Outcome },
+    /// A signal interrupted the runner.
+    Interrupted { by: Interruption },
+    /// The user asked to stop after the current iteration.
     UserStop,
     /// A reason that only a newer runner knows.
     #[serde(other)]
@@ -310,7 +303,6 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    /// The one word for it.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Complete => "complete",
@@ -327,7 +319,7 @@ impl StopReason {
         }
     }
 
-    /// The program's exit code for it.
+    /// The exit code of `runner loop`.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Complete => 0,
@@ -347,15 +339,14 @@ impl StopReason {
     }
 }
 
-/// What follows an iteration.
+/// What the loop does after an iteration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "then", rename_all = "snake_case")]
 pub enum NextAction {
-    /// The next iteration.
+    /// Start the next iteration.
     Go,
-    /// The next iteration, after a wait.
+    /// Start the next iteration after a wait.
     Wait(Wait),
-    /// The end.
     Stop(StopReason),
     /// An action that only a newer runner knows.
     #[serde(other)]
@@ -368,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_outcome_is_listed_once_under_its_word() {
+    fn every_outcome_is_listed_once_under_its_name() {
         for outcome in Outcome::ALL {
             assert_eq!(Outcome::from_name(outcome.as_str()), Some(outcome));
             assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.as_str());
@@ -402,14 +393,14 @@ mod tests {
     }
 
     #[test]
-    fn the_documented_failures_are_those_that_there_are() {
+    fn the_documented_failures_match_the_code() {
         let page = include_str!("../../../../docs/reference/failures.md");
         let (_, table) = page.rsplit_once("\n\n").unwrap();
         assert_eq!(Outcome::failure_table(), table);
     }
 
     #[test]
-    fn every_failure_is_told_with_the_exit_code_of_its_stop() {
+    fn every_failure_is_documented_with_the_exit_code_of_its_stop_reason() {
         let table = Outcome::failure_table();
         let mut rows = table.lines().skip(2).map(|row| row.trim_matches(['|', ' ']).split(" | "));
         for outcome in Outcome::ALL {
@@ -428,6 +419,6 @@ mod tests {
             let mut row = rows.next().unwrap();
             assert_eq!((row.next(), row.last()), (Some(&*format!("`{outcome}`")), Some(&*codes)));
         }
-        assert_eq!(rows.count(), 0, "an answer is no failure");
+        assert_eq!(rows.count(), 0, "an answer is not a failure");
     }
 }

@@ -1,4 +1,4 @@
-//! Snapshot to job: which session comes next, decided so completely that carrying it out leaves no choice.
+//! Snapshot to job: decides the next session so completely that running it leaves nothing to decide.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use crate::model::tools::{EffectiveTools, Tools, ToolsError};
 use crate::model::tree::{Node, SelectedLeaf, Selection, path_text, select};
 use crate::prompt::{self, ContextFiles, Prompt, PromptError};
 
-/// How many repairs a rejected tree gets before the loop goes on without it.
+/// How many repairs of a rejected tree are tried before the loop continues without it.
 pub const REPAIRS_MAX: u32 = 2;
 
 /// What a session is for, as `RUNNER_MODE` has it.
@@ -22,16 +22,15 @@ pub const REPAIRS_MAX: u32 = 2;
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum SessionMode {
-    /// To work on a leaf.
+    /// Work on a leaf.
     Leaf,
-    /// To mend a rejected tree.
+    /// Repair a rejected tree.
     Repair,
-    /// To rewrite or split a leaf that is stuck.
+    /// Rewrite or split a stuck leaf.
     Replan,
 }
 
 impl SessionMode {
-    /// The mode as agents see it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Leaf => "leaf",
@@ -41,19 +40,18 @@ impl SessionMode {
     }
 }
 
-/// What a session is for, with the node it is about.
+/// What a session is for, with its node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionTarget {
-    /// To work on this leaf.
+    /// Work on this leaf.
     Leaf(NodeId),
-    /// To rewrite or split this leaf.
+    /// Rewrite or split this leaf.
     Replan(NodeId),
-    /// To mend this rejected tree; no leaf is selected.
+    /// Repair this rejected tree; no leaf is selected.
     Repair(Box<PendingRepair>),
 }
 
 impl SessionTarget {
-    /// The mode.
     pub fn mode(&self) -> SessionMode {
         match self {
             Self::Leaf(_) => SessionMode::Leaf,
@@ -71,61 +69,53 @@ impl SessionTarget {
     }
 }
 
-/// The leaf that a session is about: a repair is about the one whose session left the rejected tree.
-pub(super) fn leaf_of(aim: &SessionTarget) -> &NodeId {
-    match aim {
+/// The leaf that a session is charged to: a repair belongs to the leaf whose session left the rejected tree.
+pub(super) fn leaf_of(target: &SessionTarget) -> &NodeId {
+    match target {
         SessionTarget::Leaf(node) | SessionTarget::Replan(node) => node,
         SessionTarget::Repair(repair) => &repair.node,
     }
 }
 
-/// What comes next.
+/// The next step of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NextStep {
-    /// Nothing: the run stops here, and no iteration is made.
+    /// The run stops without an iteration.
     Stop(StopReason),
-    /// This session.
     Work(Box<Job>),
 }
 
-/// One session, complete.
+/// One session, with everything that is needed to run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// The run.
     pub run_id: RunId,
-    /// The iteration's number.
     pub iteration: IterationNumber,
-    /// What the session is for.
     pub target: SessionTarget,
     /// The ids from the root to the selected node, `root/api/login`; empty in a repair.
     pub path: String,
     /// The selected node's title; empty in a repair.
     pub title: String,
-    /// Which try this is.
     pub attempt: Ordinal,
     /// The files for `.runner/context/`.
     pub context: ContextFiles,
-    /// The prompt.
     pub prompt: Prompt,
-    /// The agent.
     pub executor: Executor,
     /// The agent's name.
     pub agent: String,
-    /// Its rung on the ladder.
+    /// The agent's rung on the ladder.
     pub rung: Ordinal,
     /// The guard's program and arguments.
     pub guard: CommandArgv,
     /// The patterns of protected paths.
     pub protected: Vec<String>,
-    /// What happens to changes of them.
+    /// What to do about changes of them.
     pub protect: ProtectPolicy,
-    /// What bounds the session.
     pub limits: SessionLimits,
-    /// What the agent may use, by the files of the node and its ancestors.
+    /// The tools that the agent may use, from tools.json of the node and its ancestors.
     pub tools: Tools,
 }
 
-/// One of so many.
+/// The n-th of a number of things: attempt 2 of 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ordinal {
     /// From 1.
@@ -134,50 +124,50 @@ pub struct Ordinal {
     pub of: u32,
 }
 
-/// What bounds a session.
+/// The limits of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionLimits {
-    /// How long agent and guard may take together.
+    /// For agent and guard together.
     pub iteration_secs: u64,
-    /// How long the agent may be silent; none where that limit is off.
+    /// How long the agent may produce no output; `None` if the limit is off.
     pub idle_secs: Option<u64>,
-    /// How much of each of the agent's streams is kept.
+    /// How much of each output stream of the agent is kept.
     pub executor_output_bytes: u64,
     /// How much of the guard's output is kept.
     pub guard_output_bytes: u64,
 }
 
-/// Decides what comes next. A function of the snapshot alone; a fault is the user's to mend.
+/// Decides the next step. It depends on the snapshot alone; an error is one that the user must fix.
 pub fn plan(snapshot: &Snapshot) -> Result<NextStep, PromptError> {
-    let (aim, choice) = match decide(snapshot) {
-        Ok(found) => found,
+    let PlannedSession { target, selected } = match next_session(snapshot) {
+        Ok(session) => session,
         Err(stop) => return Ok(NextStep::Stop(stop)),
     };
-    let attempt = match (&aim, &choice) {
-        (SessionTarget::Leaf(_), Some(choice)) => {
-            Ordinal { nth: choice.leaf.attempts.saturating_add(1), of: choice.leaf.max_attempts }
+    let attempt = match (&target, &selected) {
+        (SessionTarget::Leaf(_), Some(selected)) => {
+            Ordinal { nth: selected.leaf.attempts.saturating_add(1), of: selected.leaf.max_attempts }
         }
         (SessionTarget::Repair(repair), _) => {
             Ordinal { nth: repair.tries.saturating_add(1), of: REPAIRS_MAX }
         }
         (SessionTarget::Leaf(_) | SessionTarget::Replan(_), _) => Ordinal { nth: 1, of: 1 },
     };
-    let on_path = match (&choice, &aim) {
-        (Some(choice), _) => choice.path.clone(),
+    let path = match (&selected, &target) {
+        (Some(selected), _) => selected.path.clone(),
         (None, SessionTarget::Repair(repair)) => snapshot.tree.path_to(&repair.node).unwrap_or_default(),
         (None, SessionTarget::Leaf(_) | SessionTarget::Replan(_)) => Vec::new(),
     };
-    let (agent, tools) = equip(snapshot, &on_path)?;
-    let context = prompt::context_files(snapshot, &aim, choice.as_ref());
-    let prompt = prompt::compose(snapshot, &aim, choice.as_ref(), attempt, &context)?;
+    let (agent, tools) = agent_and_tools(snapshot, &path)?;
+    let context = prompt::context_files(snapshot, &target, selected.as_ref());
+    let prompt = prompt::compose(snapshot, &target, selected.as_ref(), attempt, &context)?;
     let config = &snapshot.config;
-    let bytes = |limit: i64| u64::try_from(limit).unwrap_or_default();
+    let limit = |value: i64| u64::try_from(value).unwrap_or_default();
     Ok(NextStep::Work(Box::new(Job {
         run_id: snapshot.run_id.clone(),
         iteration: snapshot.state.next_iter,
-        path: choice.as_ref().map(|choice| path_text(&choice.path)).unwrap_or_default(),
-        title: choice.map(|choice| choice.leaf.title.clone()).unwrap_or_default(),
-        target: aim,
+        path: selected.as_ref().map(|selected| path_text(&selected.path)).unwrap_or_default(),
+        title: selected.map(|selected| selected.leaf.title.clone()).unwrap_or_default(),
+        target,
         attempt,
         context,
         prompt,
@@ -188,55 +178,64 @@ pub fn plan(snapshot: &Snapshot) -> Result<NextStep, PromptError> {
         protected: config.guard.protected.clone(),
         protect: config.guard.protect,
         limits: SessionLimits {
-            iteration_secs: bytes(config.iteration_timeout_secs.get()),
-            idle_secs: Some(bytes(config.idle_timeout_secs.get())).filter(|secs| *secs > 0),
-            executor_output_bytes: bytes(config.executor_output_limit_bytes.get()),
-            guard_output_bytes: bytes(config.guard_output_limit_bytes.get()),
+            iteration_secs: limit(config.iteration_timeout_secs.get()),
+            idle_secs: Some(limit(config.idle_timeout_secs.get())).filter(|secs| *secs > 0),
+            executor_output_bytes: limit(config.executor_output_limit_bytes.get()),
+            guard_output_bytes: limit(config.guard_output_limit_bytes.get()),
         },
         tools,
     })))
 }
 
-/// The agent for a session at the end of this path, and what it may use there. A node's own model is that of the
-/// ladder's first rung: who climbs it asked for the model that stands there.
-fn equip(snapshot: &Snapshot, path: &[&Node]) -> Result<(AgentChoice, Tools), ToolsError> {
+/// The agent for the node at the end of this path, and the tools that it may use there. A model in tools.json replaces the one
+/// of the ladder's first rung only: a higher rung has its own model on purpose.
+fn agent_and_tools(snapshot: &Snapshot, path: &[&Node]) -> Result<(AgentChoice, Tools), ToolsError> {
     let mut agent = next_agent(&snapshot.config, &snapshot.state, path.last().copied());
     let files = path.iter().filter_map(|node| Some((&node.id, snapshot.tools.get(&node.id)?)));
-    let held = EffectiveTools::along(files)?;
-    held.check(&agent.executor)?;
-    if let (1, Some(model)) = (agent.rung.nth, &held.tools.model) {
+    let effective = EffectiveTools::along(files)?;
+    effective.check(&agent.executor)?;
+    if let (1, Some(model)) = (agent.rung.nth, &effective.tools.model) {
         agent.executor.model = Some(model.clone());
     }
-    Ok((agent, held.tools))
+    Ok((agent, effective.tools))
 }
 
-/// The one way through the reasons to stop and to go on, in their order.
-fn decide(snapshot: &Snapshot) -> Result<(SessionTarget, Option<SelectedLeaf<'_>>), StopReason> {
+/// A session before its prompt is composed.
+struct PlannedSession<'t> {
+    target: SessionTarget,
+    /// The selected leaf; `None` in a repair.
+    selected: Option<SelectedLeaf<'t>>,
+}
+
+/// The next session, or the first reason to stop, in a fixed order.
+fn next_session(snapshot: &Snapshot) -> Result<PlannedSession<'_>, StopReason> {
     let state = &snapshot.state;
-    let replan = |choice: &SelectedLeaf<'_>| {
-        snapshot.config.on_stuck == OnStuck::Replan && !state.replanned.contains(&choice.leaf.id)
+    let can_replan = |selected: &SelectedLeaf<'_>| {
+        snapshot.config.on_stuck == OnStuck::Replan && !state.replanned.contains(&selected.leaf.id)
     };
-    let aimed = match (select(&snapshot.tree), &state.repair) {
+    let session = match (select(&snapshot.tree), &state.repair) {
         (Selection::Complete, _) => return Err(StopReason::Complete),
         (Selection::Leaf(_) | Selection::Stuck(_), Some(repair)) => {
-            (SessionTarget::Repair(Box::new(repair.clone())), None)
+            PlannedSession { target: SessionTarget::Repair(Box::new(repair.clone())), selected: None }
         }
-        (Selection::Leaf(choice), None) => (SessionTarget::Leaf(choice.leaf.id.clone()), Some(choice)),
-        (Selection::Stuck(choice), None) if replan(&choice) => {
-            (SessionTarget::Replan(choice.leaf.id.clone()), Some(choice))
+        (Selection::Leaf(leaf), None) => {
+            PlannedSession { target: SessionTarget::Leaf(leaf.leaf.id.clone()), selected: Some(leaf) }
         }
-        (Selection::Stuck(choice), None) => return Err(StopReason::Stuck { node: choice.leaf.id.clone() }),
+        (Selection::Stuck(leaf), None) if can_replan(&leaf) => {
+            PlannedSession { target: SessionTarget::Replan(leaf.leaf.id.clone()), selected: Some(leaf) }
+        }
+        (Selection::Stuck(leaf), None) => return Err(StopReason::Stuck { node: leaf.leaf.id.clone() }),
     };
-    let max = u32::try_from(snapshot.config.max_iterations.get()).unwrap_or(u32::MAX);
+    let max = snapshot.config.max_iterations.as_u32();
     if state.next_iter.get() > max {
         return Err(StopReason::MaxIterations { max });
     }
-    let leaf = leaf_of(&aimed.0);
+    let leaf = leaf_of(&session.target);
     match reached(&snapshot.config.budget, &state.spent, state.spent_on(leaf)) {
         Some(ReachedLimit { limit, spent, max }) => {
             let node = limit.is_of_leaf().then(|| leaf.clone());
             Err(StopReason::Budget { limit, node, spent, max })
         }
-        None => Ok(aimed),
+        None => Ok(session),
     }
 }

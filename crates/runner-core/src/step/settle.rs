@@ -1,17 +1,14 @@
-//! Claim and verdict to transition: the update table, and everything that is written because of it.
+//! Claim and guard result to transition: the update table, and everything that is written because of it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::annotations::annotations;
 use super::attempt::{GuardExit, GuardRun, ProviderError, SessionExit};
-use super::backoff::Wait;
-use super::escalation::choose;
+use super::backoff::{Backoff, Wait};
+use super::escalation::{LeafRef, choose_agent};
 use super::interpret::{Claim, SessionFinding};
 use super::merge::PlanEdit;
-use super::message;
 use super::meta::IterationMeta;
-use super::next_state;
 use super::outcome::{Interruption, NextAction, Outcome, OutcomeClass, StopReason};
 use super::plan::{Job, REPAIRS_MAX, SessionMode, SessionTarget, leaf_of};
 use super::snapshot::Snapshot;
@@ -22,25 +19,22 @@ use crate::model::repo_path::RepoPath;
 use crate::model::run_state::{GuardResult, RunState};
 use crate::model::tree::{MAX_ATTEMPTS_RANGE, Node, Tree};
 
-/// So many failures in a row that waiting does not mend stop the loop.
+/// How many failures in a row stop the loop.
 pub const FAILURES_MAX: u32 = 3;
 
-/// One iteration's end: what is committed and what follows. A function of snapshot, attempt and verdict alone.
+/// The end of one iteration: what is committed, and what the loop does next. It depends on snapshot, attempt and guard
+/// result alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transition {
-    /// The tree after the iteration.
     pub tree: Tree,
-    /// The run's book-keeping after it.
     pub state: RunState,
-    /// How it ended.
     pub outcome: Outcome,
-    /// The commit's message, whole.
+    /// The whole commit message.
     pub message: String,
-    /// What meta.json says, but for the times.
+    /// meta.json, except for what the host adds.
     pub meta: IterationMeta,
     /// Protected files to commit as the last commit has them.
     pub restore: Vec<RepoPath>,
-    /// What follows.
     pub next: NextAction,
 }
 
@@ -48,269 +42,316 @@ pub struct Transition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptCharge {
-    /// It did.
     Charged,
-    /// It did not.
     Free,
 }
 
-/// What becomes of the tree.
-#[derive(Clone, Copy, Debug)]
-enum TreeUpdate<'c> {
-    /// It is as before.
-    Restored,
-    /// It is as before, and the selected node has one attempt more.
-    RestoredCharged,
-    /// The agent's plan is taken.
-    Taken(&'c Tree),
-    /// The agent's plan is taken, and the selected node has one attempt more.
-    TakenCharged(&'c Tree),
-    /// The agent's plan is taken, and the selected node passes.
-    TakenPassed(&'c Tree),
-    /// The agent's plan is taken, and this rewritten leaf gets new attempts.
-    TakenGranted(&'c Tree, &'c NodeId),
+impl AttemptCharge {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Charged => "charged",
+            Self::Free => "free",
+        }
+    }
 }
 
-/// One row of the update table, as it applies.
+/// How the tree changes: which plan is the base, and what happens to one leaf of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Decision<'c> {
+struct TreeUpdate<'a> {
+    base: TreeBase<'a>,
+    leaf: LeafUpdate<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum TreeBase<'a> {
+    /// The tree as it was before the session.
+    Before,
+    /// The agent's plan, merged with the runner's own fields.
+    Agent(&'a Tree),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum LeafUpdate<'a> {
+    Unchanged,
+    /// The selected node gets one attempt more.
+    Charge,
+    /// The selected node passes. This is the only place that sets `passes`.
+    Pass,
+    /// This rewritten leaf gets new attempts.
+    GrantAttempts(&'a NodeId),
+}
+
+/// One row of the update table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Decision<'a> {
     pub(super) outcome: Outcome,
     pub(super) status: AgentStatus,
     pub(super) guard: GuardResult,
     pub(super) guard_exit: Option<GuardExit>,
     /// The accepted edits of the plan.
-    pub(super) edits: &'c [PlanEdit],
-    change: TreeUpdate<'c>,
+    pub(super) edits: &'a [PlanEdit],
+    update: TreeUpdate<'a>,
 }
 
-impl Decision<'_> {
+impl<'a> Decision<'a> {
+    /// Discards the agent's plan.
+    fn discard(outcome: Outcome, status: AgentStatus, leaf: LeafUpdate<'a>) -> Self {
+        let update = TreeUpdate { base: TreeBase::Before, leaf };
+        Self { outcome, status, guard: GuardResult::Skipped, guard_exit: None, edits: &[], update }
+    }
+
+    /// Accepts the agent's plan.
+    fn accept(outcome: Outcome, status: AgentStatus, plan: AcceptedPlan<'a>, leaf: LeafUpdate<'a>) -> Self {
+        let update = TreeUpdate { base: TreeBase::Agent(plan.tree), leaf };
+        Self { edits: plan.edits, update, ..Self::discard(outcome, status, leaf) }
+    }
+
+    fn with_guard(self, guard: GuardResult, exit: GuardExit) -> Self {
+        Self { guard, guard_exit: Some(exit), ..self }
+    }
+
     pub(super) fn charge(&self) -> AttemptCharge {
-        match self.change {
-            TreeUpdate::RestoredCharged | TreeUpdate::TakenCharged(_) => AttemptCharge::Charged,
-            TreeUpdate::Restored
-            | TreeUpdate::Taken(_)
-            | TreeUpdate::TakenPassed(_)
-            | TreeUpdate::TakenGranted(..) => AttemptCharge::Free,
+        match self.update.leaf {
+            LeafUpdate::Charge => AttemptCharge::Charged,
+            LeafUpdate::Unchanged | LeafUpdate::Pass | LeafUpdate::GrantAttempts(_) => AttemptCharge::Free,
         }
     }
 }
 
+/// A plan that violates no rule, with its edits.
+#[derive(Clone, Copy, Debug)]
+struct AcceptedPlan<'a> {
+    tree: &'a Tree,
+    edits: &'a [PlanEdit],
+}
+
+/// One iteration while it is settled: its inputs, and the row of the update table that applies.
+pub(super) struct Settling<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) job: &'a Job,
+    pub(super) claim: &'a Claim,
+    pub(super) guard: &'a GuardRun,
+    pub(super) decision: Decision<'a>,
+}
+
 /// Settles an iteration.
-pub fn settle(snapshot: &Snapshot, job: &Job, claim: &Claim, verdict: &GuardRun) -> Transition {
-    let ruling = decide(snapshot, job, claim, verdict);
-    let tree = updated_tree(snapshot, job, ruling.change);
-    let marks = annotations(job, claim, &ruling);
-    let next = next(snapshot, job, claim, verdict, ruling.outcome);
-    let state = next_state::after(snapshot, job, claim, verdict, (&ruling, &tree, &next));
-    let tree_sha256 = tree.sha256();
-    let message = message::compose(job, &state, &ruling, &marks, (tree_sha256, snapshot.user_commits));
-    let meta =
-        IterationMeta::new(snapshot, job, claim, &ruling, (marks, tree_sha256, next.clone(), state.spent));
+pub fn settle(snapshot: &Snapshot, job: &Job, claim: &Claim, guard: &GuardRun) -> Transition {
+    let decision = decide(snapshot, job, claim, guard);
+    let settling = Settling { snapshot, job, claim, guard, decision };
+    let tree = settling.updated_tree();
+    let next = settling.next_action();
+    let annotations = settling.annotations();
+    let state = settling.next_state(&tree, &next);
+    let message = settling.message(&state, tree.sha256(), &annotations);
+    let meta = settling.meta(&tree, &state, annotations, next.clone());
     let restore = claim.protected.restore.clone();
-    Transition { tree, state, outcome: ruling.outcome, message, meta, restore, next }
+    Transition { tree, state, outcome: decision.outcome, message, meta, restore, next }
 }
 
 /// The update table.
-fn decide<'c>(snapshot: &Snapshot, job: &'c Job, claim: &'c Claim, verdict: &GuardRun) -> Decision<'c> {
-    let row = |outcome, status, change| Decision {
-        outcome,
-        status,
-        guard: GuardResult::Skipped,
-        guard_exit: None,
-        edits: &[],
-        change,
-    };
+fn decide<'a>(snapshot: &Snapshot, job: &'a Job, claim: &'a Claim, guard: &GuardRun) -> Decision<'a> {
+    use LeafUpdate::{Charge, GrantAttempts, Unchanged};
     match (&claim.finding, &job.target) {
         (SessionFinding::NoAnswer { outcome, .. }, _) => {
-            row(*outcome, AgentStatus::Retry, TreeUpdate::Restored)
+            Decision::discard(*outcome, AgentStatus::Retry, Unchanged)
         }
         (SessionFinding::InvalidTree { .. }, SessionTarget::Leaf(_)) => {
-            row(Outcome::InvalidTree, AgentStatus::Retry, TreeUpdate::RestoredCharged)
+            Decision::discard(Outcome::InvalidTree, AgentStatus::Retry, Charge)
         }
         (SessionFinding::InvalidTree { .. }, SessionTarget::Replan(_)) => {
-            row(Outcome::InvalidTree, AgentStatus::Retry, TreeUpdate::Restored)
+            Decision::discard(Outcome::InvalidTree, AgentStatus::Retry, Unchanged)
         }
         (SessionFinding::RuleViolations { .. }, SessionTarget::Leaf(_)) => {
-            row(Outcome::RuleViolation, AgentStatus::Retry, TreeUpdate::RestoredCharged)
+            Decision::discard(Outcome::RuleViolation, AgentStatus::Retry, Charge)
         }
         (SessionFinding::RuleViolations { .. }, SessionTarget::Replan(_)) => {
-            row(Outcome::ReplanRefused, AgentStatus::Retry, TreeUpdate::Restored)
+            Decision::discard(Outcome::ReplanRefused, AgentStatus::Retry, Unchanged)
         }
         (
             SessionFinding::InvalidTree { .. } | SessionFinding::RuleViolations { .. },
             SessionTarget::Repair(repair),
         ) => {
-            let over = repair.tries.saturating_add(1) >= REPAIRS_MAX;
-            let outcome = if over { Outcome::RepairAbandoned } else { Outcome::RepairFailed };
-            row(outcome, AgentStatus::Retry, TreeUpdate::Restored)
+            let is_last = repair.tries.saturating_add(1) >= REPAIRS_MAX;
+            let outcome = if is_last { Outcome::RepairAbandoned } else { Outcome::RepairFailed };
+            Decision::discard(outcome, AgentStatus::Retry, Unchanged)
         }
-        (SessionFinding::Accepted { answer, tree, edits }, SessionTarget::Repair(repair)) => {
-            let rewritten = repair.mode == SessionMode::Replan && is_rewritten(snapshot, tree, &repair.node);
-            let change = if rewritten {
-                TreeUpdate::TakenGranted(tree, &repair.node)
-            } else {
-                TreeUpdate::Taken(tree)
-            };
-            Decision { edits, ..row(Outcome::Repaired, answer.status, change) }
-        }
-        (SessionFinding::Accepted { answer, tree, edits }, SessionTarget::Replan(node)) => {
-            let taken = |change| Decision { edits, ..row(Outcome::Replanned, answer.status, change) };
-            if answer.status == AgentStatus::Decomposed {
-                taken(TreeUpdate::Taken(tree))
-            } else if is_rewritten(snapshot, tree, node) {
-                taken(TreeUpdate::TakenGranted(tree, node))
-            } else {
-                row(Outcome::ReplanRefused, answer.status, TreeUpdate::Restored)
-            }
-        }
-        (SessionFinding::Accepted { answer, tree, edits }, SessionTarget::Leaf(_)) => {
-            let taken = |outcome, change| Decision { edits, ..row(outcome, answer.status, change) };
-            match answer.status {
-                AgentStatus::Retry => taken(Outcome::Retry, TreeUpdate::TakenCharged(tree)),
-                AgentStatus::Decomposed => taken(Outcome::Decomposed, TreeUpdate::Taken(tree)),
-                AgentStatus::Done => decide_done(verdict, tree, edits),
+        (SessionFinding::Accepted { answer, tree, edits }, target) => {
+            let plan = AcceptedPlan { tree, edits };
+            match (target, answer.status) {
+                (SessionTarget::Repair(repair), status) => {
+                    let is_granted =
+                        repair.mode == SessionMode::Replan && is_rewritten(snapshot, tree, &repair.node);
+                    let leaf = if is_granted { GrantAttempts(&repair.node) } else { Unchanged };
+                    Decision::accept(Outcome::Repaired, status, plan, leaf)
+                }
+                (SessionTarget::Replan(_), status @ AgentStatus::Decomposed) => {
+                    Decision::accept(Outcome::Replanned, status, plan, Unchanged)
+                }
+                (SessionTarget::Replan(node), status) if is_rewritten(snapshot, tree, node) => {
+                    Decision::accept(Outcome::Replanned, status, plan, GrantAttempts(node))
+                }
+                (SessionTarget::Replan(_), status) => {
+                    Decision::discard(Outcome::ReplanRefused, status, Unchanged)
+                }
+                (SessionTarget::Leaf(_), status @ AgentStatus::Retry) => {
+                    Decision::accept(Outcome::Retry, status, plan, Charge)
+                }
+                (SessionTarget::Leaf(_), status @ AgentStatus::Decomposed) => {
+                    Decision::accept(Outcome::Decomposed, status, plan, Unchanged)
+                }
+                (SessionTarget::Leaf(_), AgentStatus::Done) => decide_done(plan, guard),
             }
         }
     }
 }
 
-/// The rows of a lawful `done`: the guard's word decides, and without one nothing is taken.
-fn decide_done<'c>(verdict: &GuardRun, tree: &'c Tree, edits: &'c [PlanEdit]) -> Decision<'c> {
-    let unsaid = |outcome| Decision {
-        outcome,
-        status: AgentStatus::Done,
-        guard: GuardResult::Skipped,
-        guard_exit: None,
-        edits: &[],
-        change: TreeUpdate::Restored,
-    };
-    let said = |outcome, guard, exit: GuardExit, change| Decision {
-        guard,
-        guard_exit: Some(exit),
-        edits,
-        change,
-        ..unsaid(outcome)
-    };
-    match verdict {
+/// The rows of an accepted `done`: the guard decides, and without its result the plan is discarded.
+fn decide_done<'a>(plan: AcceptedPlan<'a>, guard: &GuardRun) -> Decision<'a> {
+    let accept = |outcome, leaf| Decision::accept(outcome, AgentStatus::Done, plan, leaf);
+    let discard = |outcome| Decision::discard(outcome, AgentStatus::Done, LeafUpdate::Unchanged);
+    match guard {
         GuardRun::Ended { exit: exit @ GuardExit::Code(0), .. } => {
-            said(Outcome::Passed, GuardResult::Pass, *exit, TreeUpdate::TakenPassed(tree))
+            accept(Outcome::Passed, LeafUpdate::Pass).with_guard(GuardResult::Pass, *exit)
         }
         GuardRun::Ended { exit, .. } => {
-            said(Outcome::GuardFailed, GuardResult::Fail, *exit, TreeUpdate::TakenCharged(tree))
+            accept(Outcome::GuardFailed, LeafUpdate::Charge).with_guard(GuardResult::Fail, *exit)
         }
-        GuardRun::NotStarted { .. } | GuardRun::Skipped => unsaid(Outcome::GuardNotStarted),
-        GuardRun::TimedOut => unsaid(Outcome::GuardTimedOut),
-        GuardRun::Interrupted { .. } => unsaid(Outcome::Interrupted),
+        GuardRun::NotStarted { .. } | GuardRun::Skipped => discard(Outcome::GuardNotStarted),
+        GuardRun::TimedOut => discard(Outcome::GuardTimedOut),
+        GuardRun::Interrupted { .. } => discard(Outcome::Interrupted),
     }
 }
 
-/// Whether a leaf is still one and asks for something else than before.
+/// Whether a node is still a leaf and has another goal or other acceptance criteria than before.
 fn is_rewritten(snapshot: &Snapshot, after: &Tree, id: &NodeId) -> bool {
-    let node = |tree: &Tree| tree.path_to(id).and_then(|path| path.last().map(|node| (*node).clone()));
-    match (node(&snapshot.tree), node(after)) {
+    let before_path = snapshot.tree.path_to(id).unwrap_or_default();
+    let after_path = after.path_to(id).unwrap_or_default();
+    match (before_path.last(), after_path.last()) {
         (Some(was), Some(is)) => is.is_leaf() && (was.goal != is.goal || was.acceptance != is.acceptance),
         (None | Some(_), _) => false,
     }
 }
 
-fn updated_tree(snapshot: &Snapshot, job: &Job, change: TreeUpdate<'_>) -> Tree {
-    let selected = job.target.node();
-    let charge = |node: &mut Node| node.attempts = node.attempts.saturating_add(1).min(node.max_attempts);
-    match change {
-        TreeUpdate::Restored => snapshot.tree.clone(),
-        TreeUpdate::RestoredCharged => with_leaf(&snapshot.tree, selected, charge),
-        TreeUpdate::Taken(tree) => tree.clone(),
-        TreeUpdate::TakenCharged(tree) => with_leaf(tree, selected, charge),
-        TreeUpdate::TakenPassed(tree) => with_leaf(tree, selected, |node| node.passes = true),
-        TreeUpdate::TakenGranted(tree, leaf) => {
-            let more = u32::try_from(snapshot.config.max_attempts_default.get()).unwrap_or(1);
-            let most = u32::try_from(*MAX_ATTEMPTS_RANGE.end()).unwrap_or(u32::MAX);
-            with_leaf(tree, Some(leaf), |node| {
-                node.max_attempts = node.attempts.saturating_add(more).clamp(node.max_attempts, most);
-            })
-        }
-    }
-}
-
-/// The tree with one leaf changed and every node above it derived anew.
+/// The tree with one leaf changed and the nodes above it derived again.
 fn with_leaf(tree: &Tree, id: Option<&NodeId>, change: impl FnOnce(&mut Node)) -> Tree {
     let mut root = tree.root().clone();
     if let Some(node) = id.and_then(|id| root.find_mut(id)) {
         change(node);
     }
     root.derive_passes();
-    #[expect(clippy::expect_used, reason = "a valid tree with one leaf counted or passed is valid")]
+    #[expect(clippy::expect_used, reason = "a valid tree with one leaf charged or passed is valid")]
     Tree::new(root).expect("a settled tree is valid")
 }
 
-/// What follows from how the iteration ended.
-fn next(snapshot: &Snapshot, job: &Job, claim: &Claim, verdict: &GuardRun, outcome: Outcome) -> NextAction {
-    match outcome.class() {
-        OutcomeClass::Answered => match (&job.target, outcome) {
-            (SessionTarget::Replan(node), Outcome::ReplanRefused) => {
-                NextAction::Stop(StopReason::Stuck { node: node.clone() })
+impl Settling<'_> {
+    fn updated_tree(&self) -> Tree {
+        let base = match self.decision.update.base {
+            TreeBase::Before => &self.snapshot.tree,
+            TreeBase::Agent(tree) => tree,
+        };
+        let selected = self.job.target.node();
+        match self.decision.update.leaf {
+            LeafUpdate::Unchanged => base.clone(),
+            LeafUpdate::Charge => with_leaf(base, selected, |node| {
+                node.attempts = node.attempts.saturating_add(1).min(node.max_attempts);
+            }),
+            LeafUpdate::Pass => with_leaf(base, selected, |node| node.passes = true),
+            LeafUpdate::GrantAttempts(leaf) => {
+                let more = u32::try_from(self.snapshot.config.max_attempts_default.get()).unwrap_or(1);
+                let most = u32::try_from(*MAX_ATTEMPTS_RANGE.end()).unwrap_or(u32::MAX);
+                with_leaf(base, Some(leaf), |node| {
+                    node.max_attempts = node.attempts.saturating_add(more).clamp(node.max_attempts, most);
+                })
             }
-            (SessionTarget::Leaf(_) | SessionTarget::Replan(_) | SessionTarget::Repair(_), _) => {
-                NextAction::Go
-            }
-        },
-        OutcomeClass::TimeLimit => NextAction::Stop(StopReason::TimeLimit { outcome }),
-        OutcomeClass::Interrupted => match interruption(claim, verdict) {
-            Interruption::Crash => NextAction::Go,
-            by @ (Interruption::Int | Interruption::Term | Interruption::Hup) => {
-                NextAction::Stop(StopReason::Interrupted { by })
-            }
-        },
-        OutcomeClass::Transient => NextAction::Wait(wait(snapshot, job, &claim.exit)),
-        OutcomeClass::UsageLimit => after_usage_limit(snapshot, job, claim),
-        OutcomeClass::NeedsUser => NextAction::Stop(StopReason::NeedsUser { outcome }),
-        OutcomeClass::Failure => match snapshot.state.failures_in_row.saturating_add(1) {
-            in_row if in_row >= FAILURES_MAX => NextAction::Stop(StopReason::Failures { outcome, in_row }),
-            _ => NextAction::Go,
-        },
-    }
-}
-
-fn interruption(claim: &Claim, verdict: &GuardRun) -> Interruption {
-    match (&claim.exit, verdict) {
-        (SessionExit::Interrupted { by }, _) | (_, GuardRun::Interrupted { by }) => *by,
-        (_, _) => Interruption::Crash,
-    }
-}
-
-/// What follows a used-up allowance: the next agent that has one, or a wait for the first to have one again.
-fn after_usage_limit(snapshot: &Snapshot, job: &Job, claim: &Claim) -> NextAction {
-    let limits = next_state::usage_limits(snapshot, job, claim, Outcome::UsageLimit);
-    let path = snapshot.tree.path_to(leaf_of(&job.target)).unwrap_or_default();
-    let leaf = path.last().map(|leaf| (&leaf.id, leaf.attempts));
-    let chosen = choose(&snapshot.config, &limits, leaf);
-    let goes_on = snapshot.config.on_usage_limit == OnUsageLimit::Next;
-    match chosen.limit {
-        None if goes_on => NextAction::Go,
-        None => NextAction::Wait(wait(snapshot, job, &claim.exit)),
-        Some(limit) => {
-            let (why, max) = ((limit.agent, Outcome::UsageLimit), snapshot.config.usage_wait_max_secs);
-            NextAction::Wait(Wait::after(why, nth_transient(snapshot), None, (limit.resets_unix_secs, max)))
         }
     }
-}
 
-fn nth_transient(snapshot: &Snapshot) -> u32 {
-    snapshot.state.transients_in_row.saturating_add(1)
-}
+    /// What the loop does after an iteration with this outcome.
+    fn next_action(&self) -> NextAction {
+        let outcome = self.decision.outcome;
+        match outcome.class() {
+            OutcomeClass::Answered => match (&self.job.target, outcome) {
+                (SessionTarget::Replan(node), Outcome::ReplanRefused) => {
+                    NextAction::Stop(StopReason::Stuck { node: node.clone() })
+                }
+                (SessionTarget::Leaf(_) | SessionTarget::Replan(_) | SessionTarget::Repair(_), _) => {
+                    NextAction::Go
+                }
+            },
+            OutcomeClass::TimeLimit => NextAction::Stop(StopReason::TimeLimit { outcome }),
+            OutcomeClass::Interrupted => match self.interruption() {
+                Interruption::Crash => NextAction::Go,
+                by @ (Interruption::Int | Interruption::Term | Interruption::Hup) => {
+                    NextAction::Stop(StopReason::Interrupted { by })
+                }
+            },
+            OutcomeClass::Transient => NextAction::Wait(self.wait()),
+            OutcomeClass::UsageLimit => self.after_usage_limit(),
+            OutcomeClass::NeedsUser => NextAction::Stop(StopReason::NeedsUser { outcome }),
+            OutcomeClass::Failure => match self.snapshot.state.failures_in_row.saturating_add(1) {
+                in_row if in_row >= FAILURES_MAX => {
+                    NextAction::Stop(StopReason::Failures { outcome, in_row })
+                }
+                _ => NextAction::Go,
+            },
+        }
+    }
 
-fn wait(snapshot: &Snapshot, job: &Job, exit: &SessionExit) -> Wait {
-    let asked = match exit {
-        SessionExit::Provider { fault: ProviderError::RateLimited { retry_after_secs } } => *retry_after_secs,
-        SessionExit::Provider { .. }
-        | SessionExit::Finished { .. }
-        | SessionExit::Killed { .. }
-        | SessionExit::TimedOut
-        | SessionExit::Idle
-        | SessionExit::Interrupted { .. }
-        | SessionExit::NotStarted { .. } => None,
-    };
-    let until = exit.resets_unix_secs();
-    let (why, max) = ((job.agent.clone(), exit.without_answer()), snapshot.config.usage_wait_max_secs);
-    Wait::after(why, nth_transient(snapshot), asked, (until, max))
+    fn interruption(&self) -> Interruption {
+        match (&self.claim.exit, self.guard) {
+            (SessionExit::Interrupted { by }, _) | (_, GuardRun::Interrupted { by }) => *by,
+            (_, _) => Interruption::Crash,
+        }
+    }
+
+    /// Continues with the next agent of the ladder that has no limit, or waits for the agent whose limit ends first.
+    fn after_usage_limit(&self) -> NextAction {
+        let limits = self.usage_limits();
+        let path = self.snapshot.tree.path_to(leaf_of(&self.job.target)).unwrap_or_default();
+        let leaf = path.last().map(|leaf| LeafRef { node: &leaf.id, attempts: leaf.attempts });
+        let choice = choose_agent(&self.snapshot.config, &limits, leaf);
+        match choice.limit {
+            None if self.snapshot.config.on_usage_limit == OnUsageLimit::Next => NextAction::Go,
+            None => NextAction::Wait(self.wait()),
+            Some(limit) => {
+                let backoff = Backoff {
+                    agent: limit.agent,
+                    outcome: Outcome::UsageLimit,
+                    resets_unix_secs: limit.resets_unix_secs,
+                    ..self.backoff()
+                };
+                NextAction::Wait(backoff.into_wait())
+            }
+        }
+    }
+
+    /// The wait for the agent of this session.
+    fn wait(&self) -> Wait {
+        let exit = &self.claim.exit;
+        let retry_after_secs = match exit {
+            SessionExit::Provider { fault: ProviderError::RateLimited { retry_after_secs } } => {
+                *retry_after_secs
+            }
+            SessionExit::Provider { .. }
+            | SessionExit::Finished { .. }
+            | SessionExit::Killed { .. }
+            | SessionExit::TimedOut
+            | SessionExit::Idle
+            | SessionExit::Interrupted { .. }
+            | SessionExit::NotStarted { .. } => None,
+        };
+        Backoff { retry_after_secs, resets_unix_secs: exit.resets_unix_secs(), ..self.backoff() }.into_wait()
+    }
+
+    /// A backoff for the agent of this session that nothing is known about but the failure itself.
+    fn backoff(&self) -> Backoff {
+        Backoff {
+            agent: self.job.agent.clone(),
+            outcome: self.claim.exit.without_answer(),
+            failures_in_row: self.snapshot.state.transients_in_row.saturating_add(1),
+            retry_after_secs: None,
+            resets_unix_secs: None,
+            wait_max_secs: self.snapshot.config.usage_wait_max_secs,
+        }
+    }
 }

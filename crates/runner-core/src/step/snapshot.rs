@@ -13,31 +13,26 @@ use crate::model::run_state::RunState;
 use crate::model::tools::Tools;
 use crate::model::tree::{Selection, Tree, select};
 
-/// The state of a run as its last commit has it. The rules of the run (configuration, templates) are those that
-/// `runner start` committed, never what an agent wrote since.
+/// The state of a run in its last commit. The rules of the run (configuration, templates) are those that `runner start`
+/// committed, never what an agent wrote since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The run.
     pub run_id: RunId,
     /// GOAL.md without its front matter.
     pub goal: String,
-    /// The pinned configuration.
     pub config: Config,
-    /// The tree.
     pub tree: Tree,
-    /// The run's book-keeping.
     pub state: RunState,
-    /// The memory files.
     pub memory: Memory,
-    /// `nodes/<node-id>/context.md`, at least that of the node [`select`](crate::model::tree::select) names.
+    /// `nodes/<node-id>/context.md`, at least for the node that [`select`] returns.
     pub node_contexts: BTreeMap<NodeId, String>,
-    /// `nodes/<node-id>/tools.json`, at least those of the nodes on the way to the session's node.
+    /// `nodes/<node-id>/tools.json`, at least for the session's node and its ancestors.
     pub tools: BTreeMap<NodeId, Tools>,
-    /// What lies in `nodes/<node-id>/artifacts/`, at least of the node that is selected, by name.
+    /// The files in `nodes/<node-id>/artifacts/`, at least for the selected node, by name.
     pub artifacts: BTreeMap<NodeId, Vec<Artifact>>,
-    /// The user's own prompt templates by file name (`contract.md`); the rest are the built-in ones.
+    /// The user's prompt templates by file name (`contract.md`); the others are built in.
     pub templates: BTreeMap<String, String>,
-    /// How many commits of the user's own lie on top of the runner's last one.
+    /// How many of the user's own commits follow the runner's last one.
     pub user_commits: u32,
 }
 
@@ -134,24 +129,19 @@ fn short_text(bytes: Vec<u8>) -> Option<String> {
     (bytes.len() <= TEXT_BYTES_MAX).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A file that was kept for a node.
+/// A file that an agent or the user keeps for a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Artifact {
-    /// Its path from the node's `artifacts/` on.
+    /// From the node's `artifacts/` on.
     pub path: RepoPath,
-    /// Its size.
     pub bytes: u64,
 }
 
-/// The memory files, as text.
+/// The memory files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// assumptions.md
     pub assumptions: String,
-    /// questions.md
     pub questions: String,
-    /// feedback.md
     pub feedback: String,
-    /// improvements.md
     pub improvements: String,
 }

@@ -1,74 +1,96 @@
-//! Where two things that should be the same differ, in the words of a rule.
+//! Compares expected and actual trees, states and messages, and names the rule that a difference violates.
 
 use serde_json::Value;
 
-use super::record::MessageParts;
 use super::rule::Rule;
+use crate::commit_message::{MessageParts, Trailer};
 use crate::model::run_state::RunState;
 use crate::model::tree::index::NodeIndex;
 use crate::model::tree::{Node, Tree};
-use crate::runs::edit;
 use crate::step::Violation;
 use crate::text::{head, one_line};
 
-/// A rule that does not hold, with what it asks for and what is there.
-pub(super) type Difference = (Rule, String, String);
+/// A violated rule, with what it requires and what the commit holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Difference {
+    pub(super) rule: Rule,
+    pub(super) expected: String,
+    pub(super) found: String,
+}
 
-/// How much of a value is shown.
+impl Difference {
+    pub(super) fn new(rule: Rule, expected: impl Into<String>, found: impl Into<String>) -> Self {
+        Self { rule, expected: expected.into(), found: found.into() }
+    }
+}
+
+/// The most bytes of a value in a report.
 const SHOWN_BYTES_MAX: usize = 200;
 
-/// A value for people: one line, not too long.
+/// A value for a report: one line, shortened.
 pub(super) fn shown(text: &str) -> String {
     let line = one_line(text);
     let short = head(&line, SHOWN_BYTES_MAX);
     if short.len() < line.len() { format!("{short}…") } else { line }
 }
 
-/// The first difference between two trees, by node.
+/// The first difference between two trees, in the order of the nodes.
 pub(super) fn trees(before: &Tree, expected: &Tree, found: &Tree) -> Option<Difference> {
     if expected == found {
         return None;
     }
-    let (old, want, have) =
-        (NodeIndex::of(before.root()), NodeIndex::of(expected.root()), NodeIndex::of(found.root()));
-    let passed = |id| old.get(id).is_some_and(|place| place.node.passes);
-    let restored = |id| if passed(id) { Rule::PassedChanged } else { Rule::TreeRestored };
-    for place in want.iter() {
-        let id = &place.node.id;
-        let path = want.path(id);
-        let Some(is) = have.get(id) else {
-            return Some((restored(id), format!("node {path}"), "no such node".to_owned()));
+    let before = NodeIndex::of(before.root());
+    let wanted = NodeIndex::of(expected.root());
+    let actual = NodeIndex::of(found.root());
+    let unchanged_rule = |id| {
+        let had_passed = before.get(id).is_some_and(|entry| entry.node.passes);
+        if had_passed { Rule::PassedChanged } else { Rule::TreeRestored }
+    };
+    for entry in wanted.iter() {
+        let id = &entry.node.id;
+        let path = wanted.path(id);
+        let Some(is) = actual.get(id) else {
+            return Some(Difference::new(unchanged_rule(id), format!("node {path}"), "no such node"));
         };
-        if let Some((field, expected, found)) = first_field(place.node, is.node) {
-            let rule = match field {
+        if let Some(field) = first_changed_field(entry.node, is.node) {
+            let rule = match field.name {
                 "passes" => Rule::Passes,
                 "attempts" => Rule::Attempts,
                 "max_attempts" => Rule::MaxAttempts,
-                _ => restored(id),
+                _ => unchanged_rule(id),
             };
-            let told = |value: String| format!("{path}: {field} {}", shown(&value));
-            return Some((rule, told(expected), told(found)));
+            let value = |value: &str| format!("{path}: {} {}", field.name, shown(value));
+            return Some(Difference::new(rule, value(&field.expected), value(&field.found)));
         }
-        if is.parent != place.parent {
-            return Some((restored(id), format!("node at {path}"), format!("node at {}", have.path(id))));
+        if is.parent != entry.parent {
+            let found = format!("node at {}", actual.path(id));
+            return Some(Difference::new(unchanged_rule(id), format!("node at {path}"), found));
         }
     }
-    let new = have.iter().find(|is| want.get(&is.node.id).is_none());
-    let new = new.map(|is| have.path(&is.node.id)).unwrap_or_default();
-    Some((Rule::TreeRestored, "no such node".to_owned(), format!("node {new}")))
+    let added = actual.iter().find(|is| wanted.get(&is.node.id).is_none());
+    let added = added.map(|is| actual.path(&is.node.id)).unwrap_or_default();
+    Some(Difference::new(Rule::TreeRestored, "no such node", format!("node {added}")))
 }
 
-fn first_field(expected: &Node, found: &Node) -> Option<(&'static str, String, String)> {
+/// A field in which two nodes differ.
+struct ChangedField {
+    name: &'static str,
+    expected: String,
+    found: String,
+}
+
+fn first_changed_field(expected: &Node, found: &Node) -> Option<ChangedField> {
+    let field = |name, expected: String, found: String| ChangedField { name, expected, found };
     let fields = [
-        ("passes", expected.passes.to_string(), found.passes.to_string()),
-        ("attempts", expected.attempts.to_string(), found.attempts.to_string()),
-        ("max_attempts", expected.max_attempts.to_string(), found.max_attempts.to_string()),
-        ("order", expected.order.to_string(), found.order.to_string()),
-        ("title", expected.title.clone(), found.title.clone()),
-        ("goal", expected.goal.clone(), found.goal.clone()),
-        ("acceptance", expected.acceptance.join("; "), found.acceptance.join("; ")),
+        field("passes", expected.passes.to_string(), found.passes.to_string()),
+        field("attempts", expected.attempts.to_string(), found.attempts.to_string()),
+        field("max_attempts", expected.max_attempts.to_string(), found.max_attempts.to_string()),
+        field("order", expected.order.to_string(), found.order.to_string()),
+        field("title", expected.title.clone(), found.title.clone()),
+        field("goal", expected.goal.clone(), found.goal.clone()),
+        field("acceptance", expected.acceptance.join("; "), found.acceptance.join("; ")),
     ];
-    fields.into_iter().find(|(_, expected, found)| expected != found)
+    fields.into_iter().find(|field| field.expected != field.found)
 }
 
 /// The first key in which two states differ.
@@ -76,83 +98,99 @@ pub(super) fn states(expected: &RunState, found: &RunState) -> Option<Difference
     if expected == found {
         return None;
     }
-    let value = |state: &RunState| serde_json::to_value(state).unwrap_or_default();
-    let (expected, found) = (value(expected), value(found));
+    let expected = serde_json::to_value(expected).unwrap_or_default();
+    let found = serde_json::to_value(found).unwrap_or_default();
     let keys = [&expected, &found].into_iter().filter_map(Value::as_object).flatten().map(|(key, _)| key);
     let key = keys.into_iter().find(|key| expected.get(key) != found.get(key))?;
-    let told =
-        |value: &Value| format!("{key} {}", shown(&value.get(key).unwrap_or(&Value::Null).to_string()));
-    Some((Rule::RunState, told(&expected), told(&found)))
+    let value = |state: &Value| {
+        let value = state.get(key).unwrap_or(&Value::Null);
+        format!("{key} {}", shown(&value.to_string()))
+    };
+    Some(Difference::new(Rule::RunState, value(&expected), value(&found)))
 }
 
-/// Every difference between two messages. `edition` says whether the prompt can be derived here.
-pub(super) fn messages(expected: &str, found: &str, prompt_is_known: bool) -> Vec<Difference> {
+/// Whether this version can derive the prompt of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PromptCheck {
+    /// The commit names this version's templates.
+    Derivable,
+    /// The prompt was made from templates that this version does not have.
+    OtherTemplates,
+}
+
+/// Every difference between two messages.
+pub(super) fn messages(expected: &str, found: &str, prompt: PromptCheck) -> Vec<Difference> {
     if expected == found {
         return Vec::new();
     }
-    let (want, have) = (MessageParts::of(expected), MessageParts::of(found));
-    let mut differences = subjects(want.subject, have.subject);
-    for (key, rule) in TRAILERS {
-        if !prompt_is_known && matches!(key, "Runner-Prompt" | "Runner-Prompt-Edition") {
+    let wanted = MessageParts::parse(expected);
+    let actual = MessageParts::parse(found);
+    let mut differences = subjects(wanted.subject, actual.subject);
+    for trailer in Trailer::ALL {
+        let is_of_prompt = matches!(trailer, Trailer::Prompt | Trailer::PromptVersion);
+        if is_of_prompt && prompt == PromptCheck::OtherTemplates {
             continue;
         }
-        let of = |parts: &MessageParts<'_>| parts.values(key).collect::<Vec<_>>().join(", ");
-        let (want, have) = (of(&want), of(&have));
-        if want != have {
-            let told =
-                |value: &str| if value.is_empty() { format!("no {key}") } else { format!("{key}: {value}") };
-            differences.push((rule, told(&want), told(&have)));
+        let values = |parts: &MessageParts<'_>| parts.values(trailer).collect::<Vec<_>>().join(", ");
+        let wanted = values(&wanted);
+        let actual = values(&actual);
+        if wanted != actual {
+            let line = |value: &str| match value {
+                "" => format!("no {trailer}"),
+                value => format!("{trailer}: {value}"),
+            };
+            differences.push(Difference::new(rule_of(trailer), line(&wanted), line(&actual)));
         }
     }
-    if want.body != have.body {
-        differences.push((Rule::Message, shown(want.body), shown(have.body)));
+    if wanted.body != actual.body {
+        differences.push(Difference::new(Rule::Message, shown(wanted.body), shown(actual.body)));
     }
     let keys = |parts: &MessageParts<'_>| {
-        parts.trailers.iter().map(|(key, _)| (*key).to_owned()).collect::<Vec<_>>()
+        let keys: Vec<&str> = parts.trailers.iter().map(|(key, _)| *key).collect();
+        format!("trailers {}", keys.join(", "))
     };
-    if differences.is_empty() && (prompt_is_known || keys(&want) != keys(&have)) {
-        let told = |parts: &MessageParts<'_>| format!("trailers {}", keys(parts).join(", "));
-        let same = keys(&want) == keys(&have);
-        let found = if same { "the same with other white space".to_owned() } else { told(&have) };
-        differences.push((Rule::Message, told(&want), found));
+    let has_same_keys = keys(&wanted) == keys(&actual);
+    if differences.is_empty() && (prompt == PromptCheck::Derivable || !has_same_keys) {
+        let found = if has_same_keys { "the same with other white space".to_owned() } else { keys(&actual) };
+        differences.push(Difference::new(Rule::Message, keys(&wanted), found));
     }
     differences
 }
 
-/// The trailers of a message, each with its rule.
-const TRAILERS: [(&str, Rule); 13] = [
-    (edit::EDIT, Rule::Message),
-    ("Runner-Outcome", Rule::Outcome),
-    ("Runner-Attempt", Rule::Charge),
-    ("Runner-Prompt", Rule::Prompt),
-    ("Runner-Prompt-Edition", Rule::Prompt),
-    ("Runner-Tree", Rule::TreeDigest),
-    ("Runner-State", Rule::StateDigest),
-    ("Runner-Guard-Exit", Rule::GuardExit),
-    ("Runner-Semantics", Rule::Semantics),
-    ("Runner-Taken-In", Rule::ForeignCommit),
-    ("Runner-Guard-Mark", Rule::Annotations),
-    ("Runner-Plan-Mark", Rule::Annotations),
-    ("Runner-Work-Mark", Rule::Annotations),
-];
-
-/// The words of two subjects of iterations differ in status or guard; the rest was compared before.
-fn subjects(expected: &str, found: &str) -> Vec<Difference> {
-    let words = expected.split(' ').zip(found.split(' '));
-    words
-        .filter(|(expected, found)| expected != found)
-        .map(|(expected, found)| {
-            let rule = match expected.split_once('=') {
-                Some(("status", _)) => Rule::Status,
-                Some(("guard", _)) => Rule::Guard,
-                _ => Rule::Message,
-            };
-            (rule, expected.to_owned(), found.to_owned())
-        })
-        .collect()
+/// The rule that a wrong trailer violates.
+fn rule_of(trailer: Trailer) -> Rule {
+    match trailer {
+        Trailer::Edit | Trailer::Fork | Trailer::PlanImport => Rule::Message,
+        Trailer::Outcome => Rule::Outcome,
+        Trailer::Attempt => Rule::Charge,
+        Trailer::Prompt | Trailer::PromptVersion => Rule::Prompt,
+        Trailer::Tree => Rule::TreeDigest,
+        Trailer::State => Rule::StateDigest,
+        Trailer::GuardExit => Rule::GuardExit,
+        Trailer::Semantics => Rule::Semantics,
+        Trailer::UserCommits => Rule::ForeignCommit,
+        Trailer::Annotation => Rule::Annotations,
+    }
 }
 
-/// A rule for agents that a committed plan breaks.
+/// The words in which two subjects of iterations differ; all but status and guard were compared before.
+fn subjects(expected: &str, found: &str) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    for (expected, found) in expected.split(' ').zip(found.split(' ')) {
+        if expected == found {
+            continue;
+        }
+        let rule = match expected.split_once('=') {
+            Some(("status", _)) => Rule::Status,
+            Some(("guard", _)) => Rule::Guard,
+            _ => Rule::Message,
+        };
+        differences.push(Difference::new(rule, expected, found));
+    }
+    differences
+}
+
+/// A rule for agents that a committed plan violates.
 pub(super) fn violation(violation: &Violation) -> Difference {
     let rule = match violation {
         Violation::PassedRemoved { .. }
@@ -163,11 +201,10 @@ pub(super) fn violation(violation: &Violation) -> Difference {
         Violation::OpenRemoved { .. }
         | Violation::RootReplaced { .. }
         | Violation::SelectedRemoved { .. }
-        | Violation::Gained { .. }
-        | Violation::NotGained { .. }
-        | Violation::Told { .. } => Rule::PlanEdit,
+        | Violation::UnexpectedChildren { .. }
+        | Violation::MissingChildren { .. } => Rule::PlanEdit,
     };
-    (rule, "a plan that the rules for agents allow".to_owned(), shown(&violation.to_string()))
+    Difference::new(rule, "a plan that violates no rule for agents", shown(&violation.to_string()))
 }
 
 #[cfg(test)]
@@ -175,28 +212,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_value_is_shown_by_its_beginning() {
+    fn a_long_value_is_shortened() {
         let full = "x".repeat(SHOWN_BYTES_MAX);
         assert_eq!(shown(&full), full);
         assert_eq!(shown(&format!("{full}y")), format!("{full}…"));
     }
 
     #[test]
-    fn messages_of_the_same_words_differ_only_where_every_byte_is_known() {
+    fn white_space_counts_only_where_every_byte_can_be_derived() {
         let message = "chore(loop): x\n\nRunner-Outcome: retry\nRunner-Attempt: free\n";
-        let (spaced, turned) =
-            (format!("{message}\n"), "chore(loop): x\n\nRunner-Attempt: free\nRunner-Outcome: retry\n");
-        assert_eq!(messages(message, message, true), []);
-        let found = |text: &str, is_known| {
-            let found = messages(message, text, is_known);
-            found.into_iter().map(|(rule, _, found)| (rule, found)).collect::<Vec<_>>()
+        let spaced = format!("{message}\n");
+        let reordered = "chore(loop): x\n\nRunner-Attempt: free\nRunner-Outcome: retry\n";
+        assert_eq!(messages(message, message, PromptCheck::Derivable), []);
+        let found = |text: &str, prompt| {
+            let found = messages(message, text, prompt);
+            found.into_iter().map(|difference| (difference.rule, difference.found)).collect::<Vec<_>>()
         };
         let other_space = "the same with other white space".to_owned();
-        assert_eq!(found(&spaced, true), [(Rule::Message, other_space)]);
-        assert_eq!(found(&spaced, false), []);
-        for is_known in [true, false] {
+        assert_eq!(found(&spaced, PromptCheck::Derivable), [(Rule::Message, other_space)]);
+        assert_eq!(found(&spaced, PromptCheck::OtherTemplates), []);
+        for prompt in [PromptCheck::Derivable, PromptCheck::OtherTemplates] {
             let order = "trailers Runner-Attempt, Runner-Outcome".to_owned();
-            assert_eq!(found(turned, is_known), [(Rule::Message, order)]);
+            assert_eq!(found(reordered, prompt), [(Rule::Message, order)]);
         }
     }
 }

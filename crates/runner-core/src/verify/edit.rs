@@ -1,79 +1,107 @@
-//! An edit of the user's, applied again to what was there before it.
+//! Checks an edit of the user's: applies it again to the documents before it, and compares.
 
-use super::compare::{self, Difference, shown};
-use super::record::MessageParts;
+use super::compare::{self, Difference, PromptCheck, shown};
 use super::snapshot::{self, Files};
 use super::{AuditedCommit, Rule};
+use crate::commit_message::{MessageParts, Trailer};
 use crate::layout::Doc;
 use crate::model::id::RunId;
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::RunState;
-use crate::model::tree::{ForbiddenEdit, Tree, UserEditError, user_edit_faults};
+use crate::model::tree::{ForbiddenEdit, Tree, UserEditError, user_edit_violations};
 use crate::runs::edit::{self, EditError, EditableDocs, UserEdit};
 
-/// What is known before the edit.
-pub(super) struct EditContext<'a> {
-    pub(super) run: &'a RunId,
+/// The documents that an edit changes or must not change.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EditDocuments<'a> {
     pub(super) tree: &'a Tree,
     pub(super) state: &'a RunState,
     pub(super) files: &'a Files,
-    /// Commits of the user's own that nothing has taken in yet.
-    pub(super) own_commits: u32,
 }
 
-/// Everything in which a commit differs from the edit that it says it is.
-pub(super) fn differences(
-    known: &EditContext<'_>,
-    (commit, text): (&AuditedCommit, &str),
-    (tree, state, files): (&Tree, &RunState, &Files),
-) -> Vec<Difference> {
-    let parts = MessageParts::of(text);
-    let said = parts.value(edit::EDIT).unwrap_or_default();
-    let Ok(edit) = serde_json::from_str::<UserEdit>(said) else {
-        return vec![(Rule::Message, format!("{} with an edit", edit::EDIT), shown(said))];
-    };
-    let mut wrong = scope(commit, edit.doc());
-    let memory = |files: &Files, doc| snapshot::doc(files, doc).unwrap_or_default().to_vec();
-    let (questions, feedback) = (memory(known.files, Doc::Questions), memory(known.files, Doc::Feedback));
-    let before = EditableDocs { tree: known.tree.clone(), questions, feedback };
-    let after = match edit.apply(&before) {
-        Ok(after) => after,
-        Err(fault) => {
-            wrong.extend(refused(&fault));
-            return wrong;
-        }
-    };
-    wrong.extend(compare::trees(known.tree, &after.tree, tree).map(|(rule, expected, found)| {
-        let rule = if rule == Rule::TreeRestored { Rule::EditScope } else { rule };
-        (rule, expected, found)
-    }));
-    for (doc, expected) in [(Doc::Questions, &after.questions), (Doc::Feedback, &after.feedback)] {
-        if memory(files, doc) != *expected {
-            let path = doc.path();
-            let (expected, found) =
-                (format!("{path} with what was said"), format!("{path} with something else"));
-            wrong.push((Rule::EditScope, expected, found));
-        }
-    }
-    wrong.extend(compare::states(known.state, state));
-    if wrong.is_empty() {
-        let expected = edit::message(known.run, &edit, &after, known.state, known.own_commits);
-        wrong.extend(compare::messages(&expected, text, true));
-    }
-    wrong
+/// An edit's commit, with the documents before and after it.
+pub(super) struct EditAudit<'a> {
+    pub(super) run: &'a RunId,
+    pub(super) commit: &'a AuditedCommit,
+    /// The commit's message.
+    pub(super) text: &'a str,
+    pub(super) before: EditDocuments<'a>,
+    pub(super) after: EditDocuments<'a>,
+    /// The user's own commits that no commit of the runner's counts yet.
+    pub(super) user_commits: u32,
 }
 
-/// Files that the edit is not about.
-pub(super) fn scope(commit: &AuditedCommit, doc: Doc) -> Vec<Difference> {
+impl EditAudit<'_> {
+    /// Every difference between the commit and the edit that its message names.
+    pub(super) fn differences(&self) -> Vec<Difference> {
+        let trailer = MessageParts::parse(self.text).value(Trailer::Edit).unwrap_or_default();
+        let Ok(edit) = serde_json::from_str::<UserEdit>(trailer) else {
+            let expected = format!("{} with an edit", Trailer::Edit);
+            return vec![Difference::new(Rule::Message, expected, shown(trailer))];
+        };
+        let mut differences = scope_differences(self.commit, edit.doc());
+        let before = EditableDocs {
+            tree: self.before.tree.clone(),
+            questions: memory(self.before.files, Doc::Questions),
+            feedback: memory(self.before.files, Doc::Feedback),
+        };
+        let expected = match edit.apply(&before) {
+            Ok(expected) => expected,
+            Err(error) => {
+                differences.extend(refused(&error));
+                return differences;
+            }
+        };
+        differences.extend(self.content_differences(&expected));
+        if differences.is_empty() {
+            let message = edit::message(self.run, &edit, &expected, self.before.state, self.user_commits);
+            differences.extend(compare::messages(&message, self.text, PromptCheck::Derivable));
+        }
+        differences
+    }
+
+    fn content_differences(&self, expected: &EditableDocs) -> Vec<Difference> {
+        let mut differences = Vec::new();
+        if let Some(mut difference) = compare::trees(self.before.tree, &expected.tree, self.after.tree) {
+            if difference.rule == Rule::TreeRestored {
+                difference.rule = Rule::EditScope;
+            }
+            differences.push(difference);
+        }
+        for (doc, expected) in [(Doc::Questions, &expected.questions), (Doc::Feedback, &expected.feedback)] {
+            if memory(self.after.files, doc) != *expected {
+                let path = doc.path();
+                differences.push(Difference::new(
+                    Rule::EditScope,
+                    format!("{path} with the edit's text"),
+                    format!("{path} with another text"),
+                ));
+            }
+        }
+        differences.extend(compare::states(self.before.state, self.after.state));
+        differences
+    }
+}
+
+fn memory(files: &Files, doc: Doc) -> Vec<u8> {
+    snapshot::doc(files, doc).unwrap_or_default().to_vec()
+}
+
+/// Files that a commit changed although it may change one document alone.
+pub(super) fn scope_differences(commit: &AuditedCommit, doc: Doc) -> Vec<Difference> {
     let others = commit.changes.iter().filter(|change| change.path != doc.path().as_bytes());
-    let told = |path: RepoPath| (Rule::EditScope, format!("{} alone", doc.path()), format!("{path} changed"));
-    others.map(|change| told(RepoPath::of_bytes(&change.path))).collect()
+    others
+        .map(|change| {
+            let path = RepoPath::of_bytes(&change.path);
+            Difference::new(Rule::EditScope, format!("{} alone", doc.path()), format!("{path} changed"))
+        })
+        .collect()
 }
 
-/// The rules that an edit breaks which could not have been made.
-fn refused(fault: &EditError) -> Vec<Difference> {
-    let rule = match fault {
-        EditError::RunnerOwned(faults) => return faults.iter().map(breach).collect(),
+/// The rules that an edit violates which the runner would have refused.
+fn refused(error: &EditError) -> Vec<Difference> {
+    let rule = match error {
+        EditError::RunnerOwned(faults) => return faults.iter().map(forbidden_edit).collect(),
         EditError::Passed(_) | EditError::PassedBelow { .. } | EditError::UnderPassed(_) => {
             Rule::PassedChanged
         }
@@ -93,21 +121,21 @@ fn refused(fault: &EditError) -> Vec<Difference> {
         | EditError::Tree(_)
         | EditError::NoSuchQuestion { .. } => Rule::PlanEdit,
     };
-    vec![(rule, "an edit that the rules allow".to_owned(), shown(&fault.to_string()))]
+    vec![Difference::new(rule, "an edit that the rules allow", shown(&error.to_string()))]
 }
 
-/// What a user's edit of the tree breaks.
-pub(super) fn faults(before: &Tree, after: &Tree) -> Vec<Difference> {
-    user_edit_faults(before, after).iter().map(breach).collect()
+/// The rules that a user's change of the tree violates.
+pub(super) fn user_edit_differences(before: &Tree, after: &Tree) -> Vec<Difference> {
+    user_edit_violations(before, after).iter().map(forbidden_edit).collect()
 }
 
-fn breach(fault: &UserEditError) -> Difference {
-    let rule = match fault.breach {
+fn forbidden_edit(error: &UserEditError) -> Difference {
+    let rule = match error.violation {
         ForbiddenEdit::PassedRemoved | ForbiddenEdit::PassedMoved | ForbiddenEdit::PassedChanged => {
             Rule::PassedChanged
         }
         ForbiddenEdit::PassesSet => Rule::Passes,
         ForbiddenEdit::AttemptsSet => Rule::Attempts,
     };
-    (rule, "an edit that the rules allow".to_owned(), shown(&fault.to_string()))
+    Difference::new(rule, "an edit that the rules allow", shown(&error.to_string()))
 }

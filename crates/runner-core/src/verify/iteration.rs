@@ -1,182 +1,171 @@
-//! One iteration, settled again from what its commit records, and compared with what the commit holds.
+//! Checks one iteration: settles it again from what its commit records, and compares.
 
 use std::collections::BTreeSet;
 
 use super::auditor::Auditor;
-use super::compare::{self, Difference, shown};
-use super::reconstruct::{self, RecordedFacts, rebuild};
-use super::record::{CommitKind, IterationTarget, MessageParts};
-use super::snapshot::{self, is_runners};
+use super::compare::{self, Difference, PromptCheck, shown};
+use super::reconstruct::{self, RecordedFacts, reconstruct};
+use super::snapshot::{self, is_runner_path};
 use super::{AuditedCommit, FileAfter, Rule};
+use crate::commit_message::{CommitKind, IterationTarget, MessageParts, Trailer};
 use crate::config::ProtectPolicy;
 use crate::layout::Doc;
+use crate::model::agent_output::AgentStatus;
 use crate::model::id::NodeId;
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::RunState;
 use crate::model::tree::Tree;
 use crate::prompt;
 use crate::step::{
-    ChangeScope, Job, Outcome, ProtectedPath, SessionFinding, SessionTarget, Snapshot, settle,
+    Annotation, ChangeScope, GuardExit, Job, Outcome, ProtectedPath, SessionFinding, SessionTarget, Snapshot,
+    Transition, settle,
 };
 
-/// More files than any session puts back: a number in a message must not fill the memory.
-const FILES_MAX: usize = 100_000;
-
-/// One iteration with everything around it.
+/// An iteration's commit, with everything that it follows from.
 pub(super) struct IterationAudit<'a> {
     pub(super) auditor: &'a Auditor,
     pub(super) commit: &'a AuditedCommit,
+    /// The commit's message.
+    pub(super) text: &'a str,
+    pub(super) status: AgentStatus,
     pub(super) snapshot: &'a Snapshot,
     pub(super) job: &'a Job,
-    pub(super) text: &'a str,
+    /// The committed tree and state.
+    pub(super) tree: &'a Tree,
+    pub(super) state: &'a RunState,
+}
+
+/// The protected paths of an iteration.
+struct ProtectedPaths {
+    paths: Vec<ProtectedPath>,
+    /// How many of them the runner restored.
+    restored: usize,
 }
 
 impl IterationAudit<'_> {
     /// Settles the iteration again and compares tree, state and message.
-    pub(super) fn settled(
-        &self,
-        kind: &CommitKind,
-        tree: &Tree,
-        state: &RunState,
-        unchecked: &mut Vec<String>,
-    ) -> Vec<Difference> {
-        let parts = MessageParts::of(self.text);
-        let word = parts.value("Runner-Outcome").unwrap_or_default();
+    pub(super) fn differences(&self, unchecked: &mut Vec<String>) -> Vec<Difference> {
+        let parts = MessageParts::parse(self.text);
+        let word = parts.value(Trailer::Outcome).unwrap_or_default();
         let Some(outcome) = Outcome::from_name(word) else {
-            return vec![(
-                Rule::Outcome,
-                "one of the outcomes".to_owned(),
-                format!("Runner-Outcome: {}", shown(word)),
-            )];
+            let found = format!("{}: {}", Trailer::Outcome, shown(word));
+            return vec![Difference::new(Rule::Outcome, "one of the outcomes", found)];
         };
-        let CommitKind::Iteration { status, .. } = kind else { return Vec::new() };
-        let bytes = snapshot::doc(&self.auditor.files, Doc::Tree).unwrap_or_default();
-        let guard_exit = parts.value("Runner-Guard-Exit").and_then(reconstruct::guard_exit);
-        let (protected, restored) = self.protected(&parts, state, outcome);
-        let touched = self.commit.changes.iter().any(|change| !is_runners(&change.path)) || restored > 0;
-        let work = if touched { ChangeScope::Execute } else { ChangeScope::Decompose };
-        let evidence = RecordedFacts {
+        let protected = self.protected_paths(&parts, outcome);
+        let has_work =
+            self.commit.changes.iter().any(|change| !is_runner_path(&change.path)) || protected.restored > 0;
+        let facts = RecordedFacts {
             outcome,
-            status: *status,
-            guard_exit,
-            tree: bytes,
-            state,
-            work,
-            protected,
-            restored,
+            status: self.status,
+            guard_exit: parts.value(Trailer::GuardExit).and_then(GuardExit::parse),
+            tree: snapshot::doc(&self.auditor.files, Doc::Tree).unwrap_or_default(),
+            state: self.state,
+            work: if has_work { ChangeScope::Execute } else { ChangeScope::Decompose },
+            protected: protected.paths,
         };
-        let (claim, verdict) = rebuild(self.snapshot, self.job, &evidence);
-        let mut wrong = match &claim.finding {
-            SessionFinding::RuleViolations { violations, .. } => {
+        let session = reconstruct(self.snapshot, self.job, &facts);
+        let transition = settle(self.snapshot, self.job, &session.claim, &session.guard);
+        if transition.outcome == outcome {
+            return self.transition_differences(&transition, prompt_check(&parts, unchecked));
+        }
+        // The recorded outcome cannot follow from the recorded results: name the violated rules, if that is the reason.
+        match &session.claim.finding {
+            SessionFinding::RuleViolations { violations, .. } if !violations.is_empty() => {
                 violations.iter().map(compare::violation).collect()
             }
-            SessionFinding::InvalidTree { .. }
+            SessionFinding::RuleViolations { .. }
+            | SessionFinding::InvalidTree { .. }
             | SessionFinding::NoAnswer { .. }
-            | SessionFinding::Accepted { .. } => Vec::new(),
-        };
-        let transition = settle(self.snapshot, self.job, &claim, &verdict);
-        if transition.outcome == outcome {
-            // What the record itself tells of broken rules is no fault of the record.
-            wrong.clear();
-        } else if wrong.is_empty() {
-            let told = |outcome: Outcome| format!("Runner-Outcome: {outcome}");
-            wrong.push((Rule::Outcome, told(transition.outcome), told(outcome)));
+            | SessionFinding::Accepted { .. } => {
+                let line = |outcome: Outcome| format!("{}: {outcome}", Trailer::Outcome);
+                vec![Difference::new(Rule::Outcome, line(transition.outcome), line(outcome))]
+            }
         }
-        if !wrong.is_empty() {
-            return wrong;
-        }
-        let prompt_is_known =
-            parts.value("Runner-Prompt-Edition") == Some(prompt::template_version().as_str());
-        if !prompt_is_known && parts.value("Runner-Prompt-Edition").is_some() {
-            unchecked.push("the prompt, which was made from other templates".to_owned());
-        }
-        let is_known = prompt_is_known || parts.value("Runner-Prompt-Edition").is_none();
-        wrong.extend(compare::trees(&self.snapshot.tree, &transition.tree, tree));
-        wrong.extend(compare::states(&transition.state, state));
-        // A fingerprint of something that is wrong itself says nothing new.
-        let is_new = |rule: Rule, wrong: &[Difference]| {
-            wrong.is_empty() || !matches!(rule, Rule::TreeDigest | Rule::StateDigest)
-        };
-        let messages = compare::messages(&transition.message, self.text, is_known);
-        let (first, rest): (Vec<_>, Vec<_>) = messages
-            .into_iter()
-            .partition(|(rule, ..)| matches!(rule, Rule::Status | Rule::Guard | Rule::Outcome));
-        let rest: Vec<_> = rest.into_iter().filter(|(rule, ..)| is_new(*rule, &wrong)).collect();
-        first.into_iter().chain(wrong).chain(rest).collect()
     }
 
-    /// The protected paths as a session's end would have told them, and how many of them were put back.
-    fn protected(
-        &self,
-        parts: &MessageParts<'_>,
-        state: &RunState,
-        outcome: Outcome,
-    ) -> (Vec<ProtectedPath>, usize) {
+    fn transition_differences(&self, transition: &Transition, prompt: PromptCheck) -> Vec<Difference> {
+        let mut documents: Vec<Difference> = Vec::new();
+        documents.extend(compare::trees(&self.snapshot.tree, &transition.tree, self.tree));
+        documents.extend(compare::states(&transition.state, self.state));
+        let mut first = Vec::new();
+        let mut last = Vec::new();
+        for difference in compare::messages(&transition.message, self.text, prompt) {
+            let is_digest = matches!(difference.rule, Rule::TreeDigest | Rule::StateDigest);
+            if matches!(difference.rule, Rule::Status | Rule::Guard | Rule::Outcome) {
+                first.push(difference);
+            } else if documents.is_empty() || !is_digest {
+                // The digest of a wrong document is not a further violation.
+                last.push(difference);
+            }
+        }
+        first.into_iter().chain(documents).chain(last).collect()
+    }
+
+    /// The protected paths as the host would have reported them at the end of the session.
+    fn protected_paths(&self, parts: &MessageParts<'_>, outcome: Outcome) -> ProtectedPaths {
         let auditor = self.auditor;
-        let is_pinned = |path: &[u8]| auditor.is_pinned(path) && !self.became_pinned(path, state);
-        let is_changed = |path: &[u8]| self.commit.changes.iter().any(|change| change.path == path);
-        let there = auditor.protected.iter().map(Vec::as_slice);
-        let gone = self.commit.changes.iter().filter(|change| change.now == FileAfter::Deleted);
-        let all: BTreeSet<&[u8]> = there.chain(gone.map(|change| change.path.as_slice())).collect();
-        let mut told: Vec<ProtectedPath> = all
-            .into_iter()
-            .map(|path| ProtectedPath {
+        let deleted = self.commit.changes.iter().filter(|change| change.now == FileAfter::Deleted);
+        let mut candidates: BTreeSet<&[u8]> = auditor.protected.iter().map(Vec::as_slice).collect();
+        candidates.extend(deleted.map(|change| change.path.as_slice()));
+        let mut paths = Vec::new();
+        for path in candidates {
+            let reported = ProtectedPath {
                 path: RepoPath::of_bytes(path),
-                existed_at_start: is_pinned(path),
-                changed: is_changed(path),
+                existed_at_start: auditor.is_pinned(path) && !self.became_pinned(path),
+                changed: self.commit.changes.iter().any(|change| change.path == path),
                 exists: auditor.protected.contains(path),
-            })
-            // A pinned file that was put back is not in the commit; one that was not, was told as a fault of its own.
-            .filter(|path| !path.existed_at_start || path.changed && self.job.protect == ProtectPolicy::Flag)
-            .collect();
-        let made = told.iter().filter(|path| !path.existed_at_start && path.exists).count();
-        let flagged = told.iter().filter(|path| path.existed_at_start).count();
-        let others = flagged + if outcome == Outcome::Passed { made } else { 0 };
-        let restored = self.restored(parts, state, others);
-        told.extend(restored.iter().map(|path| ProtectedPath {
-            path: path.clone(),
-            existed_at_start: auditor.is_pinned(&path.to_bytes()) || reconstruct::is_unnamed(path),
-            changed: true,
-            exists: true,
-        }));
-        (told, restored.len())
+            };
+            // A pinned file that was restored is unchanged in the commit; one that was not is a violation of its own.
+            let is_flagged = reported.changed && self.job.protect == ProtectPolicy::Flag;
+            if !reported.existed_at_start || is_flagged {
+                paths.push(reported);
+            }
+        }
+        let created = paths.iter().filter(|path| !path.existed_at_start && path.exists).count();
+        let flagged = paths.iter().filter(|path| path.existed_at_start).count();
+        let others = flagged + if outcome == Outcome::Passed { created } else { 0 };
+        let annotations: Vec<Annotation> = parts.values(Trailer::Annotation).map(Annotation::parse).collect();
+        let history = self.job.target.node().and_then(|node| self.state.history_of(node));
+        let restored = reconstruct::restored_files(&annotations, others, history);
+        for path in &restored {
+            paths.push(ProtectedPath {
+                path: path.clone(),
+                existed_at_start: auditor.is_pinned(&path.to_bytes()) || reconstruct::is_unnamed(path),
+                changed: true,
+                exists: true,
+            });
+        }
+        ProtectedPaths { paths, restored: restored.len() }
     }
 
-    /// The files that the commit says were put back, where so many of its marks are about other files.
-    fn restored(&self, parts: &MessageParts<'_>, state: &RunState, others: usize) -> Vec<RepoPath> {
-        let marks: Vec<&str> = parts.values("Runner-Guard-Mark").collect();
-        let named: Vec<RepoPath> = marks
-            .iter()
-            .filter_map(|mark| mark.strip_prefix("restored "))
-            .filter_map(|path| serde_json::from_value(path.into()).ok())
-            .collect();
-        let unnamed = marks.iter().find_map(|mark| mark.strip_prefix("and ")?.strip_suffix(" more"));
-        let count = match unnamed.and_then(|count| count.parse::<usize>().ok()) {
-            Some(unnamed) => (marks.len() - 1).saturating_add(unnamed).saturating_sub(others).min(FILES_MAX),
-            None => named.len(),
-        };
-        let lesson = self.job.target.node().and_then(|node| state.history_of(node));
-        reconstruct::restored(&named, count, lesson)
-    }
-
-    /// Where the start cannot be reached: whether the commit itself says that the file is younger.
-    fn became_pinned(&self, path: &[u8], state: &RunState) -> bool {
+    /// Whether the commit itself pinned the file, where the start cannot be reached to compare with.
+    fn became_pinned(&self, path: &[u8]) -> bool {
         let path = RepoPath::of_bytes(path);
-        self.auditor.at_start.is_none()
-            && state.pinned.contains(&path)
+        self.auditor.is_start_unreachable()
+            && self.state.pinned.contains(&path)
             && !self.snapshot.state.pinned.contains(&path)
     }
 }
 
-/// What the job says and what the subject says.
-pub(super) fn aim_differences(job: &Job, kind: &CommitKind) -> Vec<Difference> {
-    let CommitKind::Iteration { iter, target, .. } = kind else { return Vec::new() };
-    let mut wrong = Vec::new();
-    if *iter != job.iteration {
-        wrong.push((Rule::Numbering, format!("iter {}", job.iteration), format!("iter {iter}")));
+/// Whether the prompt can be derived; notes it where the commit names other templates.
+fn prompt_check(parts: &MessageParts<'_>, unchecked: &mut Vec<String>) -> PromptCheck {
+    match parts.value(Trailer::PromptVersion) {
+        Some(version) if version != prompt::template_version() => {
+            unchecked.push("the prompt, which was made from other templates".to_owned());
+            PromptCheck::OtherTemplates
+        }
+        Some(_) | None => PromptCheck::Derivable,
     }
-    let told =
-        |node: Option<&NodeId>| node.map_or_else(|| "repair".to_owned(), |node| format!("node {node}"));
+}
+
+/// Compares number and target of the planned session with those in the subject.
+pub(super) fn subject_differences(job: &Job, kind: &CommitKind) -> Vec<Difference> {
+    let CommitKind::Iteration { iter, target, .. } = kind else { return Vec::new() };
+    let mut differences = Vec::new();
+    if *iter != job.iteration {
+        let expected = format!("iter {}", job.iteration);
+        differences.push(Difference::new(Rule::Numbering, expected, format!("iter {iter}")));
+    }
     let expected = match &job.target {
         SessionTarget::Leaf(node) | SessionTarget::Replan(node) => Some(node),
         SessionTarget::Repair(_) => None,
@@ -186,7 +175,9 @@ pub(super) fn aim_differences(job: &Job, kind: &CommitKind) -> Vec<Difference> {
         IterationTarget::Repair => None,
     };
     if expected != found {
-        wrong.push((Rule::Selection, told(expected), told(found)));
+        let text =
+            |node: Option<&NodeId>| node.map_or_else(|| "repair".to_owned(), |node| format!("node {node}"));
+        differences.push(Difference::new(Rule::Selection, text(expected), text(found)));
     }
-    wrong
+    differences
 }

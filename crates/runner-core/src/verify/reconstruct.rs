@@ -1,151 +1,172 @@
-//! What must have come back from agent and guard for a commit to be what it is: a claim and a verdict, made from what the
-//! commit records, to be settled again.
+//! Reconstructs the claim and the guard run of an iteration from what its commit records, to be settled again.
 
 use crate::config::OnUsageLimit;
 use crate::model::agent_output::{AgentOutput, AgentStatus};
 use crate::model::cost::{Amount, RunSpending, number};
 use crate::model::repo_path::RepoPath;
 use crate::model::run_state::{NodeHistory, RunState};
-use crate::step::next_state::{GUARD_NOT_STARTED, NOTES_MAX, UNDONE};
 use crate::step::{
-    Attempt, ChangeScope, Claim, CostSource, GuardExit, GuardRun, Interruption, Job, LeftFile, Outcome,
-    ProtectedPath, ProviderError, SessionExit, SessionFinding, SessionTarget, Snapshot, Usage, UsageLimit,
-    Violation, interpret,
+    Annotation, Attempt, ChangeScope, Claim, CostSource, GuardExit, GuardRun, Interruption, Job, LeftFile,
+    NoteList, Outcome, ProtectedPath, ProviderError, SessionExit, SessionFinding, SessionTarget, Snapshot,
+    Usage, interpret,
 };
 use crate::strict::canonical_json;
 
-/// What a commit records of its iteration's results.
+/// The results of an iteration that its commit records.
 #[derive(Clone, Debug)]
 pub(super) struct RecordedFacts<'c> {
     pub(super) outcome: Outcome,
     pub(super) status: AgentStatus,
     pub(super) guard_exit: Option<GuardExit>,
-    /// The tree after it.
+    /// tree.json after the iteration.
     pub(super) tree: &'c [u8],
-    /// The state after it.
+    /// The state after the iteration.
     pub(super) state: &'c RunState,
     pub(super) work: ChangeScope,
-    /// Protected paths that it changed, put back, or that are younger than the run.
+    /// Protected paths that the session changed, or that are newer than the run.
     pub(super) protected: Vec<ProtectedPath>,
-    /// How many of them were put back.
-    pub(super) restored: usize,
 }
 
-/// How the guard's process ended, as a trailer has it.
-pub(super) fn guard_exit(text: &str) -> Option<GuardExit> {
-    match text.strip_prefix("signal ") {
-        Some(signal) => signal.parse().ok().map(GuardExit::Signal),
-        None => text.parse().ok().map(GuardExit::Code),
-    }
+/// What an agent and a guard must have returned for the commit to be as it is.
+pub(super) struct ReconstructedSession {
+    pub(super) claim: Claim,
+    pub(super) guard: GuardRun,
 }
 
-/// The claim and the verdict that the evidence speaks of.
-#[expect(clippy::wildcard_enum_match_arm, reason = "the outcomes of a lawful session are few")]
-pub(super) fn rebuild(snapshot: &Snapshot, job: &Job, evidence: &RecordedFacts<'_>) -> (Claim, GuardRun) {
-    let lesson = job.target.node().and_then(|node| evidence.state.history_of(node));
-    let finding = told_finding(job, evidence, lesson);
-    let lawful = match evidence.outcome {
-        Outcome::Passed | Outcome::GuardFailed => Some((AgentStatus::Done, evidence.tree)),
-        Outcome::Retry => Some((AgentStatus::Retry, evidence.tree)),
-        Outcome::Decomposed => Some((AgentStatus::Decomposed, evidence.tree)),
-        Outcome::Repaired | Outcome::Replanned => Some((evidence.status, evidence.tree)),
-        _ => None,
-    };
-    let before = snapshot.tree.bytes();
-    let as_before =
-        if evidence.outcome == Outcome::ReplanRefused { evidence.status } else { AgentStatus::Done };
-    let (status, tree) = lawful.unwrap_or((as_before, before));
-    let summary = evidence.state.last_summary.clone().unwrap_or_default();
+/// Reconstructs the session.
+pub(super) fn reconstruct(snapshot: &Snapshot, job: &Job, facts: &RecordedFacts<'_>) -> ReconstructedSession {
+    let history = job.target.node().and_then(|node| facts.state.history_of(node));
+    let answer = recorded_answer(snapshot, facts);
     let attempt = Attempt {
-        exit: exit(snapshot, job, evidence),
-        answer: LeftFile::Bytes(canonical_json(&AgentOutput { status, summary })),
-        tree: LeftFile::Bytes(tree.to_vec()),
-        work: evidence.work,
-        protected: evidence.protected.clone(),
-        usage: usage(&snapshot.state.spent, &evidence.state.spent),
+        exit: session_exit(snapshot, job, facts),
+        answer: LeftFile::Bytes(canonical_json(&answer.output)),
+        tree: LeftFile::Bytes(answer.tree.to_vec()),
+        work: facts.work,
+        protected: facts.protected.clone(),
+        usage: usage(&snapshot.state.spent, &facts.state.spent),
         processes_left: 0,
     };
     let mut claim = interpret(snapshot, job, attempt);
-    if let Some(finding) = finding {
-        claim.finding = finding;
+    if let Some(recorded) = recorded_finding(job, facts, history) {
+        claim.finding = recorded.finding;
+        claim.notes = recorded.notes;
     }
-    (claim, verdict(evidence, lesson))
+    ReconstructedSession { claim, guard: guard_run(facts, history) }
 }
 
-/// How the session ended, as far as what is waited for afterwards hangs on it.
-fn exit(snapshot: &Snapshot, job: &Job, evidence: &RecordedFacts<'_>) -> SessionExit {
-    let state = evidence.state;
-    let wait = state.wait.as_ref();
-    let fault = if evidence.outcome == Outcome::RateLimited {
+/// The answer of a session and the tree that it left.
+struct RecordedAnswer<'c> {
+    output: AgentOutput,
+    tree: &'c [u8],
+}
+
+/// The answer, if the commit records one that was accepted; else one that changes nothing.
+#[expect(clippy::wildcard_enum_match_arm, reason = "few outcomes follow an accepted answer")]
+fn recorded_answer<'c>(snapshot: &'c Snapshot, facts: &RecordedFacts<'c>) -> RecordedAnswer<'c> {
+    let before = snapshot.tree.bytes();
+    let (status, tree) = match facts.outcome {
+        Outcome::Passed | Outcome::GuardFailed => (AgentStatus::Done, facts.tree),
+        Outcome::Retry => (AgentStatus::Retry, facts.tree),
+        Outcome::Decomposed => (AgentStatus::Decomposed, facts.tree),
+        Outcome::Repaired | Outcome::Replanned => (facts.status, facts.tree),
+        Outcome::ReplanRefused => (facts.status, before),
+        _ => (AgentStatus::Done, before),
+    };
+    let summary = match facts.state.last_summary.as_deref() {
+        // An answer must have a summary; where none is recorded, it has no influence on the commit.
+        None | Some("") => "-".to_owned(),
+        Some(summary) => summary.to_owned(),
+    };
+    RecordedAnswer { output: AgentOutput { status, summary }, tree }
+}
+
+/// How the session ended, as far as the recorded wait and usage limits depend on it.
+fn session_exit(snapshot: &Snapshot, job: &Job, facts: &RecordedFacts<'_>) -> SessionExit {
+    let wait = facts.state.wait.as_ref();
+    let fault = if facts.outcome == Outcome::RateLimited {
         let secs = wait.and_then(|wait| u32::try_from(wait.secs.get()).ok());
         ProviderError::RateLimited { retry_after_secs: secs }
-    } else if evidence.outcome == Outcome::Overloaded {
+    } else if facts.outcome == Outcome::Overloaded {
         ProviderError::Overloaded
-    } else if evidence.outcome == Outcome::Disconnected {
+    } else if facts.outcome == Outcome::Disconnected {
         ProviderError::Disconnected
-    } else if evidence.outcome == Outcome::UsageLimit {
-        let is_this = |limit: &&UsageLimit| limit.agent == job.agent;
-        let met = state.usage_limits.iter().find(is_this).and_then(|limit| limit.resets_unix_secs);
-        let until = match snapshot.config.on_usage_limit {
-            OnUsageLimit::Next => met,
+    } else if facts.outcome == Outcome::UsageLimit {
+        let resets = match snapshot.config.on_usage_limit {
+            OnUsageLimit::Next => {
+                let limit = facts.state.usage_limits.iter().find(|limit| limit.agent == job.agent);
+                limit.and_then(|limit| limit.resets_unix_secs)
+            }
             OnUsageLimit::Wait => wait.and_then(|wait| wait.until_unix_secs),
         };
-        ProviderError::UsageLimit { resets_unix_secs: until.map(number) }
+        ProviderError::UsageLimit { resets_unix_secs: resets.map(number) }
     } else {
         return SessionExit::Finished { code: 0 };
     };
     SessionExit::Provider { fault }
 }
 
-/// What the session cost, by what the run had cost before it and after it.
+/// What the session used: the difference between what the run had used before and after it.
 fn usage(before: &RunSpending, after: &RunSpending) -> Usage {
     let more = |part: fn(&RunSpending) -> Amount| number(part(after)).saturating_sub(number(part(before)));
     let has_tokens = more(|spent| spent.sessions_without_tokens) == 0;
     let has_cost = more(|spent| spent.sessions_without_cost) == 0;
-    let is_guess = more(|spent| spent.estimated_microdollars) > 0;
+    let is_estimate = more(|spent| spent.estimated_microdollars) > 0;
     Usage {
         input_tokens: has_tokens.then(|| more(|spent| spent.tokens)),
         cost_microdollars: has_cost.then(|| more(|spent| spent.microdollars)),
-        cost_source: if is_guess { CostSource::Estimated } else { CostSource::Reported },
+        cost_source: if is_estimate { CostSource::Estimated } else { CostSource::Reported },
         ..Usage::default()
     }
 }
 
-/// What the record says of a session that was not lawful; none of one that was.
+/// A finding whose notes come from the record. The violations themselves are not recorded, only their texts.
+struct RecordedFinding {
+    finding: SessionFinding,
+    notes: NoteList,
+}
+
+/// The finding of a session without an accepted answer; `None` if the answer was accepted.
 #[expect(clippy::wildcard_enum_match_arm, reason = "every other outcome is one without an answer")]
-fn told_finding(
+fn recorded_finding(
     job: &Job,
-    evidence: &RecordedFacts<'_>,
-    lesson: Option<&NodeHistory>,
-) -> Option<SessionFinding> {
-    let state = evidence.state;
-    let summary = lesson.map(|lesson| lesson.summary.clone()).unwrap_or_default();
+    facts: &RecordedFacts<'_>,
+    history: Option<&NodeHistory>,
+) -> Option<RecordedFinding> {
+    let state = facts.state;
+    let repair = state.repair.as_ref();
+    let summary = history.map(|history| history.summary.clone()).unwrap_or_default();
     let answer = AgentOutput { status: AgentStatus::Retry, summary };
-    let rejected = state.repair.as_ref().map(|repair| repair.rejected.clone()).unwrap_or_default();
-    let errors =
-        || unbounded(state.repair.as_ref().map(|repair| repair.errors.as_slice()).unwrap_or_default());
-    let broken = |words: Vec<String>| {
-        let violations = words.into_iter().map(|words| Violation::Told { words }).collect();
-        SessionFinding::RuleViolations { answer: answer.clone(), rejected: rejected.clone(), violations }
+    let rejected = repair.map(|repair| repair.rejected.clone()).unwrap_or_default();
+    let repair_notes =
+        repair.map(|repair| NoteList { texts: repair.errors.clone(), omitted: repair.errors_omitted });
+    let history_notes =
+        history.map(|history| NoteList { texts: history.notes.clone(), omitted: history.notes_omitted });
+    let violations = |answer, rejected, notes: Option<NoteList>| RecordedFinding {
+        finding: SessionFinding::RuleViolations { answer, rejected, violations: Vec::new() },
+        notes: notes.unwrap_or_default(),
     };
-    match evidence.outcome {
-        Outcome::InvalidTree => {
-            let violations = errors().into_iter().map(|words| Violation::Told { words }).collect();
-            Some(SessionFinding::InvalidTree { answer, rejected, errors: Vec::new(), violations })
-        }
-        Outcome::RepairFailed => Some(broken(errors())),
+    match facts.outcome {
+        Outcome::InvalidTree => Some(RecordedFinding {
+            finding: SessionFinding::InvalidTree {
+                answer,
+                rejected,
+                errors: Vec::new(),
+                violations: Vec::new(),
+            },
+            notes: repair_notes.unwrap_or_default(),
+        }),
+        Outcome::RepairFailed => Some(violations(answer, rejected, repair_notes)),
         Outcome::RepairAbandoned => {
-            let told: Vec<String> =
-                state.last_summary.iter().flat_map(|told| told.split('\n')).map(str::to_owned).collect();
-            Some(broken(unbounded(&told)))
+            let texts = state.last_summary.iter().cloned().collect();
+            Some(violations(answer, rejected, Some(NoteList { texts, omitted: 0 })))
         }
-        Outcome::RuleViolation | Outcome::ReplanRefused => {
-            let told = lesson.map(|lesson| found_against(lesson, evidence)).unwrap_or_default();
-            let is_broken = evidence.outcome == Outcome::RuleViolation || !told.is_empty();
-            is_broken.then(|| broken(told))
-        }
+        Outcome::RuleViolation => Some(violations(answer, rejected, history_notes)),
+        // A refused replan has notes only if it violated a rule; else it changed nothing.
+        Outcome::ReplanRefused => history_notes
+            .filter(|notes| !notes.texts.is_empty())
+            .map(|notes| violations(answer, rejected, Some(notes))),
         Outcome::Interrupted
-            if evidence.status == AgentStatus::Done && matches!(job.target, SessionTarget::Leaf(_)) =>
+            if facts.status == AgentStatus::Done && matches!(job.target, SessionTarget::Leaf(_)) =>
         {
             None
         }
@@ -156,86 +177,80 @@ fn told_finding(
         | Outcome::Decomposed
         | Outcome::Repaired
         | Outcome::Replanned => None,
-        outcome => {
-            Some(SessionFinding::NoAnswer { outcome, why: state.last_summary.iter().cloned().collect() })
-        }
+        outcome => Some(RecordedFinding {
+            finding: SessionFinding::NoAnswer { outcome, why: state.last_summary.iter().cloned().collect() },
+            notes: NoteList::default(),
+        }),
     }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "the guard was asked in few outcomes")]
-fn verdict(evidence: &RecordedFacts<'_>, lesson: Option<&NodeHistory>) -> GuardRun {
-    match evidence.outcome {
+#[expect(clippy::wildcard_enum_match_arm, reason = "the guard ran in few outcomes")]
+fn guard_run(facts: &RecordedFacts<'_>, history: Option<&NodeHistory>) -> GuardRun {
+    match facts.outcome {
         Outcome::Passed => GuardRun::Ended { exit: GuardExit::Code(0), output: Vec::new() },
-        Outcome::GuardFailed => GuardRun::Ended {
-            exit: evidence.guard_exit.unwrap_or(GuardExit::Code(1)),
-            output: lesson
-                .and_then(|lesson| lesson.guard_output.clone())
-                .map(String::into_bytes)
-                .unwrap_or_default(),
-        },
+        Outcome::GuardFailed => {
+            let output = history.and_then(|history| history.guard_output.clone());
+            GuardRun::Ended {
+                exit: facts.guard_exit.unwrap_or(GuardExit::Code(1)),
+                output: output.map(String::into_bytes).unwrap_or_default(),
+            }
+        }
         Outcome::GuardTimedOut => GuardRun::TimedOut,
         Outcome::GuardNotStarted => {
-            let told = evidence.state.last_summary.as_deref().unwrap_or_default();
-            GuardRun::NotStarted { why: told.strip_prefix(GUARD_NOT_STARTED).unwrap_or(told).to_owned() }
+            GuardRun::NotStarted { why: facts.state.guard_error.clone().unwrap_or_default() }
         }
         Outcome::Interrupted => GuardRun::Interrupted { by: Interruption::Int },
         _ => GuardRun::Skipped,
     }
 }
 
-/// What was found against a session, without the notes of files that were put back, which come after it.
-fn found_against(lesson: &NodeHistory, evidence: &RecordedFacts<'_>) -> Vec<String> {
-    let notes = &lesson.notes;
-    let Some(more) = notes.get(NOTES_MAX).and_then(|last| more_in(last)) else {
-        let found = notes.len().saturating_sub(evidence.restored);
-        return notes.iter().take(found).cloned().collect();
-    };
-    let kept = notes.iter().take(NOTES_MAX).cloned();
-    match more.checked_sub(evidence.restored) {
-        // More was found than is kept; how much more is at the end of the summary, unless that was cut too.
-        Some(1..) => {
-            let last = evidence.state.last_summary.as_deref().and_then(|told| told.lines().last());
-            let more = last.and_then(more_in).unwrap_or(1);
-            kept.chain(std::iter::repeat_n(String::new(), more)).collect()
-        }
-        Some(0) => kept.collect(),
-        None => kept.take((NOTES_MAX + more).saturating_sub(evidence.restored)).collect(),
-    }
-}
-
-/// A list that would be bounded to this one.
-fn unbounded(list: &[String]) -> Vec<String> {
-    let more = list.get(NOTES_MAX).and_then(|last| more_in(last)).unwrap_or_default();
-    let kept = list.iter().take(NOTES_MAX).cloned();
-    kept.chain(std::iter::repeat_n(String::new(), more)).collect()
-}
-
-fn more_in(line: &str) -> Option<usize> {
-    line.strip_prefix("and ")?.strip_suffix(" more")?.parse().ok()
-}
-
-/// Begins the stand-ins for files without a name, and is sorted behind every other.
+/// The first character of a placeholder for a file that no record names. No other path sorts after it.
 const UNNAMED: char = '\u{10ffff}';
 
-/// Whether a path stands in for one that no record names.
+/// Whether a path is a placeholder for one that no record names.
 pub(super) fn is_unnamed(path: &RepoPath) -> bool {
     path.as_str().starts_with(UNNAMED)
 }
 
-/// The protected files that were put back: those that are named by marks, then those that only the notes to the next
-/// session name, then as many as are counted and named nowhere.
-pub(super) fn restored(named: &[RepoPath], count: usize, lesson: Option<&NodeHistory>) -> Vec<RepoPath> {
-    let mut paths = named.to_vec();
-    let noted = lesson.into_iter().flat_map(|lesson| &lesson.notes);
-    let noted = noted.filter_map(|note| note.strip_prefix('`')?.strip_suffix(UNDONE));
-    // A path is held as it is written.
-    let noted = noted.filter_map(|path| serde_json::from_value::<RepoPath>(path.into()).ok());
-    for path in noted {
-        if !paths.contains(&path) {
-            paths.push(path);
+/// More files than any session restores: a number in a message must not fill the memory.
+const RESTORED_MAX: usize = 100_000;
+
+/// The protected files that the runner restored: those that annotations name, then those that only the node's history names,
+/// then a placeholder for each one that is only counted. `others` annotations are about other files.
+pub(super) fn restored_files(
+    annotations: &[Annotation],
+    others: usize,
+    history: Option<&NodeHistory>,
+) -> Vec<RepoPath> {
+    let mut named = Vec::new();
+    let mut files = 0_usize;
+    let mut omitted = None;
+    for annotation in annotations {
+        match annotation {
+            Annotation::GuardFileRestored { path } => named.push(path.clone()),
+            Annotation::GuardFilesOmitted { count } => omitted = Some(*count),
+            Annotation::GuardFileChanged { .. } | Annotation::GuardFileCreated { .. } => {}
+            Annotation::PlanEdited { .. }
+            | Annotation::SelectedTaskEdited
+            | Annotation::RepairAbandoned
+            | Annotation::NothingChanged
+            | Annotation::Unknown => continue,
+        }
+        files += 1;
+    }
+    let count = match omitted {
+        Some(omitted) => (files - 1).saturating_add(omitted).saturating_sub(others).min(RESTORED_MAX),
+        None => named.len(),
+    };
+    let minimum = named.len();
+    for path in history.into_iter().flat_map(|history| &history.restored) {
+        if !named.contains(path) {
+            named.push(path.clone());
         }
     }
-    paths.extend((paths.len()..count).map(|nth| RepoPath::of_bytes(format!("{UNNAMED}{nth:06}").as_bytes())));
-    paths.truncate(count.max(named.len()));
-    paths
+    for nth in named.len()..count {
+        named.push(RepoPath::of_bytes(format!("{UNNAMED}{nth:06}").as_bytes()));
+    }
+    named.truncate(count.max(minimum));
+    named
 }

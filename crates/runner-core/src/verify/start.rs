@@ -1,4 +1,4 @@
-//! What a start may say beside that it starts: that it goes on from another run, or that it took a plan in.
+//! Checks what a start's commit claims beyond the start itself: that it forks another run, or that it imported a plan.
 
 use std::collections::BTreeSet;
 
@@ -13,58 +13,78 @@ use crate::model::tree::{Node, Tree};
 use crate::runs::fork;
 use crate::runs::import::PlanFormat;
 
-/// A fork as its first commit should have made it.
-pub(super) struct ExpectedFork<'a> {
-    /// The run that it goes on from, and the iteration that lies before it, if one does.
-    pub(super) from: (&'a RunId, Option<IterationNumber>),
-    /// Its own name.
+/// The start of a fork, with what it must follow from.
+pub(super) struct ForkStart<'a> {
+    /// The run that is forked.
+    pub(super) from: &'a RunId,
+    /// The iteration that the commit before is, if it is one.
+    pub(super) from_iter: Option<IterationNumber>,
+    /// The fork's own id.
     pub(super) run: &'a RunId,
-    pub(super) before: (&'a Files, Option<&'a RunState>),
-    pub(super) after: (&'a Files, Option<&'a RunState>),
+    pub(super) files_before: &'a Files,
+    pub(super) state_before: Option<&'a RunState>,
+    pub(super) files_after: &'a Files,
+    pub(super) state_after: Option<&'a RunState>,
 }
 
-impl ExpectedFork<'_> {
-    /// What is wrong with a fork's first commit: its place, its message, or anything it changes but two names.
+impl ForkStart<'_> {
+    /// A fork follows an iteration, has the message of one, and changes nothing but the run id in two documents.
     pub(super) fn differences(&self, commit: &AuditedCommit, text: &str) -> Vec<Difference> {
-        let mut wrong = Vec::new();
-        let (from, iter) = self.from;
-        let Some(iter) = iter else {
-            let expected = format!("an iteration of run {from} before a fork");
-            return vec![(Rule::Parents, expected, "another commit".to_owned())];
+        let Some(iter) = self.from_iter else {
+            let expected = format!("an iteration of run {} before a fork", self.from);
+            return vec![Difference::new(Rule::Parents, expected, "another commit")];
         };
-        let message = fork::message(self.run, from, iter);
+        let mut differences = Vec::new();
+        let message = fork::message(self.run, self.from, iter);
         if text != message {
-            wrong.push((Rule::Message, shown(&message), shown(text)));
+            differences.push(Difference::new(Rule::Message, shown(&message), shown(text)));
         }
-        let two = [Doc::Goal.path().as_bytes(), Doc::RunState.path().as_bytes()];
-        for change in commit.changes.iter().filter(|change| !two.contains(&change.path.as_slice())) {
+        let allowed = [Doc::Goal.path().as_bytes(), Doc::RunState.path().as_bytes()];
+        for change in commit.changes.iter().filter(|change| !allowed.contains(&change.path.as_slice())) {
             let path = RepoPath::of_bytes(&change.path);
-            wrong.push((Rule::EditScope, format!("{path} as before"), format!("{path} changed")));
+            differences.push(Difference::new(
+                Rule::EditScope,
+                format!("{path} as before"),
+                format!("{path} changed"),
+            ));
         }
-        let goal = |files| snapshot::doc(files, Doc::Goal);
-        let (Some(goal_before), Some(state_before)) = (goal(self.before.0), self.before.1) else {
-            return wrong;
+        differences.extend(self.document_differences());
+        differences
+    }
+
+    fn document_differences(&self) -> Vec<Difference> {
+        let goal_before = snapshot::doc(self.files_before, Doc::Goal);
+        let (Some(goal_before), Some(state_before)) = (goal_before, self.state_before) else {
+            return Vec::new();
         };
-        let Ok(expected) = fork::documents(self.run, goal_before, state_before) else { return wrong };
-        if goal(self.after.0) != expected.get(&Doc::Goal).map(Vec::as_slice) {
-            let found = format!("{} changed otherwise", Doc::Goal.path());
-            wrong.push((Rule::EditScope, "the goal as before, with the id of the fork".to_owned(), found));
+        let Ok(expected) = fork::documents(self.run, goal_before, state_before) else { return Vec::new() };
+        let mut differences = Vec::new();
+        let goal_after = snapshot::doc(self.files_after, Doc::Goal);
+        if goal_after != expected.get(&Doc::Goal).map(Vec::as_slice) {
+            let found = format!("{} with other changes", Doc::Goal.path());
+            let expected = "the goal as before, with the id of the fork";
+            differences.push(Difference::new(Rule::EditScope, expected, found));
         }
         let state = RunState { run_id: Some(self.run.clone()), ..state_before.clone() };
-        wrong.extend(self.after.1.and_then(|after| compare::states(&state, after)));
-        wrong
+        differences.extend(self.state_after.and_then(|after| compare::states(&state, after)));
+        differences
     }
 }
 
-/// What is wrong with what a start says of a plan that it took in.
-pub(super) fn import(value: &str, before: Option<&Tree>, after: Option<&Tree>) -> Option<Difference> {
+/// Compares the trailer of an imported plan with the nodes that the commit added.
+pub(super) fn import_difference(
+    value: &str,
+    before: Option<&Tree>,
+    after: Option<&Tree>,
+) -> Option<Difference> {
     let (Some(before), Some(after)) = (before, after) else { return None };
     let known = ids(before.root(), BTreeSet::new());
-    let new = ids(after.root(), BTreeSet::new()).iter().filter(|id| !known.contains(*id)).count();
+    let added = ids(after.root(), BTreeSet::new()).iter().filter(|id| !known.contains(*id)).count();
     let format = value.split(' ').next().unwrap_or_default();
     let is_known = PlanFormat::ALL.iter().any(|known| known.as_str() == format);
-    let expected = format!("{} {new}", if is_known { format } else { "a format" });
-    (expected != value).then(|| (Rule::EditScope, format!("a plan import of {expected}"), shown(value)))
+    let expected = format!("{} {added}", if is_known { format } else { "a format" });
+    (expected != value)
+        .then(|| Difference::new(Rule::EditScope, format!("a plan import of {expected}"), shown(value)))
 }
 
 fn ids<'t>(node: &'t Node, mut known: BTreeSet<&'t str>) -> BTreeSet<&'t str> {

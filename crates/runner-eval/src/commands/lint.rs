@@ -176,7 +176,7 @@ impl CommandOutput for LintOutput {
         }
     }
 
-    fn ends_lines(&self) -> bool {
+    fn ends_json_lines(&self) -> bool {
         true
     }
 }

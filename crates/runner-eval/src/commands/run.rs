@@ -271,7 +271,7 @@ impl CommandOutput for EvalRunOutput {
         }
     }
 
-    fn ends_lines(&self) -> bool {
+    fn ends_json_lines(&self) -> bool {
         true
     }
 }

@@ -16,7 +16,7 @@ use crate::result::stored_trial::{
 pub(crate) struct ResultSelection {
     /// As typed, or the newest run.
     pub(crate) name: String,
-    /// Every attempt.
+    /// Every attempt at every selected trial.
     pub(crate) trials: Vec<StoredTrial>,
     pub(crate) unreadable: Vec<UnreadableResult>,
     /// Planned trials without a result.
@@ -36,7 +36,7 @@ impl ResultSelection {
             _ => (name.as_str(), None),
         };
         let is_run = results.join("_runs").join(source).is_dir() && !source.contains('/');
-        let folder = if is_run { results } else { global.shared.directory.join(source) };
+        let folder = if is_run { results } else { global.shared.project_dir.join(source) };
         if !is_run && !folder.is_dir() {
             return Err(CommandError::refused("no_results", format!("no results `{source}`"))
                 .cause(format!("there is neither a run of this name nor a folder `{}`", folder.display()))

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use testkit::oracle::assert_nothing_of;
+use testkit::oracle::assert_no_processes_of;
 
 use crate::Suite;
 
@@ -83,7 +83,7 @@ fn process_left_by_an_agent_is_dead_before_the_checks() {
     suite.add("server", "", &shell(server));
     suite.eval(&["run"]).ok();
     assert_eq!(suite.outcomes(), ["server fail"]);
-    assert_nothing_of(suite.repo.outside());
+    assert_no_processes_of(suite.repo.outside());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use scripted_model::{ModelScript, ScriptedModel};
 use serde_json::Value;
 use testkit::agents;
-use testkit::oracle::assert_nothing_of;
+use testkit::oracle::assert_no_processes_of;
 use testkit::test_repo::run;
 
 use crate::Suite;
@@ -60,7 +60,7 @@ fn run_successfully(kind: &str) -> Value {
     let output = run(command.env("OWN_KEY", "sk-dummy").env("TERM", "dumb"));
     assert_eq!(output.code, Some(0), "{}{}", output.stdout, output.stderr);
     assert_eq!(suite.outcomes(), [format!("{CASE} success")]);
-    assert_nothing_of(suite.repo.outside());
+    assert_no_processes_of(suite.repo.outside());
     let meta = suite.repo.read(&format!("eval/results/{CASE}/real.{kind}.t01.a1/meta.json"));
     let meta: Value = serde_json::from_str(&meta).unwrap();
     assert_eq!((&meta["agent"], &meta["iterations"]), (&kind.into(), &1.into()), "{meta}");

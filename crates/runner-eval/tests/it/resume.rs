@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use testkit::oracle::assert_nothing_of;
+use testkit::oracle::assert_no_processes_of;
 use testkit::processes::wait_for;
 use testkit::test_repo::run;
 
@@ -48,7 +48,7 @@ fn a_run_killed_at_any_moment_is_continued_with_every_result_once() {
     child.kill().unwrap();
     child.wait().unwrap();
     // Every process that it started ends with it.
-    assert_nothing_of(suite.repo.outside());
+    assert_no_processes_of(suite.repo.outside());
 
     let before = suite.results().len();
     let output = run(&mut suite.command(&arguments)).ok();
@@ -61,7 +61,7 @@ fn a_run_killed_at_any_moment_is_continued_with_every_result_once() {
     }
     assert_eq!(results.values().sum::<usize>(), trials, "{delay:?} after {count}");
     assert_eq!(results.len(), trials, "{delay:?} after {count}");
-    assert_nothing_of(suite.repo.outside());
+    assert_no_processes_of(suite.repo.outside());
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn ctrl_c_ends_the_running_trials_and_the_run_can_be_continued() {
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT)
         .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_nothing_of(suite.repo.outside());
+    assert_no_processes_of(suite.repo.outside());
     let interrupted = RecordedAttempt {
         case: "slow".to_owned(),
         trial: 1,

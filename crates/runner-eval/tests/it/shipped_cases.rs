@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use testkit::oracle::assert_nothing_of;
+use testkit::oracle::assert_no_processes_of;
 
 use crate::Suite;
 use crate::shipped_cases;
@@ -35,7 +35,7 @@ fn every_scripted_case_ends_as_expected_and_they_cover_every_outcome() {
         retried.push(&result.case);
     }
     assert_eq!(retried, ["provider-rejects-login", "provider-rejects-login"]);
-    assert_nothing_of(suite.repo.outside());
+    assert_no_processes_of(suite.repo.outside());
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
+use runner_core::commit_message::grep_pattern;
 use runner_core::layout::RUNNER_DIR;
 use runner_core::model::id::RunId;
 use runner_core::model::object_id::{BranchName, CommitId};
@@ -77,7 +78,7 @@ impl Git {
 
     /// The newest commit of a run that `runner start` made, at or before a commit.
     pub(crate) fn start_commit(&self, run: &RunId, from: &CommitId) -> Result<CommitId, Error> {
-        let subject = format!("^chore\\(loop\\): start run {}$", run.as_str().replace('.', "\\."));
+        let subject = grep_pattern::start_of(run.as_str());
         let args = ["rev-list", "-1", "--extended-regexp", &format!("--grep={subject}"), from.as_str()];
         let found = lossy(&self.call(&args).run()?);
         if found.is_empty() {
@@ -90,7 +91,7 @@ impl Git {
     /// iteration, when HEAD was committed.
     pub(crate) fn last_iteration_time(&self) -> Result<u64, Error> {
         let iteration =
-            self.commit_time(&["--extended-regexp", "--grep=^chore\\(loop\\): run [^ ]+ iter "])?;
+            self.commit_time(&["--extended-regexp", &format!("--grep={}", grep_pattern::any_iteration())])?;
         let time = if iteration.is_empty() { self.commit_time(&[])? } else { iteration };
         time.parse().map_err(|_| Error::GitOutput { command: "log -1 --format=%ct".to_owned() })
     }

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use runner_core::bisect::{Bisect, BisectNext};
+use runner_core::commit_message::CommitKind;
 use runner_core::config::Config;
 use runner_core::layout::Doc;
 use runner_core::model::id::IterationNumber;
 use runner_core::model::object_id::CommitId;
 use runner_core::step::GuardExit;
-use runner_core::verify::{CommitKind, kind};
 
 use crate::error::{Error, UserError};
 use crate::git::{DiffFormat, Git};
@@ -84,7 +84,7 @@ impl BlameSearch {
         let target = resolve(&git, run)?;
         let mut candidates = Vec::new();
         for entry in run_history(&git, &mut git.batch()?, &target)?.entries {
-            let kind = kind(&entry.message);
+            let kind = CommitKind::parse(&entry.message);
             let is_before = candidates.is_empty() && from.is_some() && kind.iter() != from;
             if !is_before {
                 let parent = entry.parents.into_iter().next();
@@ -116,9 +116,9 @@ impl BlameSearch {
         let mut bisect = Bisect::new(self.candidates.len());
         loop {
             match bisect.next() {
-                BisectNext::NeverRed => return Ok(BlameResult::NeverFailed),
-                BisectNext::AlwaysRed => return Ok(BlameResult::AlwaysFailed),
-                BisectNext::Broke { at, is_flaky } => {
+                BisectNext::NeverFailed => return Ok(BlameResult::NeverFailed),
+                BisectNext::AlwaysFailed => return Ok(BlameResult::AlwaysFailed),
+                BisectNext::FirstFailure { at, is_flaky } => {
                     return Ok(BlameResult::Broke { candidate: self.candidate(at)?, is_flaky });
                 }
                 BisectNext::Probe(at) => {
@@ -129,7 +129,7 @@ impl BlameSearch {
                         return Ok(BlameResult::Stopped(code));
                     }
                     let mut step = BisectStep { candidate, outcome, output, left: 0 };
-                    bisect.tell(!step.is_success());
+                    bisect.record(!step.is_success());
                     step.left = bisect.left();
                     on_progress(BlameProgress::Ended(&step));
                 }

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use runner_core::commit_message::CommitKind;
 use runner_core::model::id::{IterationNumber, RunId};
 use runner_core::model::object_id::CommitId;
 use runner_core::model::tree::Tree;
 use runner_core::replay::{RecordedCommit, RecordedSession, Recording, SCHEMA};
 use runner_core::step::{Attempt, GuardRun, LeftFile};
-use runner_core::verify::{CommitKind, is_read, kept, kind};
+use runner_core::verify::{is_read, kept};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, UserError};
@@ -76,7 +77,7 @@ pub fn record(dir: &Path, wanted: Option<&str>) -> Result<Recording, Error> {
         commits.push(RecordedCommit {
             message: text(&entry.message),
             files: changed_files(&mut batch, entry)?,
-            session: match kind(&entry.message) {
+            session: match CommitKind::parse(&entry.message) {
                 CommitKind::Iteration { run_id, iter, .. } => read_session(&git, &run_id, iter, entry)?,
                 CommitKind::Start { .. }
                 | CommitKind::Baseline { .. }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use runner_core::commit_message::CommitKind;
 use runner_core::config::Config;
 use runner_core::layout::Doc;
 use runner_core::model::id::{IterationNumber, RunId};
@@ -11,7 +12,7 @@ use runner_core::model::run_state::RunState;
 use runner_core::step::Outcome;
 use runner_core::verify::{
     AuditBase, AuditFinding, AuditStart, AuditSummary, AuditedCommit, Auditor, CommitAudit, CommitChange,
-    CommitKind, FileAfter, is_read, kept, kind,
+    FileAfter, is_read, kept,
 };
 
 use crate::error::{Error, UserError};
@@ -91,7 +92,7 @@ pub fn verify(
 
 fn is_start(batch: &mut CatFileBatch, commit: &CommitId, run: &RunId) -> Result<bool, Error> {
     let object = batch.commit(commit)?.unwrap_or_default();
-    Ok(kind(&object.message) == CommitKind::Start { run_id: run.clone() })
+    Ok(CommitKind::parse(&object.message) == CommitKind::Start { run_id: run.clone() })
 }
 
 fn new_config(change: &CommitChange) -> Option<&[u8]> {
@@ -186,7 +187,7 @@ impl AuditContext<'_> {
             let id = &entry.logged.id;
             let config =
                 entry.logged.changes.iter().find(|change| change.path == Doc::Config.path().as_bytes());
-            let is_start = matches!(kind(&entry.message), CommitKind::Start { .. });
+            let is_start = matches!(CommitKind::parse(&entry.message), CommitKind::Start { .. });
             if let Some(before) = before.filter(|_| !is_start || config.is_none()) {
                 let after = range.map_or(before, |range| range.after);
                 range = Some(CommitRange { after, tip: id.clone() });

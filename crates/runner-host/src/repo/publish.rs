@@ -7,6 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use runner_core::commit_message::stray_files_subject;
 use runner_core::layout::{Doc, RUNNER_DIR};
 use runner_core::model::id::RunId;
 use runner_core::model::object_id::TreeId;
@@ -250,7 +251,11 @@ fn save_stray_files(git: &Git, index: &Path, entry: &PublishEntry) -> Result<Opt
     if !from_new.iter().any(is_stray) {
         return Ok(None);
     }
-    let message = format!("chore(loop): files found beside the commits of run {}\n", entry.run);
+    let message = format!(
+        "{}
+",
+        stray_files_subject(entry.run.as_str())
+    );
     let commit = git.store_commit(&tree, &entry.new_tip, &message)?;
     let reference = format!("refs/runner/{}/found/{}", entry.run, commit.prefix(8));
     git.move_ref(&reference, None, &commit)?;

@@ -5,9 +5,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use runner_core::commit_message::{CommitKind, MessageParts, Trailer};
 use runner_core::layout::Doc;
+use runner_core::model::agent_output::AgentStatus;
 use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use runner_core::model::object_id::CommitId;
+use runner_core::model::run_state::GuardResult;
 
 use crate::error::Error;
 use crate::fs::atomic;
@@ -49,20 +52,22 @@ pub struct IterationCommit {
     pub iter: IterationNumber,
     /// The node; none in a repair.
     pub node: Option<NodeId>,
-    /// The values in the subject after the node: `status=done guard=pass`.
-    pub subject_values: Vec<(String, String)>,
+    /// The agent's status and the guard's result, from the subject.
+    pub status: AgentStatus,
+    pub guard: GuardResult,
     /// The agent's summary.
     pub summary: String,
     pub trailers: Vec<(String, String)>,
 }
 
 impl IterationCommit {
-    pub fn subject_value(&self, key: &str) -> Option<&str> {
-        self.subject_values.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    /// The value of a trailer; the first one, if there are several.
+    pub fn trailer(&self, trailer: Trailer) -> Option<&str> {
+        self.trailers(trailer).next()
     }
 
-    pub fn trailer(&self, key: &str) -> Option<&str> {
-        self.trailers.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    pub fn trailers(&self, trailer: Trailer) -> impl Iterator<Item = &str> {
+        self.trailers.iter().filter(move |(key, _)| key == trailer.key()).map(|(_, value)| value.as_str())
     }
 }
 
@@ -286,36 +291,25 @@ fn run_branch(line: &str) -> Option<(bool, RunBranch)> {
 /// Parses a commit of `git log`; none if it is not an iteration of the run.
 fn iteration_commit(run: &RunId, fields: &[&[u8]]) -> Option<IterationCommit> {
     let [commit, parents, time, message] = fields else { return None };
-    let message = lossy(message);
-    let (subject, body) = message.split_once('\n').unwrap_or((&message, ""));
-    let mut words = subject.strip_prefix("chore(loop): run ")?.split(' ');
-    if words.next() != Some(run.as_str()) || words.next() != Some("iter") {
+    let kind = CommitKind::parse(message);
+    let node = kind.node().cloned();
+    let CommitKind::Iteration { run_id, iter, status, guard, .. } = kind else { return None };
+    if run_id != *run {
         return None;
     }
-    let iter = words.next()?.parse().ok()?;
-    let node = match words.next()? {
-        "node" => Some(NodeId::new(words.next()?).ok()?),
-        _ => None,
-    };
-    let pair = |text: &str, by: &str| text.split_once(by).map(|(a, b)| (a.to_owned(), b.to_owned()));
-    let is_trailer = |line: &&str| line.starts_with("Runner-");
+    let text = lossy(message);
+    let parts = MessageParts::parse(&text);
+    let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
     Some(IterationCommit {
         commit: CommitId::new(lossy(commit)).ok()?,
         before: lossy(parents).split(' ').next().and_then(|id| CommitId::new(id).ok()),
         unix_secs: lossy(time).parse().unwrap_or_default(),
         iter,
         node,
-        subject_values: words.filter_map(|word| pair(word, "=")).collect(),
-        // The summary is indented, so that no line of it looks like a trailer.
-        summary: body
-            .lines()
-            .filter(|line| !is_trailer(line))
-            .map(str::trim)
-            .collect::<Vec<_>>()
-            .join("\n")
-            .trim()
-            .to_owned(),
-        trailers: body.lines().filter(is_trailer).filter_map(|line| pair(line, ": ")).collect(),
+        status,
+        guard,
+        summary: parts.text(),
+        trailers: parts.trailers.iter().map(owned).collect(),
     })
 }
 
@@ -337,15 +331,15 @@ mod tests {
         )
         .unwrap();
         assert_eq!((commit.iter.get(), commit.node.as_ref().map(NodeId::as_str)), (12, Some("a.b")));
-        assert_eq!(
-            (commit.subject_value("status"), commit.subject_value("guard")),
-            (Some("done"), Some("pass"))
-        );
-        assert_eq!(commit.trailer("Runner-Outcome"), Some("passed"));
+        assert_eq!((commit.status, commit.guard), (AgentStatus::Done, GuardResult::Pass));
+        assert_eq!(commit.trailer(Trailer::Outcome), Some("passed"));
         assert_eq!(commit.summary, "Runner-Outcome: no\ndid it");
         assert_eq!(commit.before.as_ref().map(CommitId::as_str), Some(first.as_str()));
         assert_eq!(commit.unix_secs, 7);
-        assert_eq!(parse("chore(loop): run x iter 3 repair status=retry guard=skipped").unwrap().node, None);
+        assert_eq!(
+            parse("chore(loop): run x iter 0003 repair status=retry guard=skipped").unwrap().node,
+            None
+        );
         for other in ["chore(loop): run y iter 0001 node a", "chore(loop): start run x", "fix: x", ""] {
             assert_eq!(parse(other), None, "{other}");
         }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use runner_core::commit_message::CommitKind;
 use runner_core::layout::Doc;
 use runner_core::model::id::RunId;
 use runner_core::model::object_id::CommitId;
 use runner_core::model::run_state::RunState;
 use runner_core::runs::fork;
-use runner_core::verify::{CommitKind, is_read, kept, kind};
+use runner_core::verify::{is_read, kept};
 
 use crate::error::{Error, UserError};
 use crate::git::{CatFileBatch, EntryMode, Git, Head, LogEntry};
@@ -166,7 +167,7 @@ enum StepBack {
 }
 
 fn step_back(batch: &mut CatFileBatch, commit: &RunCommit, run: &RunId) -> Result<StepBack, Error> {
-    if kind(&commit.message) != (CommitKind::Start { run_id: run.clone() }) {
+    if CommitKind::parse(&commit.message) != (CommitKind::Start { run_id: run.clone() }) {
         return Ok(StepBack::SameRun);
     }
     let before = match commit.parents.first() {
@@ -190,7 +191,7 @@ fn run_commit(batch: &mut CatFileBatch, logged: LogEntry) -> Result<RunCommit, E
 }
 
 fn is_user_commit(entry: &RunCommit) -> bool {
-    matches!(kind(&entry.message), CommitKind::User { .. })
+    matches!(CommitKind::parse(&entry.message), CommitKind::User { .. })
 }
 
 /// The files of a commit that `verify`, `replay` and `log` read.

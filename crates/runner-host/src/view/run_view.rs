@@ -4,16 +4,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
+use runner_core::commit_message::{CommitKind, MessageParts, Trailer};
 use runner_core::layout::Doc;
 use runner_core::model::id::{IterationNumber, NodeId, RunId};
 use runner_core::model::object_id::CommitId;
 use runner_core::model::run_state::RunState;
 use runner_core::model::tree::Tree;
 use runner_core::step::Outcome;
-use runner_core::verify::{CommitKind, IterationTarget, kind};
 use serde_json::Value;
 
-use crate::error::{Error, UserError};
+use crate::error::Error;
 use crate::fs::atomic;
 pub use crate::git::DiffFormat;
 use crate::git::Git;
@@ -57,27 +57,12 @@ pub struct IterationView {
 impl IterationView {
     /// The node it worked on; `None` for a repair.
     pub fn node(&self) -> Option<&NodeId> {
-        match &self.kind {
-            CommitKind::Iteration { target: IterationTarget::Node(node), .. } => Some(node),
-            CommitKind::Iteration { .. }
-            | CommitKind::Start { .. }
-            | CommitKind::Baseline { .. }
-            | CommitKind::Edit { .. }
-            | CommitKind::Malformed { .. }
-            | CommitKind::User { .. } => None,
-        }
+        self.kind.node()
     }
 
     /// The run it belongs to. The older iterations of a fork belong to the original run.
     pub fn run(&self) -> Option<&RunId> {
-        match &self.kind {
-            CommitKind::Iteration { run_id, .. } => Some(run_id),
-            CommitKind::Start { .. }
-            | CommitKind::Baseline { .. }
-            | CommitKind::Edit { .. }
-            | CommitKind::Malformed { .. }
-            | CommitKind::User { .. } => None,
-        }
+        self.kind.run_id()
     }
 
     /// A number from meta.json.
@@ -138,10 +123,15 @@ impl RunView {
         Ok(bytes.and_then(|bytes| RunState::decode(&bytes).ok()))
     }
 
-    /// What an iteration changed, as git shows it; without paths, all but the runner's own files.
-    pub fn diff(&self, seen: &IterationView, form: DiffFormat, paths: &[String]) -> Result<Vec<u8>, Error> {
-        let parent = seen.parent.as_ref().ok_or(UserError::NoCommit)?;
-        self.git.show_diff(parent, &seen.commit, form, paths)
+    /// What an iteration changed, as `git diff` prints it. Without paths, all files but the runner's own.
+    pub fn diff(
+        &self,
+        iteration: &IterationView,
+        format: DiffFormat,
+        paths: &[String],
+    ) -> Result<Vec<u8>, Error> {
+        let parent = iteration.parent.as_ref().ok_or(Error::Internal("an iteration has no parent commit"))?;
+        self.git.show_diff(parent, &iteration.commit, format, paths)
     }
 }
 
@@ -162,7 +152,7 @@ impl TextPattern {
     }
 }
 
-/// Whether a runner is at work in the repository that a folder lies in.
+/// Whether a runner holds the lock of the repository that contains `folder`, which may not exist itself.
 pub fn is_locked(folder: &Path) -> Result<bool, Error> {
     let existing = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(folder);
     let lock = Git::open(existing)?.paths().lock();
@@ -170,19 +160,15 @@ pub fn is_locked(folder: &Path) -> Result<bool, Error> {
 }
 
 fn iteration_view(entry: RunCommit) -> Option<IterationView> {
-    let kind = kind(&entry.message);
+    let kind = CommitKind::parse(&entry.message);
     let iter = kind.iter()?;
     let text = String::from_utf8_lossy(&entry.message);
-    let trailer = |line: &str, key: &str| line.strip_prefix(key)?.strip_prefix(": ").map(str::to_owned);
-    let outcome = text.lines().find_map(|line| trailer(line, "Runner-Outcome"));
-    let is_annotation = |line: &&str| line.starts_with("Runner-") && line.contains("-Mark: ");
-    let annotations = text.lines().filter(is_annotation).filter_map(|line| line.split_once(": "));
-    let body: Vec<&str> = text.lines().skip(1).filter_map(|line| line.strip_prefix("  ")).collect();
+    let message = MessageParts::parse(&text);
     Some(IterationView {
         iter,
-        outcome: outcome.and_then(|name| Outcome::from_name(&name)),
-        body: body.join("\n"),
-        annotations: annotations.map(|(_, annotation)| annotation.to_owned()).collect(),
+        outcome: message.value(Trailer::Outcome).and_then(Outcome::from_name),
+        body: message.text(),
+        annotations: message.values(Trailer::Annotation).map(str::to_owned).collect(),
         files: entry.logged.changes.iter().filter(|change| !is_runner_path(&change.path)).count(),
         commit: entry.logged.id,
         parent: entry.parents.into_iter().next(),

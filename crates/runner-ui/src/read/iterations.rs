@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use runner_core::commit_message::Trailer;
 use runner_core::labels::annotation_text;
 use runner_core::model::id::IterationNumber;
 use runner_core::step::{AttemptCharge, Event, GuardExit, RecordedEvent, RecordedIteration};
@@ -86,17 +87,16 @@ fn is_planned(event: &Event) -> bool {
 }
 
 fn commit_row(commit: &IterationCommit) -> IterationRow {
-    let exit = commit.trailer("Runner-Guard-Exit").map(one_line);
-    let annotations = commit.trailers.iter().filter(|(key, _)| key.ends_with("-Mark"));
+    let exit = commit.trailer(Trailer::GuardExit).map(one_line);
     IterationRow {
         node: commit.node.as_ref().map(ToString::to_string),
-        outcome: commit.trailer("Runner-Outcome").map(one_line),
-        status: commit.subject_value("status").map(one_line),
-        guard: commit.subject_value("guard").map(one_line),
+        outcome: commit.trailer(Trailer::Outcome).map(one_line),
+        status: Some(commit.status.as_str().to_owned()),
+        guard: Some(commit.guard.as_str().to_owned()),
         guard_exit: exit.map(|exit| if exit.starts_with("signal") { exit } else { format!("code {exit}") }),
-        is_charged: commit.trailer("Runner-Attempt") == Some("charged"),
+        is_charged: commit.trailer(Trailer::Attempt) == Some(AttemptCharge::Charged.as_str()),
         summary: commit.summary.clone(),
-        annotations: annotations.map(|(_, value)| one_line(value)).collect(),
+        annotations: commit.trailers(Trailer::Annotation).map(one_line).collect(),
         ended_ms: Some(commit.unix_secs.saturating_mul(1000)),
         commit: Some(commit.commit.to_string()),
         commit_before: commit.before.as_ref().map(ToString::to_string),
@@ -264,8 +264,10 @@ pub(crate) fn file_sizes(folder: &ConfinedDir) -> Vec<FileSize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use runner_core::model::agent_output::AgentStatus;
     use runner_core::model::id::NodeId;
     use runner_core::model::object_id::CommitId;
+    use runner_core::model::run_state::GuardResult;
 
     fn commit(iter: u32, outcome: &str) -> IterationCommit {
         let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
@@ -275,13 +277,14 @@ mod tests {
             unix_secs: 7,
             iter: IterationNumber::new(iter).unwrap(),
             node: Some(NodeId::root()),
-            subject_values: vec![pair("status", "done"), pair("guard", "pass")],
+            status: AgentStatus::Done,
+            guard: GuardResult::Pass,
             summary: "all done".to_owned(),
             trailers: vec![
                 pair("Runner-Outcome", outcome),
                 pair("Runner-Attempt", "charged"),
                 pair("Runner-Guard-Exit", "0"),
-                pair("Runner-Guard-Mark", "restored check"),
+                pair("Runner-Annotation", "guard-file-restored check"),
             ],
         }
     }
@@ -292,7 +295,10 @@ mod tests {
         let row = IterationRecord::CommitOnly.into_row(iter, Some(&commit(3, "dissolved")));
         assert_eq!((row.iter, row.outcome.as_deref(), row.has_logs), (3, Some("dissolved"), false));
         assert_eq!((row.guard_exit.as_deref(), row.is_charged), (Some("code 0"), true));
-        assert_eq!((row.annotations, row.ended_ms), (vec!["restored check".to_owned()], Some(7000)));
+        assert_eq!(
+            (row.annotations, row.ended_ms),
+            (vec!["guard-file-restored check".to_owned()], Some(7000))
+        );
     }
 
     #[test]

@@ -95,7 +95,7 @@ pub(crate) fn node_detail(
         iter: history.iter.get(),
         outcome: history.outcome.as_str().to_owned(),
         summary: history.summary.clone(),
-        notes: history.notes.clone(),
+        notes: history.note_lines(),
         guard_output: history.guard_output.clone(),
     });
     Some(NodeDetail {

@@ -61,7 +61,7 @@ pub(super) fn plain(line: &str) -> String {
 }
 
 fn agent_lines(event: &AgentEvent) -> Vec<StyledLine> {
-    let mut lines = activity_lines(&event.said);
+    let mut lines = activity_lines(&event.kind);
     if event.parent.is_some() {
         lines.iter_mut().for_each(|line| line.text.insert_str(0, "  "));
     }

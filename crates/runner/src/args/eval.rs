@@ -7,7 +7,7 @@ use clap::Args;
 /// Evaluate agents on many cases
 ///
 /// Runs real loops on declarative cases and summarises the results, on one machine or a cluster. `runner-eval` is
-/// found beside `runner` or on the PATH; arguments after `eval` are passed to it, and `runner-eval --help` lists them.
+/// found beside `runner` or on PATH; arguments after `eval` are passed to it, and `runner-eval --help` lists them.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   runner eval list

@@ -8,7 +8,7 @@ use super::RunArg;
 
 /// Open the web UI
 ///
-/// Serves a read-only page on this machine with `runner-ui`, which is found beside `runner` or on the PATH. Arguments
+/// Serves a read-only page on this machine with `runner-ui`, which is found beside `runner` or on PATH. Arguments
 /// after `ui` are passed to runner-ui; `runner-ui --help` lists them.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:

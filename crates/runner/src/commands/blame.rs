@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use runner_core::commit_message::{CommitKind, IterationTarget};
 use runner_core::model::id::{IterationNumber, NodeId};
 use runner_core::model::tree::Node;
 use runner_core::step::{GuardExit, Outcome};
-use runner_core::verify::{CommitKind, IterationTarget};
 use runner_host::ops::blame::{BisectStep, BlameCandidate, BlameProgress, BlameResult, BlameSearch};
 use runner_host::ops::guard_rerun::GuardRerunOutcome;
 use runner_host::view::run_view::{IterationView, RunView};
@@ -118,7 +118,7 @@ fn describe(candidate: &BlameCandidate) -> String {
         CommitKind::Iteration { iter, target: IterationTarget::Repair, .. } => format!("#{iter} repair"),
         CommitKind::Start { .. } => "start".to_owned(),
         CommitKind::Baseline { .. } => "baseline".to_owned(),
-        CommitKind::Edit { edit, .. } => format!("edit: {}", short(edit)),
+        CommitKind::Edit { edit, .. } => format!("edit: {}", short(&edit.to_string())),
         CommitKind::Malformed { subject } | CommitKind::User { subject } => {
             format!("user commit: {}", short(subject))
         }

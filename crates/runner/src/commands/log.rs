@@ -144,7 +144,7 @@ impl CommandOutput for NoOutput {
         String::new()
     }
 
-    fn ends_lines(&self) -> bool {
+    fn ends_json_lines(&self) -> bool {
         true
     }
 }

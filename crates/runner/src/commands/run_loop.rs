@@ -183,7 +183,7 @@ impl CommandOutput for LoopOutput {
         self.status.as_ref().map(|status| self.summary.draw(status, self.took, styler)).unwrap_or_default()
     }
 
-    fn ends_lines(&self) -> bool {
+    fn ends_json_lines(&self) -> bool {
         true
     }
 

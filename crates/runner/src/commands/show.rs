@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use runner_core::commit_message::CommitKind;
 use runner_core::labels::{NodeState, NodeStates};
 use runner_core::model::id::NodeId;
-use runner_core::model::run_state::NodeHistory;
+use runner_core::model::run_state::{NodeHistory, RunState};
 use runner_core::model::tree::{Node, path_text};
 use runner_core::text::lines;
-use runner_core::verify::CommitKind;
 use runner_host::view::run_view::{DiffFormat, IterationView, RunView};
 use runner_term::format::{clock, dollars};
 use runner_term::{CommandError, CommandOutput, Glyph, KeyValueLine, Styler, TextRole};
@@ -33,8 +33,7 @@ pub(crate) fn run(dir: &Path, args: &ShowArgs) -> Result<Box<dyn CommandOutput>,
             let iteration = committed_iteration(iter, &view, WHAT)?.clone();
             let numstat = view.diff(&iteration, DiffFormat::Stat, &[]).map_err(failed)?;
             let state = view.state_after(&iteration).map_err(failed)?;
-            let summary =
-                state.and_then(|state| state.last_summary).unwrap_or_else(|| iteration.body.clone());
+            let summary = state.as_ref().and_then(RunState::last_note).unwrap_or(&iteration.body).to_owned();
             Ok(Box::new(ShowIterationOutput { iteration, summary, files: parse_numstat(&numstat) }))
         }
     }

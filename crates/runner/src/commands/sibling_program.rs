@@ -6,11 +6,11 @@ use std::io::ErrorKind;
 use runner_term::{CommandError, CommandExit};
 use supervise::executables::exec_sibling;
 
-/// Executes the program, found beside `runner` or on the PATH. Returns only if that fails.
+/// Executes the program, found beside `runner` or on PATH. Returns only if that fails.
 pub(super) fn exec(program: &str, args: &[OsString]) -> CommandError {
     let error = exec_sibling(program, args);
     let cause = if error.kind() == ErrorKind::NotFound {
-        format!("`{program}` is neither beside `runner` nor on the PATH")
+        format!("`{program}` is neither beside `runner` nor on PATH")
     } else {
         error.to_string()
     };

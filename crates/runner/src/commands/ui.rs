@@ -36,7 +36,7 @@ pub(crate) fn export(global: &GlobalArgs, args: &ExportArgs) -> CommandError {
 }
 
 fn common_args(global: &GlobalArgs) -> Vec<OsString> {
-    let mut program_args: Vec<OsString> = vec!["--project-dir".into(), global.directory.clone().into()];
+    let mut program_args: Vec<OsString> = vec!["--project-dir".into(), global.project_dir.clone().into()];
     program_args.extend(global.json.then(|| "--json".into()));
     program_args
 }

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use runner_core::commit_message::{CommitKind, IterationTarget};
 use runner_core::step::{GuardExit, Outcome};
-use runner_core::verify::{AuditFinding, CommitAudit, CommitKind, IterationTarget};
+use runner_core::verify::{AuditFinding, CommitAudit};
 use runner_host::ops::guard_rerun::{GuardRerunOutcome, GuardRerunner};
 use runner_host::ops::verify::{AuditResult, PassingCommit, verify};
 use runner_term::format::counted;
@@ -107,7 +108,7 @@ impl CommitAuditOutput<'_> {
             CommitKind::Iteration { target: IterationTarget::Node(node), .. } => node.to_string(),
             CommitKind::Iteration { target: IterationTarget::Repair, .. } => "repair".to_owned(),
             CommitKind::Baseline { guard, .. } => format!("guard {}", guard.as_str()),
-            CommitKind::Edit { edit, .. } => edit.clone(),
+            CommitKind::Edit { edit, .. } => edit.to_string(),
             CommitKind::Malformed { subject } | CommitKind::User { subject } => short(subject),
         }
     }

@@ -37,8 +37,8 @@ impl CommandOutput for EventOutput<'_> {
                 }
             }
             Event::Agent { iter, activity, .. } => {
-                let Some(text) = agent_event_line::line(&activity.said) else { return Vec::new() };
-                line.with("iter", iter).with("kind", activity.said.kind()).with("text", text)
+                let Some(text) = agent_event_line::line(&activity.kind) else { return Vec::new() };
+                line.with("iter", iter).with("kind", activity.kind.name()).with("text", text)
             }
             Event::BaselineStarted { command } => line.with("command", command_text(command)),
             Event::BaselineEnded { guard, exit, .. } => line.with("guard", guard.as_str()).with("exit", exit),

@@ -1,54 +1,50 @@
 //! The message of an edit's commit: a function of the edit, and of what it was made on.
 
 use super::{EditableDocs, UserEdit};
+use crate::commit_message::{CommitKind, CommitMessage, EditSubject, NodeVerb, Trailer};
 use crate::model::digest::Sha256;
 use crate::model::id::{NodeId, RunId};
 use crate::model::run_state::{RunState, SEMANTICS};
-use crate::step::message::TAKEN_IN;
 use crate::text::{head, one_line};
 
-/// The trailer that holds the edit itself, as JSON.
-pub(crate) const EDIT: &str = "Runner-Edit";
+/// The most bytes of a text in the body.
+const BODY_BYTES_MAX: usize = 200;
 
-/// How much of a text stands in the message for people.
-const SAID_BYTES_MAX: usize = 200;
-
-/// The message of the commit that holds `after`, which takes in so many commits of the user's own.
+/// The message of the commit that holds `after`.
 pub fn message(
     run: &RunId,
     edit: &UserEdit,
     after: &EditableDocs,
     state: &RunState,
-    own_commits: u32,
+    user_commits: u32,
 ) -> String {
     let json = serde_json::to_string(edit).unwrap_or_default();
-    let taken_in = if own_commits > 0 { format!("{TAKEN_IN}: {own_commits}\n") } else { String::new() };
-    format!(
-        "chore(loop): run {run} edit {}\n\n{}{EDIT}: {json}\nRunner-Tree: {}\nRunner-State: {}\n\
-         Runner-Semantics: {SEMANTICS}\n{taken_in}",
-        subject(edit),
-        said(edit),
-        Sha256::of(after.tree.bytes()),
-        Sha256::of(&state.to_bytes()),
-    )
+    CommitMessage::new(CommitKind::Edit { run_id: run.clone(), edit: subject(edit) })
+        .body(&body(edit))
+        .trailer(Trailer::Edit, json)
+        .trailer(Trailer::Tree, Sha256::of(after.tree.bytes()))
+        .trailer(Trailer::State, Sha256::of(&state.to_bytes()))
+        .trailer(Trailer::Semantics, SEMANTICS)
+        .user_commits(user_commits)
+        .to_string()
 }
 
-fn subject(edit: &UserEdit) -> String {
-    let of = |verb: &str, node: &NodeId| format!("node {verb} {node}");
+fn subject(edit: &UserEdit) -> EditSubject {
+    let of = |verb, node: &NodeId| EditSubject::Node { verb, node: node.clone() };
     match edit {
-        UserEdit::Add { node, .. } => of("add", &node.id),
-        UserEdit::Edit { node, .. } => of("edit", node),
-        UserEdit::Split { node, .. } => of("split", node),
-        UserEdit::Remove { node } => of("remove", node),
-        UserEdit::Move { node, .. } => of("move", node),
-        UserEdit::Allow { node, .. } => of("allow", node),
-        UserEdit::Answer { question, .. } => format!("answer {question}"),
-        UserEdit::Note { .. } => "note".to_owned(),
+        UserEdit::Add { node, .. } => of(NodeVerb::Add, &node.id),
+        UserEdit::Edit { node, .. } => of(NodeVerb::Edit, node),
+        UserEdit::Split { node, .. } => of(NodeVerb::Split, node),
+        UserEdit::Remove { node } => of(NodeVerb::Remove, node),
+        UserEdit::Move { node, .. } => of(NodeVerb::Move, node),
+        UserEdit::Allow { node, .. } => of(NodeVerb::Allow, node),
+        UserEdit::Answer { question, .. } => EditSubject::Answer { question: *question },
+        UserEdit::Note { .. } => EditSubject::Note,
     }
 }
 
-/// The edit in words, a paragraph of its own, indented like the words of agents; or nothing.
-fn said(edit: &UserEdit) -> String {
+/// The edit in one line for people; empty if the subject says it all.
+fn body(edit: &UserEdit) -> String {
     let text = match edit {
         UserEdit::Add { under, node, .. } => format!("under {under}: {}", node.title),
         UserEdit::Split { into, .. } => {
@@ -60,8 +56,7 @@ fn said(edit: &UserEdit) -> String {
         UserEdit::Edit { .. } | UserEdit::Remove { .. } => String::new(),
     };
     let line = one_line(&text);
-    let line = head(line.trim(), SAID_BYTES_MAX).trim_end();
-    if line.is_empty() { String::new() } else { format!("  {line}\n\n") }
+    head(line.trim(), BODY_BYTES_MAX).trim_end().to_owned()
 }
 
 #[cfg(test)]
@@ -86,7 +81,7 @@ mod tests {
         let (sha_tree, sha_state) = (Sha256::of(after.tree.bytes()), Sha256::of(&state.to_bytes()));
         let taken_in = match own_commits {
             0 => String::new(),
-            count => format!("Runner-Taken-In: {count}\n"),
+            count => format!("Runner-User-Commits: {count}\n"),
         };
         let end =
             format!("\nRunner-Tree: {sha_tree}\nRunner-State: {sha_state}\nRunner-Semantics: 1\n{taken_in}");

@@ -1,17 +1,17 @@
-//! Sessions that do not work on a leaf: repairs, and replanning.
+//! Sessions that do not work on a leaf: repairs and replans.
 
 use super::*;
 
 #[test]
-fn an_invalid_tree_goes_back_and_is_repaired_a_bounded_number_of_times() {
+fn an_invalid_tree_is_restored_and_repaired_a_bounded_number_of_times() {
     let mut now = snapshot();
     let broken =
         || Attempt { tree: LeftFile::Bytes(b"{\"version\": 1".to_vec()), ..attempt("done", now.tree.root()) };
-    let spoiled = broken();
-    let transition = settled(&now, spoiled.clone(), &GuardRun::Skipped);
+    let invalid = broken();
+    let transition = settled(&now, invalid.clone(), &GuardRun::Skipped);
     assert_eq!(transition.outcome, Outcome::InvalidTree);
     assert_eq!(leaf(&transition.tree, "second").attempts, 1, "it costs the leaf an attempt");
-    assert!(!interpret(&now, &job(&now), spoiled.clone()).wants_guard(&job(&now)));
+    assert!(!interpret(&now, &job(&now), invalid.clone()).wants_guard(&job(&now)));
     now = after(&now, &transition);
     for (nth, outcome) in [(1, Outcome::RepairFailed), (2, Outcome::RepairAbandoned)] {
         let job = job(&now);
@@ -20,7 +20,7 @@ fn an_invalid_tree_goes_back_and_is_repaired_a_bounded_number_of_times() {
             (SessionMode::Repair, None, Ordinal { nth, of: 2 })
         );
         assert!(job.prompt.text.contains("{\"version\": 1"));
-        let transition = settled(&now, spoiled.clone(), &GuardRun::Skipped);
+        let transition = settled(&now, invalid.clone(), &GuardRun::Skipped);
         assert_eq!((transition.outcome, transition.meta.charge), (outcome, AttemptCharge::Free));
         let subject = transition.message.lines().next().unwrap();
         assert!(subject.ends_with(" repair status=retry guard=skipped"), "{subject}");
@@ -29,15 +29,15 @@ fn an_invalid_tree_goes_back_and_is_repaired_a_bounded_number_of_times() {
     assert_eq!(
         job(&now).target,
         SessionTarget::Leaf(id("second")),
-        "the loop goes on from the last valid tree"
+        "the loop continues from the last valid tree"
     );
 }
 
 #[test]
-fn a_repair_takes_a_valid_tree() {
+fn a_repair_accepts_a_valid_tree() {
     let first = snapshot();
-    let spoiled = Attempt { tree: LeftFile::Missing, ..attempt("decomposed", first.tree.root()) };
-    let now = after(&first, &settled(&first, spoiled, &GuardRun::Skipped));
+    let invalid = Attempt { tree: LeftFile::Missing, ..attempt("decomposed", first.tree.root()) };
+    let now = after(&first, &settled(&first, invalid, &GuardRun::Skipped));
     let mut root = now.tree.root().clone();
     root.children[1].children.push(node("part", 0, Vec::new()));
     let transition = settled(&now, attempt("done", &root), &GuardRun::Skipped);
@@ -72,20 +72,20 @@ fn a_stuck_leaf_is_replanned_once_and_must_change() {
     assert_eq!(
         job(&after(&stuck, &crashed)).target,
         SessionTarget::Replan(id("second")),
-        "no answer, no replanning used"
+        "a session without an answer uses up no replan"
     );
 }
 
 #[test]
-fn a_repair_of_a_replanning_grants_what_the_replanning_would_have() {
-    let replanning = {
+fn a_repair_of_a_replan_grants_the_same_attempts_as_the_replan() {
+    let replan = {
         let mut stuck = with_root(snapshot(), |root| root.children[1].attempts = 3);
         stuck.config.on_stuck = OnStuck::Replan;
         stuck
     };
-    let spoil = |now: &Snapshot| {
-        let spoiled = Attempt { tree: LeftFile::Missing, ..attempt("retry", now.tree.root()) };
-        let now = after(now, &settled(now, spoiled, &GuardRun::Skipped));
+    let reject_tree = |now: &Snapshot| {
+        let invalid = Attempt { tree: LeftFile::Missing, ..attempt("retry", now.tree.root()) };
+        let now = after(now, &settled(now, invalid, &GuardRun::Skipped));
         assert_eq!(job(&now).target.mode(), SessionMode::Repair);
         now
     };
@@ -95,14 +95,14 @@ fn a_repair_of_a_replanning_grants_what_the_replanning_would_have() {
         let transition = settled(now, attempt("retry", &root), &GuardRun::Skipped);
         assert_eq!(transition.outcome, Outcome::Repaired);
         let edits: Vec<&NodeId> = transition.meta.plan_edits.iter().map(|edit| &edit.node).collect();
-        assert_eq!(edits, [&id("second")], "what the repair changed is on record");
+        assert_eq!(edits, [&id("second")], "the repair's changes are recorded");
         transition
     };
-    let mended = spoil(&replanning);
-    assert_eq!(leaf(&rewritten(&mended).tree, "second").max_attempts, 6, "new attempts for a new goal");
-    let same = settled(&mended, attempt("retry", mended.tree.root()), &GuardRun::Skipped);
-    assert_eq!(leaf(&same.tree, "second").max_attempts, 3, "the same goal has had its attempts");
+    let repaired = reject_tree(&replan);
+    assert_eq!(leaf(&rewritten(&repaired).tree, "second").max_attempts, 6, "new attempts for a new goal");
+    let same = settled(&repaired, attempt("retry", repaired.tree.root()), &GuardRun::Skipped);
+    assert_eq!(leaf(&same.tree, "second").max_attempts, 3, "the same goal gets no new attempts");
     assert_eq!((same.outcome, same.meta.plan_edits.is_empty()), (Outcome::Repaired, true));
-    let of_a_leaf = rewritten(&spoil(&snapshot()));
+    let of_a_leaf = rewritten(&reject_tree(&snapshot()));
     assert_eq!(leaf(&of_a_leaf.tree, "second").max_attempts, 3, "a repair alone grants nothing");
 }

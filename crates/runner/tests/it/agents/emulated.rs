@@ -56,7 +56,7 @@ fn step(sandbox: &TestRepo) -> testkit::test_repo::RunOutput {
 }
 
 fn agent_events(sandbox: &TestRepo) -> Vec<Value> {
-    let events = sandbox.logged(1, "events.jsonl");
+    let events = sandbox.iteration_file(1, "events.jsonl");
     let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     events.filter(|event| event["event"] == "agent").collect()
 }
@@ -78,10 +78,10 @@ fn codex_session_is_parsed_recorded_and_passed() {
     assert_eq!((&usage["cost_microdollars"], &usage["cost_source"]), (&Value::Null, &json!("unknown")));
     let kinds: Vec<Value> = agent_events(&sandbox).iter().map(|event| event["kind"].clone()).collect();
     assert_eq!(kinds, ["session", "command", "usage", "finished"]);
-    let raw = sandbox.logged(1, "stream.jsonl");
+    let raw = sandbox.iteration_file(1, "stream.jsonl");
     let first: Value = serde_json::from_str(raw.lines().next().unwrap()).unwrap();
     assert_eq!(first["raw"]["thread_id"], "t-1");
-    assert_eq!(sandbox.read("prompt.txt"), sandbox.logged(1, "prompt.md"));
+    assert_eq!(sandbox.read("prompt.txt"), sandbox.iteration_file(1, "prompt.md"));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn claude_session_is_parsed_recorded_and_passed() {
     let usage = &meta["usage"];
     assert_eq!((&usage["input_tokens"], &usage["cached_input_tokens"]), (&json!(20), &json!(5)));
     assert_eq!((&usage["cost_microdollars"], &usage["cost_source"]), (&json!(10_700), &json!("reported")));
-    assert_eq!(sandbox.logged(1, "output.json"), r#"{"status":"done","summary":"did it"}"#);
+    assert_eq!(sandbox.iteration_file(1, "output.json"), r#"{"status":"done","summary":"did it"}"#);
     let schema: Value = serde_json::from_str(&sandbox.read("schema.txt")).unwrap();
     assert_eq!((&schema["$schema"], &schema["required"]), (&Value::Null, &json!(["status", "summary"])));
 }
@@ -140,7 +140,7 @@ fn agent_that_cannot_start_is_reported_with_a_fix() {
     let output = step(&sandbox).ok();
     assert!(output.stdout.contains("error: unexpected argument"), "{}", output.stdout);
     assert_eq!(sandbox.meta(1)["outcome"], "agent_crashed");
-    assert_eq!(sandbox.logged(1, "executor.err.log"), "error: unexpected argument\n");
+    assert_eq!(sandbox.iteration_file(1, "executor.err.log"), "error: unexpected argument\n");
     let missing =
         RunBuilder::new(RUNNER).executor("kind = \"claude\"\nprogram = \"/no/such/claude\"").start();
     let output = missing.runner(&["step"]).ok();

@@ -38,7 +38,11 @@ fn works(preset: &str, model: &str, path: &str, reported: ReportedUsage) {
     let setup = RunBuilder::new(RUNNER).executor(&keys).executor_keys("").guard("grep -qx hello hello.txt");
     let sandbox = started(&setup.keys("iteration_timeout_secs = 110"));
     let step = run(&mut command(&sandbox, &["step"]));
-    let log = format!("{}\n{}", sandbox.logged(1, "executor.log"), sandbox.logged(1, "executor.err.log"));
+    let log = format!(
+        "{}\n{}",
+        sandbox.iteration_file(1, "executor.log"),
+        sandbox.iteration_file(1, "executor.err.log")
+    );
     assert_eq!(sandbox.outcomes(), ["passed"], "{}{}{log}", step.stdout, step.stderr);
     let meta = sandbox.meta(1);
     assert_eq!(meta["sandbox"], "bubblewrap");
@@ -48,7 +52,7 @@ fn works(preset: &str, model: &str, path: &str, reported: ReportedUsage) {
         "{}",
         meta["usage"]
     );
-    let events = sandbox.logged(1, "events.jsonl");
+    let events = sandbox.iteration_file(1, "events.jsonl");
     for kind in ["session", "command", "message", "finished"] {
         assert!(events.contains(&format!("\"kind\":\"{kind}\"")), "{kind}: {events}");
     }

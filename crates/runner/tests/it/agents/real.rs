@@ -54,7 +54,14 @@ fn whole_run(kind: &str) -> TestRepo {
     let model = model_of(WHOLE_RUN);
     let sandbox = started(&setup(kind, &model.url()));
     let ended = ran(&sandbox, &["loop"]);
-    assert_eq!(ended.code, Some(0), "{}{}{}", ended.stdout, ended.stderr, sandbox.logged(1, "executor.log"));
+    assert_eq!(
+        ended.code,
+        Some(0),
+        "{}{}{}",
+        ended.stdout,
+        ended.stderr,
+        sandbox.iteration_file(1, "executor.log")
+    );
     assert_eq!(sandbox.outcomes(), ["decomposed", "passed", "guard_failed", "passed"]);
     assert_eq!(sandbox.runner(&["validate"]).ok().value("valid"), Some("true problems=0"));
     assert_sound(&sandbox);
@@ -64,7 +71,7 @@ fn whole_run(kind: &str) -> TestRepo {
             usage["input_tokens"].as_u64() > Some(0) && usage["output_tokens"].as_u64() > Some(0),
             "{usage}"
         );
-        let events = sandbox.logged(iter, "events.jsonl");
+        let events = sandbox.iteration_file(iter, "events.jsonl");
         let is_agents = |line: &&str| serde_json::from_str::<Value>(line).unwrap()["event"] == "agent";
         assert!(events.lines().filter(is_agents).count() >= 2, "{events}");
     }
@@ -147,7 +154,12 @@ fn answer_that_violates_the_schema_is_no_answer() {
         let model = model_of(&format!("[[part]]\n[[part.step]]\ndo.final = {answer}\n"));
         let sandbox = started(&setup(kind, &model.url()));
         ran(&sandbox, &["step"]);
-        assert_eq!(sandbox.outcomes(), ["no_answer"], "{kind}: {}", sandbox.logged(1, "executor.log"));
+        assert_eq!(
+            sandbox.outcomes(),
+            ["no_answer"],
+            "{kind}: {}",
+            sandbox.iteration_file(1, "executor.log")
+        );
         assert_eq!(sandbox.tree()["root"]["attempts"], 0, "{kind}");
         assert_sound(&sandbox);
     }
@@ -166,7 +178,7 @@ fn claudes_subscription_limit_reports_its_reset_time() {
     sandbox.write(".runner/state/config.toml", config);
     sandbox.runner(&["start"]).ok();
     run(command(&sandbox, &["step"]).env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-dummy")).ok();
-    assert_eq!(sandbox.outcomes(), ["usage_limit"], "{}", sandbox.logged(1, "executor.log"));
+    assert_eq!(sandbox.outcomes(), ["usage_limit"], "{}", sandbox.iteration_file(1, "executor.log"));
     assert_eq!(sandbox.meta(1)["exit"]["fault"]["resets_unix_secs"], 1_900_000_000);
     let state = sandbox.runner(&["status", "--json"]).ok().stdout;
     assert_eq!(serde_json::from_str::<Value>(&state).unwrap()["state"], "waiting");

@@ -19,7 +19,13 @@ fn tried(kind: &str, tools: &str, steps: &str) -> (TestRepo, ScriptedModel) {
     sandbox.write(TOOLS, tools);
     sandbox.runner(&["start"]).ok();
     let step = ran(&sandbox, &["step"]);
-    assert_eq!(sandbox.outcomes(), ["retry"], "{kind}: {}{}", step.stdout, sandbox.logged(1, "executor.log"));
+    assert_eq!(
+        sandbox.outcomes(),
+        ["retry"],
+        "{kind}: {}{}",
+        step.stdout,
+        sandbox.iteration_file(1, "executor.log")
+    );
     assert_sound(&sandbox);
     (sandbox, model)
 }
@@ -44,7 +50,7 @@ fn claude_gets_only_the_tools_that_the_node_allows() {
     for denied in ["NotebookEdit", "WebFetch", "WebSearch"] {
         assert!(!tools.contains(&denied.to_owned()), "{denied} among {tools:?}");
     }
-    assert_eq!(sandbox.read("net.txt"), "cut off\n", "{}", sandbox.logged(1, "executor.log"));
+    assert_eq!(sandbox.read("net.txt"), "cut off\n", "{}", sandbox.iteration_file(1, "executor.log"));
     let (_, model) = tried("claude", r#"{"allow": ["Read", "Bash"], "deny": ["Bash"]}"#, "");
     assert_eq!(offered(&model), ["Read", "StructuredOutput"]);
 }
@@ -70,7 +76,7 @@ const PLACES: &str = "[[part.step]]\ndo.shell = 'for place in $HOME/x .git/x ins
 fn commands_of_both_agents_stay_inside_the_sandbox() {
     for (kind, level) in [("codex", "own"), ("claude", "bubblewrap")] {
         let (sandbox, _) = tried(kind, "{}", PLACES);
-        let log = sandbox.logged(1, "executor.log");
+        let log = sandbox.iteration_file(1, "executor.log");
         assert_eq!(sandbox.read("tried.txt"), "could not\ncould not\ncould\ncould not\n", "{kind}: {log}");
         assert_eq!(sandbox.meta(1)["sandbox"], level);
     }
@@ -86,7 +92,7 @@ fn both_agents_write_to_the_nodes_folders_and_anywhere_without_a_sandbox() {
         sandbox.write(TOOLS, format!("{{\"writable\": [\"{}\"]}}", cache.display()));
         sandbox.runner(&["start"]).ok();
         ran(&sandbox, &["step"]);
-        let log = sandbox.logged(1, "executor.log");
+        let log = sandbox.iteration_file(1, "executor.log");
         assert_eq!(sandbox.read("tried.txt"), "could not\ncould not\ncould\ncould\n", "{kind}: {log}");
 
         let off = started(&setup(kind, &model.url()).executor_keys("sandbox = \"off\""));
@@ -111,7 +117,7 @@ fn claudes_own_tools_change_no_file_outside_the_repository() {
     sandbox.write(".runner/state/config.toml", config);
     sandbox.runner(&["start"]).ok();
     ran(&sandbox, &["step"]);
-    let log = sandbox.logged(1, "executor.log");
+    let log = sandbox.iteration_file(1, "executor.log");
     assert_eq!((outside.exists(), inside.exists()), (false, true), "{log}");
     assert!(log.contains("this session may not write"), "{log}");
 }

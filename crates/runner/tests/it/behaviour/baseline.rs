@@ -50,10 +50,12 @@ fn failing_baseline_is_reported_at_once_and_in_later_prompts() {
         status.contains("baseline=\"the guard already failed before the first session (exit 1)\""),
         "{status}"
     );
-    assert!(!sandbox.logged(1, "prompt.md").contains("the door is open"));
-    let prompt = sandbox.logged(2, "prompt.md");
+    assert!(!sandbox.iteration_file(1, "prompt.md").contains("the door is open"));
+    let prompt = sandbox.iteration_file(2, "prompt.md");
     assert!(
-        prompt.contains("The guard printed exactly this before the first session of the run, too."),
+        prompt.contains(
+            "The guard already failed before the first session of the run, with exactly this output."
+        ),
         "{prompt}"
     );
     assert_eq!(sandbox.read(&format!(".runner/iterations/{RUN}/baseline.log")), "the door is open\n");
@@ -66,11 +68,12 @@ fn prompt_shows_a_baseline_failure_that_differs_from_the_current_one() {
     let agent = r#"echo "$RUNNER_ITER" > step; [ "$RUNNER_ITER" = 0002 ] && echo 1 > ok; answer done"#;
     let sandbox = with_baseline().agent(agent).guard("echo at $(cat step 2>&1); test -e ok").start();
     sandbox.runner(&["loop"]).ok();
-    let prompt = sandbox.logged(2, "prompt.md");
+    let prompt = sandbox.iteration_file(2, "prompt.md");
     let output = prompt.split_once("at 0001").unwrap().1;
     assert!(
-        output
-            .contains("red before the first session of the run, too. What it printed then:\n\nat cat: step"),
+        output.contains(
+            "already failed before the first session of the run, with this output:\n\nat cat: step"
+        ),
         "{output}"
     );
     assert_sound(&sandbox);
@@ -149,7 +152,7 @@ const FORGERIES: &[(Forgery, Rule, u32)] = &[
     (Message(1, "Guard-Exit: 1", "Guard-Exit: 0"), Rule::GuardExit, 0),
     (Message(1, "Runner-State: ", "Runner-State: 0"), Rule::StateDigest, 0),
     (Message(1, "run demo", "run other"), Rule::Identity, 0),
-    (Trailer(1, "Runner-Guard-Mark: restored guard.sh"), Rule::Annotations, 0),
+    (Trailer(1, "Runner-Annotation: guard-file-restored guard.sh"), Rule::Annotations, 0),
     (Mended(1, STATE, "\"guard\": \"fail\"", "\"guard\": \"pass\""), Rule::Baseline, 0),
     (Mended(1, STATE, "\"exit\": \"1\"", "\"exit\": \"0\""), Rule::Baseline, 0),
     (Mended(1, STATE, "\"next_iter\": 1", "\"next_iter\": 2"), Rule::RunState, 0),

@@ -71,7 +71,7 @@ struct Surroundings {
 /// Everything that must be identical: the tree, the message and the files of each commit.
 fn history_of(sandbox: &TestRepo) -> Vec<String> {
     let commits = sandbox.git(&["log", "--reverse", "-9", "--format=%T%n%B%n--", BRANCH]);
-    let prompts = (1..=8).map(|iter| sandbox.logged(iter, "prompt.md"));
+    let prompts = (1..=8).map(|iter| sandbox.iteration_file(iter, "prompt.md"));
     let files = ["tree.json", "run_state.json"].map(|name| sandbox.read(&format!(".runner/state/{name}")));
     std::iter::once(commits).chain(prompts).chain(files).collect()
 }

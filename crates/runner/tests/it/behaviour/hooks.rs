@@ -1,6 +1,6 @@
 //! Hooks: the user's notification commands, which cannot change a run.
 
-use testkit::oracle::{assert_nothing_runs, assert_sound};
+use testkit::oracle::{assert_idle, assert_sound};
 use testkit::run_builder::RunBuilder;
 use testkit::test_repo::TestRepo;
 
@@ -63,11 +63,11 @@ fn stuck_and_stop_hooks_run() {
 #[test]
 fn failing_hanging_or_missing_hook_changes_nothing() {
     let hang = "sleep 60 & trap '' TERM INT; sleep 60";
-    for (script, why) in [("exit 3", "exit code 3"), (hang, "longer than 1 seconds")] {
+    for (script, why) in [("exit 3", "exited with code 3"), (hang, "longer than 1 seconds")] {
         let sandbox = run_with_hooks("answer done", &["on_pass"], script);
         let output = sandbox.runner(&["loop"]).ok().stdout;
         assert!(output.contains("hook=on_pass ok=false error=\"it ") && output.contains(why), "{output}");
-        assert_nothing_runs(&sandbox);
+        assert_idle(&sandbox);
         assert_sound(&sandbox);
     }
 }
@@ -78,9 +78,9 @@ fn hook_inside_the_repository_is_not_run() {
     let config = sandbox.read(".runner/state/config.toml");
     let inside = sandbox.path("hook.sh").display().to_string();
     for (program, why) in [
-        (inside.as_str(), "lies in the repository"),
-        ("./hook.sh", "no absolute path"),
-        ("no-such-program", "not on the PATH"),
+        (inside.as_str(), "is inside the repository"),
+        ("./hook.sh", "is not an absolute path"),
+        ("no-such-program", "is not on PATH"),
     ] {
         sandbox.write(
             ".runner/state/config.toml",

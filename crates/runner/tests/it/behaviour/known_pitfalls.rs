@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use testkit::oracle::{assert_nothing_runs, assert_sound};
+use testkit::oracle::{assert_idle, assert_sound};
 use testkit::processes::wait_for;
 use testkit::run_builder::{BRANCH, RunBuilder};
 use testkit::test_repo::TestRepo;
@@ -66,14 +66,14 @@ fn changed_guard_is_restored_before_it_runs() {
     sandbox.runner(&["step"]).ok();
     assert_eq!(sandbox.outcomes(), ["guard_failed"]);
     assert_eq!(sandbox.read("guard.sh"), "test -f ok\n");
-    assert_eq!(trailers(&sandbox, BRANCH, "Runner-Guard-Mark"), "restored guard.sh");
+    assert_eq!(trailers(&sandbox, BRANCH, "Runner-Annotation"), "guard-file-restored guard.sh");
     assert_eq!(sandbox.git(&["show", "--format=", "--name-only", BRANCH, "--", ":!.runner"]), "work");
     assert_sound(&sandbox);
 
     // The next prompt mentions it.
-    sandbox.new_agent("rm guard.sh; ln -s /bin/true guard.sh; answer done");
+    sandbox.replace_agent("rm guard.sh; ln -s /bin/true guard.sh; answer done");
     sandbox.runner(&["step"]).ok();
-    assert!(sandbox.logged(2, "prompt.md").contains("`guard.sh` is protected"));
+    assert!(sandbox.iteration_file(2, "prompt.md").contains("`guard.sh` is protected"));
     assert_eq!(sandbox.read("guard.sh"), "test -f ok\n");
     assert_eq!(sandbox.outcomes(), ["guard_failed"; 2]);
     assert_sound(&sandbox);
@@ -85,7 +85,7 @@ fn changed_guard_rejects_the_answer_under_policy_reject() {
     let setup = RunBuilder::new(RUNNER).agent(agent).guard(NEEDS_OK).guard_keys("protect = \"reject\"");
     let sandbox = setup.start();
     let ran = sandbox.runner(&["step"]).ok();
-    assert!(ran.stdout.contains("`guard.sh`: is protected and was put back"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("`guard.sh`: is protected and was restored"), "{}", ran.stdout);
     assert_eq!(sandbox.outcomes(), ["rule_violation"]);
     assert_eq!(sandbox.read("guard.sh"), "test -f ok\n");
     assert!(sandbox.path("work").exists());
@@ -101,7 +101,7 @@ fn changed_guard_is_annotated_under_policy_flag() {
     assert_eq!(sandbox.runner(&["loop"]).ok().code, Some(0));
     assert_eq!(sandbox.outcomes(), ["passed"]);
     assert_eq!(sandbox.read("guard.sh"), "true\n");
-    assert_eq!(trailers(&sandbox, BRANCH, "Runner-Guard-Mark"), "changed guard.sh");
+    assert_eq!(trailers(&sandbox, BRANCH, "Runner-Annotation"), "guard-file-changed guard.sh");
     assert_sound(&sandbox);
 }
 
@@ -124,7 +124,7 @@ fn removing_tasks_completes_nothing() {
     let sandbox = RunBuilder::new(RUNNER).scenario(scenario).start();
     sandbox.runner(&["step"]).ok();
     let ran = sandbox.runner(&["step"]).ok();
-    assert!(ran.stdout.contains("root/b: is open and may not be removed"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("root/b: is open and must not be removed"), "{}", ran.stdout);
     assert_eq!(sandbox.tree()["root"]["children"].as_array().unwrap().len(), 2);
     // An honest agent then finishes both tasks.
     sandbox.runner(&["loop"]).ok();
@@ -139,7 +139,7 @@ fn hanging_agent_is_killed_in_time_with_all_its_processes() {
     let begun = Instant::now();
     let ran = sandbox.runner(&["loop"]);
     let took = begun.elapsed();
-    assert_nothing_runs(&sandbox);
+    assert_idle(&sandbox);
     assert_eq!(ran.code, Some(4), "{}{}", ran.stdout, ran.stderr);
     assert!(took >= Duration::from_secs(3) && took < Duration::from_secs(13), "{took:?}");
     assert_eq!(sandbox.outcomes(), ["timed_out"]);
@@ -147,7 +147,7 @@ fn hanging_agent_is_killed_in_time_with_all_its_processes() {
     assert_eq!(sandbox.tree()["root"]["attempts"], 0);
     assert!(sandbox.meta(1)["processes_left"].as_u64() >= Some(2), "those that tried to stay");
     assert_sound(&sandbox);
-    sandbox.new_agent("answer done");
+    sandbox.replace_agent("answer done");
     sandbox.runner(&["loop"]).ok();
 }
 
@@ -157,7 +157,7 @@ fn agent_dies_with_the_runner_and_its_work_is_kept() {
     let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     sandbox.kill_when(&["loop"], "begun");
     wait_for("the agent's death", || testkit::oracle::processes_of(sandbox.outside()).is_empty());
-    sandbox.new_agent("cat work > seen; answer done");
+    sandbox.replace_agent("cat work > seen; answer done");
     let ran = sandbox.runner(&["loop"]).ok();
     assert!(ran.stdout.contains("event=recovered iter=0001"), "{}", ran.stdout);
     assert_eq!(sandbox.outcomes(), ["interrupted", "passed"]);
@@ -176,7 +176,7 @@ fn flooding_agents_log_is_cut_between_characters() {
     assert!(log.len() <= 65536, "{}", log.len());
     let log = String::from_utf8(log[..log.len() - 20].to_vec()).expect("whole characters");
     assert!(log.starts_with("beginning\n") && log.contains("bytes dropped here]"), "{log}");
-    assert!(sandbox.logged(1, "executor.log").contains("end\nerr\n"));
+    assert!(sandbox.iteration_file(1, "executor.log").contains("end\nerr\n"));
     assert!(sandbox.read_bytes(".runner/iterations/demo/0001/stream.jsonl").len() <= 65536);
     assert_sound(&sandbox);
 }

@@ -20,7 +20,7 @@ fn three_hundred_megabytes_of_output_are_cut_to_the_limit() {
     std::fs::write(sandbox.outside().join("go"), "").unwrap();
     assert!(child.wait().unwrap().success());
     assert!(peak > 0 && peak < 100_000, "{peak} kilobytes");
-    let log = sandbox.logged(1, "executor.log");
+    let log = sandbox.iteration_file(1, "executor.log");
     assert!(log.len() <= 8_388_608 && log.len() > 8_000_000, "{}", log.len());
     assert!(log.starts_with("beginning\n") && log.ends_with("\nend\n"));
     let (kept, rest) = log.split_once("[runner: ").unwrap();
@@ -72,7 +72,7 @@ fn thousands_of_files_are_committed_in_one_iteration() {
     let agent = "mkdir many; for n in $(seq 2000); do echo $n > many/$n; done; answer retry";
     let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     sandbox.runner(&["step"]).ok();
-    sandbox.new_agent("rm -r many; answer done");
+    sandbox.replace_agent("rm -r many; answer done");
     sandbox.runner(&["loop"]).ok();
     assert_eq!(
         sandbox.git(&["show", "--format=", "--shortstat", "HEAD", "--", "many"]),

@@ -65,12 +65,12 @@ esac"#;
     }),
     ("timed_out", || looped(&RunBuilder::new(RUNNER).agent("sleep 60").keys("iteration_timeout_secs = 1"))),
     ("failures", || looped(&RunBuilder::new(RUNNER).agent("exit 3"))),
-    ("no_agent", || looped(&RunBuilder::new(RUNNER).no_agent())),
+    ("no_agent", || looped(&RunBuilder::new(RUNNER).missing_agent())),
     ("interrupted", || {
         let sandbox =
             RunBuilder::new(RUNNER).agent("echo 1 > begun.txt; touch \"$AROUND/begun\"; sleep 60").start();
         sandbox.kill_when(&["loop"], "begun");
-        sandbox.new_agent("answer done");
+        sandbox.replace_agent("answer done");
         sandbox.runner(&["loop"]).ok();
         sandbox
     }),

@@ -63,7 +63,7 @@ fn run_waits_for_the_usage_limit_and_continues() {
     assert_eq!(words, ["event", "reason", "agent", "until", "remaining"], "{line}");
     assert!(line.contains("reason=usage_limit agent=script:"), "{line}");
     assert_eq!(run_state(&sandbox)["wait"], serde_json::Value::Null);
-    assert!(sandbox.logged(1, "events.jsonl").contains("\"event\":\"waiting\""));
+    assert!(sandbox.iteration_file(1, "events.jsonl").contains("\"event\":\"waiting\""));
     let resets = sandbox.meta(1)["exit"]["fault"]["resets_unix_secs"].as_u64().unwrap();
     let began = sandbox.meta(2)["started_ms"].as_u64().unwrap();
     assert!(began >= resets * 1000, "the next session began at {began}, before {resets}");
@@ -133,7 +133,8 @@ fn budget_stops_the_run_until_it_is_raised() {
         ("leaf_usd = 0.5", "$0.50", "$0.50"),
     ] {
         let scenario = SPENDER.replace("COST", "cost_microdollars = 250000");
-        let sandbox = RunBuilder::new(RUNNER).scenario(&scenario).more(&format!("[budget]\n{limit}")).start();
+        let sandbox =
+            RunBuilder::new(RUNNER).scenario(&scenario).config_tables(&format!("[budget]\n{limit}")).start();
         let ran = sandbox.runner(&["loop"]);
         assert_eq!((ran.code, sandbox.outcomes().len()), (Some(4), 2), "{limit}: {}", show(&ran));
         let key = limit.split(' ').next().unwrap();
@@ -159,7 +160,8 @@ fn budget_stops_the_run_until_it_is_raised() {
 #[test]
 fn cost_source_is_recorded_and_an_unenforceable_budget_warns() {
     let prices = "[budget]\nrun_usd = 5\n[prices.script]\ninput = 1.0\ncached_input = 0.5\noutput = 10.0";
-    let estimated = RunBuilder::new(RUNNER).scenario(&SPENDER.replace(", COST", "")).more(prices).start();
+    let estimated =
+        RunBuilder::new(RUNNER).scenario(&SPENDER.replace(", COST", "")).config_tables(prices).start();
     let ran = estimated.runner(&["step"]).ok();
     let meta = estimated.meta(1);
     assert_eq!((&meta["cost"]["basis"], &meta["cost"]["microdollars"]), (&"estimated".into(), &1900.into()));
@@ -167,7 +169,7 @@ fn cost_source_is_recorded_and_an_unenforceable_budget_warns() {
 
     let unknown = RunBuilder::new(RUNNER)
         .scenario(&SPENDER.replace(", COST", ""))
-        .more("[budget]\nrun_usd = 5")
+        .config_tables("[budget]\nrun_usd = 5")
         .start();
     let ran = unknown.runner(&["step"]).ok();
     assert_eq!(unknown.meta(1)["cost"]["basis"], "unknown");
@@ -186,9 +188,9 @@ fn cost_source_is_recorded_and_an_unenforceable_budget_warns() {
 fn spending_survives_a_kill() {
     let agent = r#"printf '{"usage": {"input_tokens": 70, "output_tokens": 7}}' > "$RUNNER_REPORT"
         touch $AROUND/begun; sleep 999"#;
-    let sandbox = RunBuilder::new(RUNNER).agent(agent).more("[budget]\nrun_tokens = 100").start();
+    let sandbox = RunBuilder::new(RUNNER).agent(agent).config_tables("[budget]\nrun_tokens = 100").start();
     sandbox.kill_when(&["loop"], "begun");
-    sandbox.new_agent(r#"printf '{"usage": {"input_tokens": 50}}' > "$RUNNER_REPORT"; answer retry"#);
+    sandbox.replace_agent(r#"printf '{"usage": {"input_tokens": 50}}' > "$RUNNER_REPORT"; answer retry"#);
     let ran = sandbox.runner(&["loop"]);
     assert_eq!(ran.code, Some(4), "{}", show(&ran));
     assert_eq!(sandbox.outcomes(), ["interrupted", "retry"]);
@@ -253,7 +255,7 @@ fn agent_tools_follow_the_users_tools_json() {
     let refused = sandbox.runner(&["step"]).refused(2);
     assert!(refused.contains("runner start"), "{refused}");
     for (text, why) in [
-        (r#"{"deny": ["Bash"]}"#, "`deny` cannot be honoured by agents of kind \"command\""),
+        (r#"{"deny": ["Bash"]}"#, "`deny` is not supported by agents of kind \"command\""),
         (r#"{"networks": false}"#, "`networks` is not a known key; did you mean `network`?"),
     ] {
         sandbox.write(tools, text);
@@ -306,9 +308,9 @@ fn tools_json_written_by_an_agent_is_restored() {
     let committed = sandbox.git(&["ls-tree", "-r", "--name-only", BRANCH, "--", ".runner/nodes"]);
     assert_eq!(committed, ".runner/nodes/root/artifacts/log.txt\n.runner/nodes/root/context.md");
     assert_sound(&sandbox);
-    sandbox.new_agent("answer done");
+    sandbox.replace_agent("answer done");
     sandbox.runner(&["loop"]).ok();
-    let prompt = sandbox.logged(2, "prompt.md");
+    let prompt = sandbox.iteration_file(2, "prompt.md");
     assert!(prompt.contains(".runner/nodes/root/artifacts/log.txt (5 bytes)"), "{prompt}");
     assert!(prompt.contains("# Notes on the node") && prompt.contains("note"), "{prompt}");
 }

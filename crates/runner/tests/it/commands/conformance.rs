@@ -104,7 +104,7 @@ fn nonconforming_agent_is_reported_and_its_repositories_kept() {
 
 #[test]
 fn missing_agent_is_reported_with_its_install_command() {
-    let sandbox = RunBuilder::new(RUNNER).no_agent().start();
+    let sandbox = RunBuilder::new(RUNNER).missing_agent().start();
     let output = run(sandbox.runner_command(&["conformance", "--yes"]).env("TMPDIR", sandbox.outside()));
     assert_eq!(output.code, Some(1), "{}{}", output.stdout, output.stderr);
     assert!(output.stdout.contains(

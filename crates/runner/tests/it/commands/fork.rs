@@ -102,7 +102,7 @@ fn refused_fork_changes_nothing() {
         sandbox.write(path, format!("{text}\nmine\n"));
         let dirty = sandbox.runner(&["fork", "1"]).refused(2);
         assert!(
-            dirty.contains("not committed") && dirty.contains(path) && dirty.contains("git stash -u"),
+            dirty.contains("uncommitted changes") && dirty.contains(path) && dirty.contains("git stash -u"),
             "{dirty}"
         );
         if path == "new.txt" {

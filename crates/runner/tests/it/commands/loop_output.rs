@@ -132,7 +132,7 @@ fn signal_stops_gracefully_and_commits_the_work() {
         assert_eq!(sandbox.read("work"), "half\nasked\n", "{signal}");
         assert_eq!(sandbox.tree()["root"]["attempts"], 0);
         assert_sound(&sandbox);
-        sandbox.new_agent("answer done");
+        sandbox.replace_agent("answer done");
         sandbox.runner(&["loop"]).ok();
     }
 }

@@ -40,6 +40,10 @@ fn ui_runs_the_program_beside_the_runner_with_all_arguments() {
     assert_eq!(ran.stdout, "beside --project-dir . watch --color never\n");
     let ran = run(sandbox.command(folder.join("runner")).args(["export", "json", "--out", "y"])).ok();
     assert_eq!(ran.stdout, "beside --project-dir . export json --out y\n");
+    let ran = run(sandbox.command(folder.join("runner")).args(["watch", "--run", "nightly"])).ok();
+    assert_eq!(ran.stdout, "beside --project-dir . watch nightly\n");
+    let ran = run(sandbox.command(folder.join("runner")).args(["export", "--run", "nightly", "html"])).ok();
+    assert_eq!(ran.stdout, "beside --project-dir . export html nightly\n");
 }
 
 #[test]
@@ -53,7 +57,7 @@ fn ui_is_found_on_the_path_or_reported_with_a_hint() {
     assert_eq!(ran.stdout, "path --project-dir .\n");
     let output = run(sandbox.command(folder.join("runner")).arg("ui").env("PATH", "/nowhere")).refused(1);
     assert!(
-        output.contains("neither beside `runner` nor on the PATH") && output.contains("cargo install"),
+        output.contains("neither beside `runner` nor on PATH") && output.contains("cargo install"),
         "{output}"
     );
 }

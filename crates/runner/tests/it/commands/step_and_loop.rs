@@ -88,15 +88,15 @@ fn commit_message_has_the_documented_form() {
     let prompt = sha256(&sandbox, ".runner/iterations/demo/0001/prompt.md");
     let tree = sha256(&sandbox, ".runner/state/tree.json");
     let state = sha256(&sandbox, ".runner/state/run_state.json");
-    let edition = runner_core::prompt::template_version();
+    let version = runner_core::prompt::template_version();
     assert_eq!(
         message(&sandbox, 0),
         format!(
             "chore(loop): run demo iter 0001 node root status=decomposed guard=skipped\n\n  two parts\n\n\
              Runner-Outcome: decomposed\nRunner-Attempt: free\nRunner-Prompt: {prompt}\n\
-             Runner-Prompt-Edition: {edition}\nRunner-Tree: {tree}\nRunner-State: {state}\n\
+             Runner-Prompt-Version: {version}\nRunner-Tree: {tree}\nRunner-State: {state}\n\
              Runner-Guard-Exit: none\nRunner-Semantics: 1\n\
-             Runner-Plan-Mark: edited added=2 removed=0 moved=0 reordered=0 reworded=0"
+             Runner-Annotation: plan-edited added=2 removed=0 moved=0 reordered=0 reworded=0"
         )
     );
     sandbox.runner(&["step"]).ok();
@@ -110,7 +110,7 @@ fn commit_message_has_the_documented_form() {
         format!(
             "chore(loop): run demo iter 0002 node a status=done guard=fail\n\n  I think so\n\n\
              Runner-Outcome: guard_failed\nRunner-Attempt: charged\nRunner-Prompt: {prompt}\n\
-             Runner-Prompt-Edition: {edition}\nRunner-Tree: {tree}\nRunner-State: {state}\n\
+             Runner-Prompt-Version: {version}\nRunner-Tree: {tree}\nRunner-State: {state}\n\
              Runner-Guard-Exit: 1\nRunner-Semantics: 1"
         )
     );
@@ -118,7 +118,7 @@ fn commit_message_has_the_documented_form() {
     assert!(!sandbox.path(".runner/context/failure.md").exists());
     sandbox.runner(&["step"]).ok();
     assert!(sandbox.read(".runner/context/failure.md").contains("checked"));
-    assert!(sandbox.logged(3, "prompt.md").contains("checked"));
+    assert!(sandbox.iteration_file(3, "prompt.md").contains("checked"));
 }
 
 #[test]
@@ -160,22 +160,22 @@ fn iteration_directory_holds_every_log() {
         "tree.before.json",
     ];
     assert_eq!(present(1), always);
-    assert_eq!(sandbox.logged(1, "executor.log"), "to stdout\nto stderr\n");
-    assert_eq!(sandbox.logged(1, "guard.log"), "guarding\n");
-    assert!(sandbox.logged(1, "diff.patch").contains("+++ b/w"));
-    assert_eq!(sandbox.logged(1, "tree.after.json"), sandbox.read(".runner/state/tree.json"));
-    assert_ne!(sandbox.logged(1, "tree.before.json"), sandbox.logged(1, "tree.after.json"));
+    assert_eq!(sandbox.iteration_file(1, "executor.log"), "to stdout\nto stderr\n");
+    assert_eq!(sandbox.iteration_file(1, "guard.log"), "guarding\n");
+    assert!(sandbox.iteration_file(1, "diff.patch").contains("+++ b/w"));
+    assert_eq!(sandbox.iteration_file(1, "tree.after.json"), sandbox.read(".runner/state/tree.json"));
+    assert_ne!(sandbox.iteration_file(1, "tree.before.json"), sandbox.iteration_file(1, "tree.after.json"));
     let meta = sandbox.meta(1);
     assert_eq!(
         (&meta["mode"], &meta["outcome"], &meta["charge"]),
         (&"execute".into(), &"guard_failed".into(), &"charged".into())
     );
     assert_eq!(meta["exit"]["code"], 0);
-    for line in sandbox.logged(1, "events.jsonl").lines() {
+    for line in sandbox.iteration_file(1, "events.jsonl").lines() {
         let event: serde_json::Value = serde_json::from_str(line).unwrap();
         assert!(event["event"].is_string() && event["t_ms"].is_u64(), "{line}");
     }
-    let output = sandbox.logged(1, "events.jsonl");
+    let output = sandbox.iteration_file(1, "events.jsonl");
     assert_eq!(output.lines().count(), 7);
     assert!(
         output.contains("\"event\":\"planned\"") && output.contains("\"event\":\"committed\""),
@@ -183,9 +183,9 @@ fn iteration_directory_holds_every_log() {
     );
 
     // error.log has the violated rule, and a session without work outside `.runner/` is a `decompose`.
-    sandbox.new_agent("answer decomposed");
+    sandbox.replace_agent("answer decomposed");
     sandbox.runner(&["step"]).ok();
-    assert!(sandbox.logged(2, "error.log").contains("has no children"));
+    assert!(sandbox.iteration_file(2, "error.log").contains("has no children"));
     assert_eq!(sandbox.meta(2)["mode"], "decompose");
 }
 
@@ -257,7 +257,7 @@ fn iteration_limits_stop_a_run_that_can_continue() {
     let refused = sandbox.runner(&["step"]).refused(2);
     assert!(refused.contains(".runner/state/config.toml") && refused.contains("runner start"), "{refused}");
     sandbox.runner(&["start"]).ok();
-    sandbox.new_agent("answer done");
+    sandbox.replace_agent("answer done");
     sandbox.runner(&["loop"]).ok();
     assert_sound(&sandbox);
     // The last allowed iteration may complete the run.
@@ -267,7 +267,7 @@ fn iteration_limits_stop_a_run_that_can_continue() {
 
 #[test]
 fn agent_that_cannot_start_stops_the_loop_and_uses_no_attempt() {
-    let sandbox = RunBuilder::new(RUNNER).no_agent().start();
+    let sandbox = RunBuilder::new(RUNNER).missing_agent().start();
     let ran = sandbox.runner(&["loop"]);
     assert_eq!(ran.code, Some(1), "{}", show(&ran));
     assert!(ran.stdout.contains("`no-such-agent` is not on PATH"), "{}", ran.stdout);
@@ -308,7 +308,7 @@ fn silent_agent_runs_into_the_idle_timeout() {
     assert_eq!(sandbox.read("work"), "half\n");
     assert_sound(&sandbox);
     // A silent agent that changes files is not idle.
-    sandbox.new_agent("for n in 1 2 3 4 5 6 7 8; do echo $n >> work; sleep 0.3; done; answer done");
+    sandbox.replace_agent("for n in 1 2 3 4 5 6 7 8; do echo $n >> work; sleep 0.3; done; answer done");
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["idle_timeout", "passed"]);
 }
@@ -376,9 +376,9 @@ fn invalid_tree_is_rejected_and_repaired() {
     let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     sandbox.runner(&["step"]).ok();
     assert_eq!(sandbox.outcomes(), ["invalid_tree"]);
-    assert!(sandbox.logged(1, "error.log").contains("extra"));
+    assert!(sandbox.iteration_file(1, "error.log").contains("extra"));
     sandbox.runner(&["step"]).ok();
-    let prompt = sandbox.logged(2, "prompt.md");
+    let prompt = sandbox.iteration_file(2, "prompt.md");
     assert!(prompt.contains("\"extra\": 1") && prompt.contains("extra"), "{prompt}");
     assert_eq!(
         sandbox.subjects(BRANCH)[0],
@@ -396,7 +396,7 @@ fn loop_continues_when_repairs_run_out() {
     let sandbox = RunBuilder::new(RUNNER).agent(agent).start();
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["invalid_tree", "repair_failed", "repair_abandoned", "passed"]);
-    assert!(message(&sandbox, 1).contains("Runner-Plan-Mark: repair-abandoned"));
+    assert!(message(&sandbox, 1).contains("Runner-Annotation: repair-abandoned"));
     assert_sound(&sandbox);
 }
 
@@ -446,7 +446,8 @@ fn agents_plan_edits_are_annotated() {
         [[session]]
         answer = { status = "done", summary = "done" }
     "#;
-    let sandbox = RunBuilder::new(RUNNER).scenario(scenario).more("[plan]\nremoval = \"record\"").start();
+    let sandbox =
+        RunBuilder::new(RUNNER).scenario(scenario).config_tables("[plan]\nremoval = \"record\"").start();
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["decomposed", "retry", "passed", "rule_violation", "passed"]);
     let edits = |iter: u32| sandbox.meta(iter)["plan_edits"].to_string();
@@ -457,7 +458,7 @@ fn agents_plan_edits_are_annotated() {
     );
     assert!(
         message(&sandbox, 3)
-            .contains("Runner-Plan-Mark: edited added=0 removed=0 moved=0 reordered=1 reworded=1")
+            .contains("Runner-Annotation: plan-edited added=0 removed=0 moved=0 reordered=1 reworded=1")
     );
     assert_sound(&sandbox);
 }

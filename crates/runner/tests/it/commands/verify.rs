@@ -74,7 +74,7 @@ fn target_that_is_not_a_run_is_refused() {
         "{output}"
     );
     assert!(sandbox.runner(&["verify", "main"]).refused(2).contains("`main` is not a run"));
-    assert!(sandbox.runner(&["verify", "nothing..HEAD"]).refused(2).contains("`nothing` names no commit"));
+    assert!(sandbox.runner(&["verify", "nothing..HEAD"]).refused(2).contains("no such commit: `nothing`"));
     let other = TestRepo::with_commit(RUNNER);
     assert!(other.runner(&["verify"]).refused(2).contains("this repository has no runs"));
 }
@@ -89,7 +89,7 @@ fn user_commits_become_part_of_the_next_runner_commit() {
     assert_eq!(output.code, Some(1));
     assert!(output.stdout.contains("violation=foreign_commit"), "{}", output.stdout);
 
-    let trailer = "--format=%(trailers:key=Runner-Taken-In,valueonly)";
+    let trailer = "--format=%(trailers:key=Runner-User-Commits,valueonly)";
     sandbox.runner(&["start"]).ok();
     assert_eq!(sandbox.git(&["log", "-1", trailer]).trim(), "1");
     assert_verified(&sandbox);

@@ -115,7 +115,11 @@ fn let_loose_in(sandbox: TestRepo) -> TestRepo {
     let refs = user_refs(&sandbox);
     let ran = sandbox.runner(&["step"]);
     assert_eq!(ran.code, Some(0), "{}", show(&ran));
-    assert!(sandbox.outside().join("did").exists(), "it failed: {}", sandbox.logged(1, "executor.log"));
+    assert!(
+        sandbox.outside().join("did").exists(),
+        "it failed: {}",
+        sandbox.iteration_file(1, "executor.log")
+    );
     assert_unharmed(&sandbox, &base, &refs);
     let ran = sandbox.runner(&["loop"]);
     assert_eq!(ran.code, Some(0), "{}", show(&ran));

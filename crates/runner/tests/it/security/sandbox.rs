@@ -148,7 +148,7 @@ fn sandboxed_processes_end_with_a_killed_runner() {
     let sandbox = setup(script).guard("true").start();
     sandbox.kill_when(&["step"], "work/begun");
     wait_for("the end of the session", || processes_of(sandbox.outside()).is_empty());
-    sandbox.new_agent("answer done");
+    sandbox.replace_agent("answer done");
     sandbox.runner(&["loop"]).ok();
     assert_eq!(sandbox.outcomes(), ["interrupted", "passed"]);
     assert_eq!(
@@ -276,5 +276,9 @@ fn record_shows_if_claudes_commands_are_not_sandboxed() {
         "{}",
         output.stderr
     );
-    assert!(output.stderr.contains("hint: move the repository to a plainer path"), "{}", output.stderr);
+    assert!(
+        output.stderr.contains("hint: move the repository to a path without ` -`, in UTF-8"),
+        "{}",
+        output.stderr
+    );
 }

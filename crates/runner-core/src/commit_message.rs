@@ -1,0 +1,437 @@
+//! The messages of the commits that the runner makes: every subject, every trailer, how they are written, parsed and searched
+//! for. Steps, starts, forks and edits write them; verification, the host and the page read them.
+//!
+//! A message is a subject, an optional body that is indented by two spaces, and trailers as the last paragraph. The indent
+//! keeps text of agents and users from being parsed as a trailer.
+
+mod reference;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+pub use reference::reference;
+use serde::{Serialize, Serializer};
+
+use crate::model::agent_output::AgentStatus;
+use crate::model::id::{IterationNumber, NodeId, RunId};
+use crate::model::run_state::GuardResult;
+
+/// The type and scope of every subject, as Conventional Commits have it.
+const SUBJECT_PREFIX: &str = "chore(loop): ";
+/// What every trailer key starts with.
+const TRAILER_PREFIX: &str = "Runner-";
+
+/// What a commit is, by its subject. `Display` gives the subject.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum CommitKind {
+    /// `runner start` or `runner fork` made it; a fork carries [`Trailer::Fork`].
+    Start { run_id: RunId },
+    Iteration {
+        run_id: RunId,
+        iter: IterationNumber,
+        #[serde(flatten)]
+        target: IterationTarget,
+        status: AgentStatus,
+        guard: GuardResult,
+    },
+    /// The guard's result before the first session.
+    Baseline { run_id: RunId, guard: GuardResult },
+    /// A command of the user's changed the plan or the memory.
+    Edit { run_id: RunId, edit: EditSubject },
+    /// The subject starts like one of the runner's and is not one.
+    Malformed { subject: String },
+    /// Any other commit.
+    User { subject: String },
+}
+
+/// What an iteration worked on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "target", content = "node", rename_all = "snake_case")]
+pub enum IterationTarget {
+    Node(NodeId),
+    /// A rejected tree.
+    Repair,
+}
+
+/// What an edit changed, as its subject names it: `node add login`, `answer 2`, `note`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EditSubject {
+    Node { verb: NodeVerb, node: NodeId },
+    Answer { question: usize },
+    Note,
+}
+
+/// The subcommands of `runner node` that make a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeVerb {
+    Add,
+    Edit,
+    Split,
+    Remove,
+    Move,
+    Allow,
+}
+
+impl NodeVerb {
+    const ALL: [Self; 6] = [Self::Add, Self::Edit, Self::Split, Self::Remove, Self::Move, Self::Allow];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Edit => "edit",
+            Self::Split => "split",
+            Self::Remove => "remove",
+            Self::Move => "move",
+            Self::Allow => "allow",
+        }
+    }
+}
+
+impl fmt::Display for EditSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node { verb, node } => write!(f, "node {} {node}", verb.as_str()),
+            Self::Answer { question } => write!(f, "answer {question}"),
+            Self::Note => f.write_str("note"),
+        }
+    }
+}
+
+impl Serialize for EditSubject {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl EditSubject {
+    fn parse(words: &[&str]) -> Option<Self> {
+        match words {
+            ["node", verb, node] => {
+                let verb = NodeVerb::ALL.into_iter().find(|known| known.as_str() == *verb)?;
+                Some(Self::Node { verb, node: NodeId::new(*node).ok()? })
+            }
+            ["answer", number] => {
+                let question: usize = number.parse().ok()?;
+                (question.to_string() == *number).then_some(Self::Answer { question })
+            }
+            ["note"] => Some(Self::Note),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for CommitKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start { run_id } => write!(f, "{SUBJECT_PREFIX}start run {run_id}"),
+            Self::Iteration { run_id, iter, target, status, guard } => {
+                write!(f, "{SUBJECT_PREFIX}run {run_id} iter {iter} ")?;
+                match target {
+                    IterationTarget::Node(node) => write!(f, "node {node}")?,
+                    IterationTarget::Repair => f.write_str("repair")?,
+                }
+                write!(f, " status={} guard={}", status.as_str(), guard.as_str())
+            }
+            Self::Baseline { run_id, guard } => {
+                write!(f, "{SUBJECT_PREFIX}run {run_id} baseline guard={}", guard.as_str())
+            }
+            Self::Edit { run_id, edit } => write!(f, "{SUBJECT_PREFIX}run {run_id} edit {edit}"),
+            Self::Malformed { subject } | Self::User { subject } => f.write_str(subject),
+        }
+    }
+}
+
+impl CommitKind {
+    /// What the commit with this message is. A subject that only resembles one of the runner's is [`CommitKind::Malformed`].
+    pub fn parse(message: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(message);
+        let subject = text.lines().next().unwrap_or_default();
+        let Some(rest) = subject.strip_prefix(SUBJECT_PREFIX) else {
+            return Self::User { subject: subject.to_owned() };
+        };
+        let words: Vec<&str> = rest.split(' ').collect();
+        if !matches!(words.first(), Some(&"run" | &"start")) {
+            return Self::User { subject: subject.to_owned() };
+        }
+        Self::from_words(&words).unwrap_or_else(|| Self::Malformed { subject: subject.to_owned() })
+    }
+
+    fn from_words(words: &[&str]) -> Option<Self> {
+        match words {
+            ["start", "run", run] => Some(Self::Start { run_id: RunId::new(*run).ok()? }),
+            ["run", run, "iter", iter, "node", node, status, guard] => {
+                let target = IterationTarget::Node(NodeId::new(*node).ok()?);
+                iteration(run, iter, target, status, guard)
+            }
+            ["run", run, "iter", iter, "repair", status, guard] => {
+                iteration(run, iter, IterationTarget::Repair, status, guard)
+            }
+            ["run", run, "baseline", guard] => {
+                Some(Self::Baseline { run_id: RunId::new(*run).ok()?, guard: guard_result(guard)? })
+            }
+            ["run", run, "edit", edit @ ..] => {
+                Some(Self::Edit { run_id: RunId::new(*run).ok()?, edit: EditSubject::parse(edit)? })
+            }
+            _ => None,
+        }
+    }
+
+    /// The iteration's number, if it is one.
+    pub fn iter(&self) -> Option<IterationNumber> {
+        match self {
+            Self::Iteration { iter, .. } => Some(*iter),
+            Self::Start { .. }
+            | Self::Baseline { .. }
+            | Self::Edit { .. }
+            | Self::Malformed { .. }
+            | Self::User { .. } => None,
+        }
+    }
+
+    /// The run that the subject names.
+    pub fn run_id(&self) -> Option<&RunId> {
+        match self {
+            Self::Start { run_id }
+            | Self::Iteration { run_id, .. }
+            | Self::Baseline { run_id, .. }
+            | Self::Edit { run_id, .. } => Some(run_id),
+            Self::Malformed { .. } | Self::User { .. } => None,
+        }
+    }
+
+    /// The node that an iteration worked on.
+    pub fn node(&self) -> Option<&NodeId> {
+        match self {
+            Self::Iteration { target: IterationTarget::Node(node), .. } => Some(node),
+            Self::Iteration { target: IterationTarget::Repair, .. }
+            | Self::Start { .. }
+            | Self::Baseline { .. }
+            | Self::Edit { .. }
+            | Self::Malformed { .. }
+            | Self::User { .. } => None,
+        }
+    }
+}
+
+fn iteration(
+    run: &str,
+    iter: &str,
+    target: IterationTarget,
+    status: &str,
+    guard: &str,
+) -> Option<CommitKind> {
+    let status = status.strip_prefix("status=")?;
+    let statuses = [AgentStatus::Done, AgentStatus::Retry, AgentStatus::Decomposed];
+    Some(CommitKind::Iteration {
+        run_id: RunId::new(run).ok()?,
+        iter: iteration_number(iter)?,
+        target,
+        status: statuses.into_iter().find(|known| known.as_str() == status)?,
+        guard: guard_result(guard)?,
+    })
+}
+
+/// A number in the form in which it is written: at least four digits.
+fn iteration_number(text: &str) -> Option<IterationNumber> {
+    let number: IterationNumber = text.parse().ok()?;
+    (number.to_string() == text).then_some(number)
+}
+
+/// `guard=pass`, for one.
+fn guard_result(word: &str) -> Option<GuardResult> {
+    let word = word.strip_prefix("guard=")?;
+    let results = [GuardResult::Pass, GuardResult::Fail, GuardResult::Skipped];
+    results.into_iter().find(|known| known.as_str() == word)
+}
+
+/// The subject of a commit that keeps files which recovery found in the work tree. It is on a ref of its own, never on a run's
+/// branch.
+pub fn stray_files_subject(run: &str) -> String {
+    format!("{SUBJECT_PREFIX}save stray files of run {run}")
+}
+
+/// A trailer of the runner's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Trailer {
+    Edit,
+    Outcome,
+    Attempt,
+    Prompt,
+    PromptVersion,
+    Tree,
+    State,
+    GuardExit,
+    Semantics,
+    UserCommits,
+    PlanImport,
+    Fork,
+    Annotation,
+}
+
+impl Trailer {
+    pub const ALL: [Self; 13] = [
+        Self::Edit,
+        Self::Outcome,
+        Self::Attempt,
+        Self::Prompt,
+        Self::PromptVersion,
+        Self::Tree,
+        Self::State,
+        Self::GuardExit,
+        Self::Semantics,
+        Self::UserCommits,
+        Self::PlanImport,
+        Self::Fork,
+        Self::Annotation,
+    ];
+
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Edit => "Runner-Edit",
+            Self::Outcome => "Runner-Outcome",
+            Self::Attempt => "Runner-Attempt",
+            Self::Prompt => "Runner-Prompt",
+            Self::PromptVersion => "Runner-Prompt-Version",
+            Self::Tree => "Runner-Tree",
+            Self::State => "Runner-State",
+            Self::GuardExit => "Runner-Guard-Exit",
+            Self::Semantics => "Runner-Semantics",
+            Self::UserCommits => "Runner-User-Commits",
+            Self::PlanImport => "Runner-Plan-Import",
+            Self::Fork => "Runner-Fork",
+            Self::Annotation => "Runner-Annotation",
+        }
+    }
+}
+
+impl fmt::Display for Trailer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.key())
+    }
+}
+
+/// A message to be written. `Display` gives the whole text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitMessage {
+    kind: CommitKind,
+    body: String,
+    trailers: Vec<(Trailer, String)>,
+}
+
+impl CommitMessage {
+    pub fn new(kind: CommitKind) -> Self {
+        Self { kind, body: String::new(), trailers: Vec::new() }
+    }
+
+    /// Sets the text between subject and trailers; an empty one is left out.
+    pub fn body(self, text: &str) -> Self {
+        Self { body: text.trim_matches('\n').to_owned(), ..self }
+    }
+
+    /// Adds a trailer. The value must be a single line.
+    pub fn trailer(mut self, trailer: Trailer, value: impl fmt::Display) -> Self {
+        self.trailers.push((trailer, value.to_string()));
+        self
+    }
+
+    /// Adds the number of the user's own commits since the runner's last one, if there are any.
+    pub fn user_commits(self, count: u32) -> Self {
+        if count == 0 { self } else { self.trailer(Trailer::UserCommits, count) }
+    }
+}
+
+impl fmt::Display for CommitMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.kind)?;
+        if !self.body.is_empty() {
+            f.write_str("\n")?;
+            for line in self.body.lines() {
+                match line.trim_end() {
+                    "" => writeln!(f)?,
+                    line => writeln!(f, "  {line}")?,
+                }
+            }
+        }
+        if !self.trailers.is_empty() {
+            f.write_str("\n")?;
+        }
+        for (trailer, value) in &self.trailers {
+            writeln!(f, "{trailer}: {value}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A message in its parts, as any commit may have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageParts<'m> {
+    pub subject: &'m str,
+    /// The text between subject and trailers, still indented.
+    pub body: &'m str,
+    pub trailers: Vec<(&'m str, &'m str)>,
+}
+
+impl<'m> MessageParts<'m> {
+    /// Splits a message. The trailers are its last paragraph, if every line of that is one of the runner's.
+    pub fn parse(message: &'m str) -> Self {
+        let (subject, rest) = message.split_once('\n').unwrap_or((message, ""));
+        let rest = rest.trim_end_matches('\n');
+        let (body, last) = rest.rsplit_once("\n\n").unwrap_or(("", rest.trim_start_matches('\n')));
+        let trailers: Option<Vec<(&str, &str)>> = last
+            .lines()
+            .map(|line| line.split_once(": ").filter(|(key, _)| key.starts_with(TRAILER_PREFIX)))
+            .collect();
+        match trailers {
+            Some(trailers) => Self { subject, body: body.trim_matches('\n'), trailers },
+            None => Self { subject, body: rest.trim_matches('\n'), trailers: Vec::new() },
+        }
+    }
+
+    /// The value of a trailer; the first one, if there are several.
+    pub fn value(&self, trailer: Trailer) -> Option<&'m str> {
+        self.values(trailer).next()
+    }
+
+    pub fn values(&self, trailer: Trailer) -> impl Iterator<Item = &'m str> {
+        self.trailers.iter().filter(move |(key, _)| *key == trailer.key()).map(|(_, value)| *value)
+    }
+
+    /// The body without its indent.
+    pub fn text(&self) -> String {
+        let lines: Vec<&str> =
+            self.body.lines().map(|line| line.strip_prefix("  ").unwrap_or(line)).collect();
+        lines.join("\n")
+    }
+
+    /// The run and the iteration that a fork starts from.
+    pub fn fork_origin(&self) -> Option<(RunId, IterationNumber)> {
+        let (run, iter) = self.value(Trailer::Fork)?.split_once(' ')?;
+        Some((RunId::new(run).ok()?, iteration_number(iter)?))
+    }
+}
+
+/// Extended regular expressions for `git log --extended-regexp --grep`.
+pub mod grep_pattern {
+    /// The commits of `runner start` and `runner fork` for a run.
+    pub fn start_of(run: &str) -> String {
+        format!("^{}start run {}$", escaped(super::SUBJECT_PREFIX), escaped(run))
+    }
+
+    /// Every commit that the runner made for a run.
+    pub fn any_of(run: &str) -> String {
+        let run = escaped(run);
+        format!("^{}(start run {run}$|run {run} )", escaped(super::SUBJECT_PREFIX))
+    }
+
+    /// The iterations of any run.
+    pub fn any_iteration() -> String {
+        format!("^{}run [^ ]+ iter ", escaped(super::SUBJECT_PREFIX))
+    }
+
+    /// The only special characters of the prefix and of run ids are parentheses and dots.
+    fn escaped(text: &str) -> String {
+        text.replace('.', "\\.").replace('(', "\\(").replace(')', "\\)")
+    }
+}

@@ -1,0 +1,112 @@
+//! The generated page about commit messages: docs/reference/commits.md.
+
+use super::Trailer;
+
+/// The subjects with their placeholders, and the commits that have them.
+pub(super) const SUBJECTS: [(&str, &str); 6] = [
+    (
+        "chore(loop): start run <run-id>",
+        "`runner start`, or `runner fork` if it has the trailer `Runner-Fork`",
+    ),
+    (
+        "chore(loop): run <run-id> iter <NNNN> node <node-id> status=<status> guard=<guard>",
+        "an iteration: `status` is `done`, `retry` or `decomposed`, `guard` is `pass`, `fail` or `skipped`",
+    ),
+    (
+        "chore(loop): run <run-id> iter <NNNN> repair status=<status> guard=skipped",
+        "an iteration that repairs an invalid tree and selects no node",
+    ),
+    ("chore(loop): run <run-id> baseline guard=<guard>", "the guard's result before the first session"),
+    (
+        "chore(loop): run <run-id> edit <edit>",
+        "an edit: `node add`, `edit`, `split`, `remove`, `move` or `allow` with the node's id, `answer` with the question's \
+         number, or `note`",
+    ),
+    (
+        "chore(loop): save stray files of run <run-id>",
+        "files that recovery found in the work tree; on `refs/runner/<run-id>/found/…`, never on the branch",
+    ),
+];
+
+/// The annotations as their trailer has them, and what they mean.
+const ANNOTATIONS: [(&str, &str); 8] = [
+    ("guard-file-restored <path>", "the agent changed a protected file; the runner restored it"),
+    ("guard-file-changed <path>", "the agent changed a protected file; `protect = \"flag\"` allows it"),
+    ("guard-file-created <path>", "the agent created a guard file; it is pinned from this pass on"),
+    ("guard-files-omitted <n>", "further guard files that are not listed"),
+    (
+        "plan-edited added=<n> removed=<n> moved=<n> reordered=<n> reworded=<n>",
+        "the agent edited the plan: how many nodes, by kind of edit",
+    ),
+    ("selected-task-edited", "the agent changed the goal or the acceptance criteria of its own task"),
+    ("repair-abandoned", "no repair of the tree succeeded; the run continues from the last valid one"),
+    ("nothing-changed", "the agent answered and changed nothing"),
+];
+
+impl Trailer {
+    /// The commits that have the trailer.
+    fn commits(self) -> &'static str {
+        match self {
+            Self::Edit => "edit",
+            Self::Outcome | Self::Attempt | Self::Prompt | Self::PromptVersion | Self::Annotation => {
+                "iteration"
+            }
+            Self::Tree => "iteration, edit",
+            Self::State | Self::Semantics => "iteration, baseline, edit",
+            Self::GuardExit => "iteration, baseline",
+            Self::UserCommits => "iteration, baseline, edit, start",
+            Self::PlanImport | Self::Fork => "start",
+        }
+    }
+
+    fn meaning(self) -> &'static str {
+        match self {
+            Self::Edit => "the edit as JSON; `runner verify` applies it again",
+            Self::Outcome => "how the iteration ended, one word of a fixed list",
+            Self::Attempt => "`charged` or `free`: whether the iteration cost the node an attempt",
+            Self::Prompt => "SHA-256 of the prompt",
+            Self::PromptVersion => "the built-in templates that the prompt was made from",
+            Self::Tree => "SHA-256 of the committed tree.json",
+            Self::State => "SHA-256 of the committed run_state.json",
+            Self::GuardExit => "the guard's exit code, `signal <n>`, or `none` if it gave no result",
+            Self::Semantics => "version of the rules that decided the iteration",
+            Self::UserCommits => {
+                "how many commits of the user's own lie between this commit and the runner's last one"
+            }
+            Self::PlanImport => "format of the imported plan, and how many nodes it added",
+            Self::Fork => "run and iteration that the fork starts from",
+            Self::Annotation => "something valid that a reader should see (below); may occur more than once",
+        }
+    }
+}
+
+/// docs/reference/commits.md, after its introduction.
+pub fn reference() -> String {
+    let mut page = String::from("## Subjects\n\n| subject | commit |\n| --- | --- |\n");
+    for (subject, commit) in SUBJECTS {
+        page.push_str(&format!("| `{subject}` | {commit} |\n"));
+    }
+    page.push_str("\n## Trailers\n\n| trailer | commits | meaning |\n| --- | --- | --- |\n");
+    for trailer in Trailer::ALL {
+        page.push_str(&format!("| `{trailer}` | {} | {} |\n", trailer.commits(), trailer.meaning()));
+    }
+    page.push_str("\n## Annotations\n\n| annotation | meaning |\n| --- | --- |\n");
+    for (annotation, meaning) in ANNOTATIONS {
+        page.push_str(&format!("| `{annotation}` | {meaning} |\n"));
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::step::Annotation;
+
+    #[test]
+    fn every_documented_annotation_is_one() {
+        for (annotation, _) in ANNOTATIONS {
+            let value = annotation.replace("<path>", "check").replace("<n>", "3");
+            assert_ne!(Annotation::parse(&value), Annotation::Unknown, "{value}");
+        }
+    }
+}
