@@ -60,12 +60,12 @@ const TRIAL = "#/trial/learns-from-the-guard/monday.oracle.t01.a1";
 const VIEWS = {
   results: ["", "9 of 9 trials done"],
   "results-agents": ["#/results/monday", "12 of 12 trials done"],
-  compare: ["#/compare?base=monday@nop&new=tuesday", "the interval does not include zero"],
+  compare: ["#/compare?base=monday@nop&new=tuesday", "the interval excludes zero"],
   "compare-alike": ["#/compare?base=monday@oracle&new=tuesday", "the interval includes zero"],
-  trial: [TRIAL, "the one leaf passes"],
+  trial: [TRIAL, "the task passed"],
   "trial-stuck": ["#/trial/counts-words/monday.nop.t02.a1", "test words ... FAILED"],
   "trial-latest": ["#/trial/counts-words/latest", "following the newest trial"],
-  "trial-none": ["#/trial/counts-words/none", "there is no trial"],
+  "trial-none": ["#/trial/counts-words/none", "has no trial"],
 };
 
 for (const screen of SCREENS) {

@@ -21,7 +21,7 @@ it("the page follows a run from start to end and keeps the user's view", async (
   const page = await open(browser, server);
   await page.getByText("not run yet").first().waitFor();
   const ended = repository.loop();
-  await page.getByRole("region", { name: "Current iteration" }).getByText("the agent is at work").waitFor();
+  await page.getByRole("region", { name: "Current iteration" }).getByText("the agent is working").waitFor();
   await page.getByText("started 0001").waitFor();
   assert.match(await page.title(), /^▸ 0\/1 running/);
   repository.touch("go-0001");
@@ -36,7 +36,7 @@ it("the page follows a run from start to end and keeps the user's view", async (
   assert.match(page.url(), new RegExp(`#/run/${RUN}/i/1$`));
   await page.getByText("Outcome: split").waitFor();
   await page.keyboard.press("Escape");
-  await page.getByText("all 2 leaves pass").first().waitFor();
+  await page.getByText("all 2 tasks passed").first().waitFor();
   assert.deepEqual(page.problems, []);
   await page.context().close();
   server.stop();
@@ -68,7 +68,7 @@ it("twelve tabs stay live, and another one takes over when the leader closes", a
   assert.equal(repository.runner("loop"), 0);
   const server = await Server.start(repository);
   const first = await open(browser, server);
-  await first.getByText("all 2 leaves pass").first().waitFor();
+  await first.getByText("all 2 tasks passed").first().waitFor();
   const context = first.context();
   const pages = [];
   for (let tab = 0; tab < 11; tab++) {
@@ -92,9 +92,9 @@ it("a lost connection is shown, and the data stays", async () => {
   repository.runner("loop");
   const server = await Server.start(repository);
   const page = await open(browser, server);
-  await page.getByText("all 2 leaves pass").first().waitFor();
+  await page.getByText("all 2 tasks passed").first().waitFor();
   server.stop();
   await page.getByText("disconnected").waitFor();
-  await page.getByText("all 2 leaves pass").first().waitFor();
+  await page.getByText("all 2 tasks passed").first().waitFor();
   await page.context().close();
 });

@@ -301,6 +301,7 @@ mod tests {
     use crate::model::cost::amount;
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "one value with every field set")]
     fn a_state_is_decoded_as_it_was_written() {
         let fresh = RunState::new(None);
         let full = RunState {

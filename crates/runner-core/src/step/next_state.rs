@@ -136,6 +136,10 @@ impl Settling<'_> {
 
     /// The iteration in words: the agent's summary, or what was wrong with its answer, or why no answer came.
     fn last_summary(&self) -> Option<String> {
+        // The commit then shows the guard's error instead, and `verify` has nothing to compare a summary with.
+        if matches!(self.guard, GuardRun::NotStarted { .. }) {
+            return None;
+        }
         let text = match &self.claim.finding {
             SessionFinding::NoAnswer { why, .. } => why.join("\n"),
             SessionFinding::InvalidTree { .. } | SessionFinding::RuleViolations { .. } => {

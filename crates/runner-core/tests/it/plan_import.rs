@@ -265,10 +265,10 @@ fn invalid_plan_is_reported_with_line_and_reason() {
         problems("t.json", "{\"tasks\": [\n{\"id\": 1}]}"),
         ["line 2: the task is invalid: missing field `title`"]
     );
-    assert_eq!(problems("t.json", "{\"tasks\": []}"), ["line 1: there is no task in the list"]);
+    assert_eq!(problems("t.json", "{\"tasks\": []}"), ["line 1: the list has no tasks"]);
     let tag = |tag| ImportOptions { name: "t.json", tag, ..ImportOptions::default() };
     let other = parse_plan(&sample("tagged.json"), tag(Some("other"))).unwrap_err();
-    assert_eq!(messages(&other), ["line 1: there is no tag `other`; those in the file: `master`, `side`"]);
+    assert_eq!(messages(&other), ["line 1: no such tag: `other`; the file has `master`, `side`"]);
     assert_eq!(parse_plan(&sample("tagged.json"), tag(Some("side"))).unwrap().entries.len(), 1);
 }
 

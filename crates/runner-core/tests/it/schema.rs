@@ -201,6 +201,7 @@ fn schema_and_decoder_agree_on_example_trees() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a flat list of examples")]
 fn schema_and_decoder_agree_on_example_documents() {
     let state = |key: &str, value: Value| {
         let fresh = runner_core::model::run_state::RunState::new(None).to_bytes();

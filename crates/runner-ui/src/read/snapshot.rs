@@ -113,9 +113,8 @@ impl RunSnapshot {
     /// The iteration in progress, if there is one.
     fn current(&self, status: &RunStatus) -> Option<CurrentIteration> {
         let row = self.rows.last().filter(|_| status.is_live())?;
-        let title = self.events.iter().find_map(|recorded| match &recorded.event {
-            Event::Planned { title, .. } => Some(title.as_str()),
-            _ => None,
+        let title = self.events.iter().find_map(|recorded| {
+            if let Event::Planned { title, .. } = &recorded.event { Some(title.as_str()) } else { None }
         });
         let timeout = self.config.as_ref().map(|config| config.iteration_timeout_secs.get());
         Some(CurrentIteration {

@@ -29,9 +29,10 @@ pub(super) fn session_lines(events: &[RecordedEvent], printed: &[String]) -> Vec
         if matches!(event, Event::AgentEnded { .. }) && agent_end.is_none() {
             agent_end = Some(groups.len());
         }
-        let (id, lines) = match event {
-            Event::Agent { activity, .. } => (activity.id.as_deref(), agent_lines(activity)),
-            other => (None, runner_lines(other)),
+        let (id, lines) = if let Event::Agent { activity, .. } = event {
+            (activity.id.as_deref(), agent_lines(activity))
+        } else {
+            (None, runner_lines(event))
         };
         // A later event with the same id replaces the earlier one.
         match id.and_then(|id| group_by_id.get(id)).and_then(|index| groups.get_mut(*index)) {

@@ -186,8 +186,8 @@ mod tests {
     #[test]
     fn every_stop_is_shown_with_its_reason_and_what_to_type() {
         let node = NodeId::root();
-        let mut summary = LoopSummary::default();
-        summary.session = Some(SummarySession { run: RunId::new("x").unwrap(), node: None });
+        let session = Some(SummarySession { run: RunId::new("x").unwrap(), node: None });
+        let summary = LoopSummary { session, ..LoopSummary::default() };
         for (stop, banner) in [
             (StopReason::Complete, "✓ COMPLETE: all tasks passed (0 iterations, 0:01)"),
             (StopReason::Stuck { node }, "✗ STOPPED: `root` has no attempts left (0 iterations, 0:01)"),

@@ -80,7 +80,7 @@ pub(crate) fn visible_text(bytes: &str) -> String {
                 '\r' => {}
                 c => lines.last_mut().unwrap().push(c),
             }
-            rest = &rest[c.len_utf8()..];
+            rest = rest.strip_prefix(c).unwrap_or_default();
         }
     }
     lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")

@@ -78,10 +78,10 @@ pub fn user_edit_violations(before: &Tree, after: &Tree) -> Vec<UserEditError> {
         match new.get(id) {
             None if was.node.passes => report(&was.path, ForbiddenEdit::PassedRemoved),
             Some(is) if was.node.passes && is.parent != was.parent => {
-                report(&was.path, ForbiddenEdit::PassedMoved)
+                report(&was.path, ForbiddenEdit::PassedMoved);
             }
             Some(is) if was.node.passes && is.node != was.node => {
-                report(&was.path, ForbiddenEdit::PassedChanged)
+                report(&was.path, ForbiddenEdit::PassedChanged);
             }
             Some(is) if !was.node.passes => {
                 if is.node.is_leaf() && is.node.passes {

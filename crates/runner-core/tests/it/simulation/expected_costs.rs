@@ -67,7 +67,7 @@ impl Books {
     /// No session starts beyond a limit.
     fn check_budget(&self, leaf: &NodeId, config: &Config) {
         let (tokens, dollars) = self.leaves.get(leaf).copied().unwrap_or_default();
-        let of = |limit: Option<TokenLimit>| limit.map_or(u64::MAX, |limit| limit.as_u64());
+        let of = |limit: Option<TokenLimit>| limit.map_or(u64::MAX, TokenLimit::as_u64);
         let usd = |limit: Option<Usd>| limit.map_or(u64::MAX, Usd::microdollars);
         assert!(self.tokens < of(config.budget.run_tokens) && tokens < of(config.budget.leaf_tokens));
         assert!(self.microdollars < usd(config.budget.run_usd) && dollars < usd(config.budget.leaf_usd));

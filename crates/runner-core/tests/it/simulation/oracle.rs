@@ -239,7 +239,7 @@ impl Oracle {
         match &job.target {
             SessionTarget::Repair(_) => self.repairs += 1,
             SessionTarget::Replan(node) => {
-                assert!(self.replanned.insert(node.clone()), "{node} was replanned twice")
+                assert!(self.replanned.insert(node.clone()), "{node} was replanned twice");
             }
             SessionTarget::Leaf(_) => {}
         }

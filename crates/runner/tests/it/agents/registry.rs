@@ -1,5 +1,4 @@
 //! What follows the registry of agents outside of the code: the versions that `scripts/tool` installs, and the guide.
-#![expect(clippy::indexing_slicing, reason = "here a fault is a failed test")]
 
 use std::path::Path;
 use std::process::Command;

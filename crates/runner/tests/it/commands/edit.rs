@@ -124,7 +124,7 @@ fn forbidden_edit_is_refused_and_changes_nothing() {
             "max_attempts",
         ),
         (&["edit", "b", "--title", "b"], "the edit changes nothing", "runner show"),
-        (&["edit", "zz", "--title", "b"], "no such task: `zz`", "hint:"),
+        (&["edit", "zz", "--title", "b"], "there is no task `zz`", "hint:"),
     ];
     for (args, why, hint) in refused {
         let output = sandbox.runner(&[&["node"], *args].concat()).refused(2);

@@ -109,7 +109,7 @@ fn invalid_plan_is_reported_and_nothing_is_written() {
     refused("e.json", "{\n,}", &["e.json:2: the file is not JSON"], &[]);
     refused("f.md", "- [x] a\n", &["nothing to import", "--include-done"], &[]);
     refused("f.md", "- [x] a\n", &["nothing to import"], &["--dry-run"]);
-    refused("g.md", "- [ ] a\n", &["no such task: `nope`"], &["--under", "nope"]);
+    refused("g.md", "- [ ] a\n", &["there is no task `nope`"], &["--under", "nope"]);
     assert!(
         sandbox.runner(&["plan", "import", "nowhere.md"]).refused(2).contains("cannot read `nowhere.md`")
     );
@@ -135,7 +135,7 @@ fn import_is_refused_with_other_uncommitted_changes() {
     assert!(message.ends_with("Runner-User-Commits: 1\nRunner-Plan-Import: markdown 1"), "{message}");
     assert_proved(&sandbox);
     sandbox.git(&["checkout", "-q", "-b", "elsewhere"]);
-    assert!(sandbox.runner(&["plan", "import", "../p.md"]).refused(2).contains("lives on branch"));
+    assert!(sandbox.runner(&["plan", "import", "../p.md"]).refused(2).contains("is on branch"));
 }
 
 #[test]
