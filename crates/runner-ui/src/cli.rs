@@ -116,9 +116,10 @@ struct UiWatchArgs {
     color: ColorChoice,
 }
 
-/// Write a whole run to one file
+/// Export a run as one file
 ///
-/// HTML is a page that opens from disk, without a server. Large logs are cut in the middle, and the file marks the cuts.
+/// Writes a page that opens in any browser without a server, or JSON. The middle of large logs is omitted; the file lists
+/// what is missing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   runner-ui export html --out ../run.html   # the current run as a page

@@ -3,7 +3,7 @@
 //! A notification of the system is only a hint that something may have changed: after every hint the files are
 //! fingerprinted, and the difference to the last fingerprint is published. Hints are debounced: the first after a quiet
 //! period is handled at once, later ones at most every 100 ms. Folders that appear later are watched as soon as a
-//! fingerprint includes them. Where watching fails, files are polled every two seconds, and the page says so.
+//! fingerprint includes them. Where watching fails, files are polled every two seconds, and the page shows that.
 
 mod evaluation;
 mod repository;

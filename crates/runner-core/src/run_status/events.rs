@@ -4,7 +4,7 @@ use super::RunPhase;
 use crate::step::{Event, NextAction, Ordinal, RecordedEvent, StopReason, Wait};
 use crate::text::one_line;
 
-/// What the runner does, by the newest event that says so.
+/// What the runner does, according to the newest event about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RunActivity<'e> {
     Agent,

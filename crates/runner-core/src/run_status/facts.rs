@@ -23,7 +23,7 @@ pub struct RunFacts<'a> {
     /// The newest events of the newest iteration, oldest first.
     pub events: &'a [RecordedEvent],
     pub totals: RunTotals<'a>,
-    /// Why a loop has just ended. It comes before everything that the documents say.
+    /// Why a loop has just ended; it overrides the documents.
     pub stop: Option<&'a StopReason>,
 }
 

@@ -44,7 +44,7 @@ pub struct IterationExport {
 pub struct LogExport {
     /// The size of the whole file.
     pub bytes: u64,
-    /// One line says how many were omitted.
+    /// One line in place of the omitted ones has their number.
     pub lines: Vec<String>,
     /// The lines that report an error.
     pub errors: LogHits,

@@ -101,7 +101,7 @@ impl ConfinedDir {
 
     /// The content of a file of at most `bytes_max` bytes.
     pub(crate) fn read(&self, path: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
-        self.file(path)?.whole(bytes_max)
+        self.file(path)?.read_all(bytes_max)
     }
 
     /// The names in it, sorted.
@@ -150,7 +150,7 @@ fn component(name: &str) -> io::Result<&str> {
 
 impl RegularFile {
     /// The whole content, if it has at most `bytes_max` bytes.
-    pub(crate) fn whole(&self, bytes_max: u64) -> io::Result<Vec<u8>> {
+    pub(crate) fn read_all(&self, bytes_max: u64) -> io::Result<Vec<u8>> {
         if self.stamp.bytes > bytes_max {
             let message = format!("it has {} bytes, more than the limit of {bytes_max}", self.stamp.bytes);
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));

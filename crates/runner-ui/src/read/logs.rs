@@ -19,7 +19,7 @@ const HITS_MAX: usize = 2_000;
 const HIT_BYTES_MAX: usize = 300;
 
 /// Calls `visit` with each line between two offsets of a file, until it returns `false`. A line is truncated to
-/// [`LINE_BYTES_MAX`]; the second argument says whether it was.
+/// [`LINE_BYTES_MAX`]; the second argument is `true` if it was.
 fn each_line(
     file: &RegularFile,
     from: u64,
@@ -82,7 +82,7 @@ pub(crate) fn page(file: &RegularFile, index: &LogIndex, from: u64, count: u64) 
     Ok(LogPage { total, bytes: index.seen(), from: from.min(total), lines, cut, is_open: index.is_open() })
 }
 
-/// Whether a search tells upper from lower case.
+/// Whether a search is case-sensitive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LetterCase {
     Ignored,

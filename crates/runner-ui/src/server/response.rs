@@ -151,8 +151,8 @@ mod tests {
         assert_eq!(range_of("bytes=-3"), Ok(Some((7, 10))));
         assert_eq!(range_of("bytes=0-99"), Ok(Some((0, 10))));
         assert_eq!(range_of("bytes=0-18446744073709551615"), Ok(Some((0, 10))));
-        for whole in ["bytes=a-b", "lines=1-2", "bytes=1-2,4-5", "bytes=-"] {
-            assert_eq!(range_of(whole), Ok(None), "{whole}");
+        for ignored in ["bytes=a-b", "lines=1-2", "bytes=1-2,4-5", "bytes=-"] {
+            assert_eq!(range_of(ignored), Ok(None), "{ignored}");
         }
         assert_eq!(range_of("bytes=10-"), Err(416));
         assert_eq!(range_of("bytes=5-3"), Err(416));

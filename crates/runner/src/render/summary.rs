@@ -80,7 +80,7 @@ impl LoopSummary {
         }
     }
 
-    /// Whether the summary says more with the run's documents than with its events alone.
+    /// Whether the summary shows something that only the run's documents have.
     pub(crate) fn needs_documents(&self, stop: &StopReason) -> bool {
         self.session.is_none() || matches!(stop, StopReason::Stuck { .. } | StopReason::TimeLimit { .. })
     }
